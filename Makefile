@@ -16,7 +16,7 @@ EXTRAS := $(foreach extra,beam objects parties postgres sklearn streams,--extra 
 STAMP  := $(VENV)/.complete-$(shell $(PYTHON) -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo parties-demo test test-long test-tools test-streams coverage test-matrix test-arm flink pin-jars flink-demo stream-demo soak test-federated test-flink test-postgres test-spark web test-web lint style types stubs dist docs docs-links pictures format bench proto conformance lock changelog clean
+.PHONY: help env demo parties-demo test test-long test-tools test-streams coverage test-matrix test-arm flink pin-jars flink-demo stream-demo soak test-federated test-flink test-postgres test-spark web test-web test-web-mutants lint style types stubs dist docs docs-links pictures format bench proto conformance lock changelog clean
 
 CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
   { echo "streamsketch needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
@@ -154,6 +154,9 @@ web: web/node_modules/.complete  ## build the TypeScript package into web/dist: 
 
 test-web: web/node_modules/.complete  ## the TypeScript package: its types, its tests and the kit under node, and in Chromium where there is one
 	cd web && npm run --silent check && npm run --silent test && npm run --silent page -- --check && npm run --silent browser && npm run --silent axe
+
+test-web-mutants: web/node_modules/.complete  ## forget the factors of web/tests/mutants.json one by one: a case of the conformance kit must fail for each
+	cd web && npm run --silent mutants
 
 web/node_modules/.complete: web/package.json web/package-lock.json
 	@command -v node >/dev/null && command -v npm >/dev/null || { echo "There is no node here, with npm: version 20 or newer is needed."; exit 1; }

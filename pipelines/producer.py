@@ -3,9 +3,9 @@
     python -m pipelines.producer --policy policy.json --servers broker:9092 --topic flights < rows.jsonl
 
 Rows are JSON objects, one per line, with the policy's column of times. Each becomes a message with the row's time as
-its timestamp. Every second, each partition gets a heartbeat, a message without content. Its timestamp is that of the
-oldest row that waits to be sent, or the current time. So if this is the only producer, no row is late, however long it
-waits here. If there are several, the policy's ``delay`` must cover how far one is behind the others.
+its timestamp. Every second, each partition gets a heartbeat, a message without key and content. Its timestamp is that
+of the oldest row that waits to be sent, or the current time. So if this is the only producer, no row is late, however
+long it waits here. If there are several, the policy's ``delay`` must cover how far one is behind the others.
 
 After a silence that was longer than the policy's ``max_ahead``, ``--catch-up TIME`` first writes heartbeats from that
 time up to now, each within ``max_ahead`` of the one before. Without them, the stream drops all later rows.

@@ -18,6 +18,7 @@ from ._version import __version__
 from .accounting.ledger import Ledger
 from .agreement.agreement import Agreement
 from .agreement.infer import agree
+from .agreement.terms import Selected, Terms
 from .core.limits import reading_limits
 from .data.canonical import HASHED_DIM
 from .errors import InvalidInputError, StreamsketchError, WireFormatError
@@ -70,10 +71,12 @@ __all__ = [
     "PrivateSketch",
     "PrivateTable",
     "Projection",
+    "Selected",
     "Sketch",
     "SketchL2",
     "SketchTable",
     "StreamsketchError",
+    "Terms",
     "WireFormatError",
     "__version__",
     "accounting",

@@ -5,9 +5,27 @@ Every message states what was wrong, the values on both sides and the remedy. No
 ``TypeError``. Causes and remedies are in docs/reference/error-messages.md.
 """
 
+_MOST_SHOWN = 1000
+"""Characters of a message: one may quote a file that has thousands of columns, or names of any length."""
+
+
+def printable(text: object, longest: int | None = None) -> str:
+    """Return text as one line for people: what is not printable is escaped, and what is too long is cut in the middle.
+
+    Otherwise a key of several lines could imitate a guarantee, an escape sequence reach a terminal, and a lone
+    surrogate fail to be written.
+    """
+    shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(text))
+    if longest is None or len(shown) <= longest:
+        return shown
+    end = longest // 3
+    return f"{shown[: longest - end - 3]} … {shown[-end:]}"
+
 
 class StreamsketchError(Exception):
     """Base of every exception that this package raises on purpose.
+
+    Its text is one printable line of at most 1,000 characters, whatever it quotes.
 
     Examples
     --------
@@ -18,6 +36,12 @@ class StreamsketchError(Exception):
     ...     print(type(error).__name__)
     InvalidInputError
     """
+
+    def __str__(self) -> str:
+        return printable(self._text(), _MOST_SHOWN)
+
+    def _text(self) -> str:
+        return super().__str__()
 
 
 class InvalidInputError(StreamsketchError, ValueError):
@@ -33,6 +57,10 @@ class InvalidInputError(StreamsketchError, ValueError):
     ...     print("the sketch has not changed")
     the sketch has not changed
     """
+
+
+class NoiseTooWideError(InvalidInputError):
+    """The noise that would hide one unit is wider than any that can be drawn exactly: the grid is too fine for it."""
 
 
 class IncompatibleProjectionsError(StreamsketchError, ValueError):
@@ -92,7 +120,7 @@ class WireFormatError(StreamsketchError, ValueError):
         self.problem = problem
         self.file = file
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         verb = self.problem.partition(" ")[0] in _VERBS  # then both are one sentence: "bytes 0-7 are not …"
         named = "" if self.file is None else f"{self.file}: "
         return f"{named}{self.where}{'' if verb else ':'} {self.problem}"
@@ -101,7 +129,7 @@ class WireFormatError(StreamsketchError, ValueError):
 class UnknownKeyError(StreamsketchError, KeyError):
     """A table does not have this key. It is also a `KeyError`, as other mappings raise."""
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return str(self.args[0])  # KeyError would show it in quotes
 
 

@@ -165,14 +165,14 @@ def _keys_of(people: People) -> Ints:
 
 
 def stated(people: People) -> TypicalUnit:
-    """Return what an owner may state of people, to two digits: twenty sizes that are equally frequent."""
+    """Return what an owner may state of people, to two digits: twenty sizes that are equally frequent.
+
+    How often pieces match is not stated: an owner knows how many items are sold, not the data's own Σp².
+    """
     person = np.unique(people.people, return_inverse=True)[1]
     keys = _keys_of(people)
     items, pieces = np.bincount(person) / keys, np.bincount(person, people.values) / keys
     groups = np.array_split(np.argsort(items * keys, kind="stable"), min(20, keys.size))
-    sums = np.zeros((people.n_keys, people.n_items))
-    np.add.at(sums, (people.keys, people.items), people.values)
-    match = float(np.median((sums**2).sum(axis=1) / sums.sum(axis=1) ** 2))
 
     def typical(amounts: Any) -> list[float]:
         return [float(f"{np.median(amounts[group]):.2g}") for group in groups]
@@ -181,7 +181,7 @@ def stated(people: People) -> TypicalUnit:
         items=typical(items),
         pieces=[max(each) for each in zip(typical(items), typical(pieces), strict=True)],
         keys=[max(1, round(number)) for number in typical(keys)],
-        match=float(f"{match:.1g}"),
+        catalogue=float(f"{people.n_items:.2g}"),
         cosine=[
             min(0.98, float(f"{one:.2g}")) for one in np.quantile(people.truth[COSINE], (0.05, 0.25, 0.5, 0.75, 0.95))
         ],

@@ -6,7 +6,7 @@ import numpy as np
 import streamsketch as ss
 
 customers = {f"country {place}": 2000 / place**1.3 for place in range(1, 31)}
-typical = ss.planning.TypicalUnit(items=[5, 10, 20, 40])
+typical = ss.planning.TypicalUnit(items=[5, 10, 20, 40], match=0.004)
 
 figure, axes = plt.subplots(figsize=(6, 3.6))
 for epsilon in (0.5, 1.0, 2.0):

@@ -6,22 +6,37 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from fractions import Fraction
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any, Literal
 
 from streamsketch.accounting.sensitivity import most_in_a_cell, sensitivity_of
 from streamsketch.core import check_int, check_text, short
 from streamsketch.errors import InvalidInputError, LedgerError
-from streamsketch.privacy import Budget, Guarantee, epsilon_to_rho, pure_rho
+from streamsketch.privacy import (
+    Budget,
+    Guarantee,
+    KeySelection,
+    epsilon_to_rho,
+    exact_text,
+    less,
+    pure_rho,
+    rounded_down,
+    rounded_up,
+    written,
+)
 from streamsketch.projections import Projection
 
 Accounting = Literal["sum", "filter"]
 """How the charges of a data set add up: their sum, or a filter for many small ones, which needs δ > 0."""
 ACCOUNTINGS: tuple[Accounting, ...] = ("sum", "filter")
+ID_FIELDS = ("data_ids", "further_ids")
+"""Fields of an entry for the ids of its data: those that a release publishes, and those of all parts of a large sum."""
 START = "0" * 64
 """What the first entry calls the hash of the one before."""
 
 _MOST_DAYS = 36_525
+_DIGITS = 4  # of ρ as text, where these suffice
+_NEAR = 1e-5  # relative: what the ε of a noise may be rounded up by
 _TERMS = ("unit", "epsilon", "delta", "accounting", "period_days")
 
 
@@ -56,18 +71,36 @@ def spending_of(guarantee: Guarantee, projection: Projection | None = None) -> S
         it, or where the noise is not on the cells, ρ is that of any release with this ε and δ.
     """
     epsilon, delta = guarantee.epsilon, guarantee.delta
-    keys, one = guarantee.mechanism.keys, guarantee.mechanism.the_noise
-    rho = None
-    if projection is not None and one is not None and (one.place, one.layers) == ("output", 1):
-        sensitivity = sensitivity_of(projection, guarantee.neighbours, one.counting, one.schedule)
-        cell = most_in_a_cell(projection, guarantee.neighbours, one.counting, one.schedule)
-        honest = 1 if one.shares is None else one.shares.honest
-        rho = one.noise.rho(sensitivity, cell, honest)
-    if rho is None:
+    choices = [step.budget for step in guarantee.mechanism.steps if isinstance(step, KeySelection)]
+    by_noise = None if projection is None else _rho_of_noise(guarantee, projection, choices)
+    if by_noise is None:
         return Spending(epsilon, delta, pure_rho(epsilon), delta)
-    if keys is None:
-        return Spending(epsilon, delta, rho, 0.0)
-    return Spending(epsilon, delta, rho + pure_rho(keys.epsilon), keys.delta)
+    rho, times = by_noise
+    chosen = math.fsum(pure_rho(budget.epsilon) for budget in choices)
+    failing = rounded_up(times * sum(written(budget.delta) for budget in choices))
+    return Spending(epsilon, delta, times * (rho + chosen), failing)
+
+
+def _rho_of_noise(guarantee: Guarantee, projection: Projection, choices: Sequence[Budget]) -> tuple[float, int] | None:
+    """Return the ρ of a guarantee's noise, and of how many such releases at most it may be the sum.
+
+    Releases with one mechanism are composed to a guarantee that names it once, with the sum of their ε. So their number
+    is at most the ε that is left of all after the choices of keys, over that of the noise. None if ρ is not known.
+    """
+    one = guarantee.mechanism.the_noise
+    if one is None or (one.place, one.layers) != ("output", 1):
+        return None
+    sensitivity = sensitivity_of(projection, guarantee.neighbours, one.counting, one.schedule)
+    cell = most_in_a_cell(projection, guarantee.neighbours, one.counting, one.schedule)
+    rho = one.noise.rho(sensitivity, cell, 1 if one.shares is None else one.shares.honest)
+    try:
+        budget = guarantee.budget.minus(Budget.total(choices) if choices else None)
+    except InvalidInputError:  # the choices spend all of it, so it is not the sum of these steps
+        return None
+    spent = one.noise.loss(sensitivity, budget).epsilon
+    if rho is None or spent is None or not 0 < spent < math.inf:
+        return None
+    return rho, max(1, math.floor(budget.epsilon / spent * (1 + _NEAR)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,6 +172,13 @@ class Dataset:
         """The terms of the budget, which do not change."""
         return self.unit, self.budget, self.accounting, self.period_days
 
+    @property
+    def filter(self) -> tuple[float, float]:
+        """The ρ that ``"filter"`` allows for half of δ, and that half, rounded down, which is for choices of keys."""
+        half = rounded_down(written(self.budget.delta) / 2)
+        budget = Budget(self.budget.epsilon, half).rounded_down()
+        return epsilon_to_rho(budget.epsilon, budget.delta), half
+
     def period_of(self, time: dt.datetime) -> int:
         """Return the number of the period that contains a time."""
         return 0 if self.period_days is None else (time - self.opened) // dt.timedelta(days=self.period_days)
@@ -178,8 +218,12 @@ class Left:
 
     def __str__(self) -> str:
         if self.rho is None:
-            return f"ε = {self.epsilon:.6g}, δ = {self.delta:.3g}"
-        return f"ε = {self.epsilon:.6g} with δ = 0, or ρ = {self.rho:.4g}"
+            return str_of(self.epsilon, self.delta)
+        return self.text(_rounded(self.rho, ROUND_FLOOR, _DIGITS))
+
+    def text(self, rho: str) -> str:
+        """Return what is left by a filter, with its ρ as text."""
+        return f"ε = {exact_text(self.epsilon)} with δ = 0, or ρ = {rho}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -236,7 +280,7 @@ class Book:
                 self.datasets[name] = Dataset(name, unit, budget, accounting, days, at)
             case "charge":
                 charge = _ChargeEntry.of(body, at)
-                ids = [str(bytes.fromhex(one).hex()) for one in body["data_ids"]]
+                ids = [str(bytes.fromhex(one).hex()) for one in ids_in(body)]
                 if not charge.datasets or not charge.datasets <= set(self.datasets):
                     raise ValueError
                 self._charges[entry.number] = charge
@@ -256,6 +300,12 @@ class Book:
         """Return the ledger's time at a clock's time: that of the newest entry, if the clock was set back since."""
         return max(clock, self._latest)
 
+    def is_renewed(self, entry: Entry, time: dt.datetime) -> bool:
+        """Return whether a budget that an entry was charged to was renewed since, at a time."""
+        datasets = [self.datasets[name] for name in entry.body["datasets"]]
+        at = self._charges[entry.number].at
+        return any(dataset.period_of(at) != dataset.period_of(time) for dataset in datasets)
+
     def check_charge(self, number: int) -> None:
         """Raise `LedgerError` unless an entry is a charge that was not given back."""
         if number not in self._charges:
@@ -273,17 +323,17 @@ class Book:
     def left(self, dataset: Dataset, time: dt.datetime) -> Left:
         """Return what is left of a budget at a time."""
         spent = self.charged(dataset, time)
-        epsilon = _less(dataset.budget.epsilon, [one.epsilon for one in spent])
+        epsilon = less(dataset.budget.epsilon, [one.epsilon for one in spent])
         period: dict[str, Any] = {
             "charges": sum(one.epsilon > 0 for one in spent),
             "renewed": dataset.renewed_after(time),
         }
         if dataset.accounting == "sum":
-            return Left(epsilon, _less(dataset.budget.delta, [one.delta for one in spent]), **period)
+            return Left(epsilon, less(dataset.budget.delta, [one.delta for one in spent]), **period)
         pure = epsilon if all(one.delta == 0 for one in spent) else 0.0
-        half = dataset.budget.delta / 2
-        rho = _less(epsilon_to_rho(dataset.budget.epsilon, half), [one.rho for one in spent])
-        return Left(pure, 0.0, rho, _less(half, [one.rho_delta for one in spent]), **period)
+        total, half = dataset.filter
+        rho = less(total, [one.rho for one in spent])
+        return Left(pure, 0.0, rho, less(half, [one.rho_delta for one in spent]), **period)
 
     def check(self, dataset: Dataset, spending: Spending, time: dt.datetime) -> None:
         """Raise `LedgerError` if a charge does not fit."""
@@ -296,14 +346,20 @@ class Book:
         if left.rho is not None and left.rho_delta is not None:
             if spending.rho <= left.rho and spending.rho_delta <= left.rho_delta:
                 return
+            asked, rest = _apart(spending.rho, left.rho)
             raise LedgerError(
-                f"ε = {spending.epsilon:g}, δ = {spending.delta:g} (ρ = {spending.rho:.4g}) does not fit into what is "
-                f"left of {dataset.name!r}: {left}. Release with a smaller ε{wait}"
+                f"{str_of(spending.epsilon, spending.delta)} (ρ = {asked}) does not fit into what is left of "
+                f"{dataset.name!r}: {left.text(rest)}. Release with a smaller ε{wait}"
             )
         raise LedgerError(
-            f"ε = {spending.epsilon:g}, δ = {spending.delta:g} does not fit into what is left of {dataset.name!r}: "
-            f"{left}. Release with no more than that{wait}"
+            f"{str_of(spending.epsilon, spending.delta)} does not fit into what is left of {dataset.name!r}: {left}. "
+            f"Release with no more than that{wait}"
         )
+
+
+def ids_in(body: dict[str, Any]) -> list[str]:
+    """Return the ids of data in an entry, as hexadecimal text; older versions entered no further ones."""
+    return [*body["data_ids"], *body.get("further_ids", [])]
 
 
 def digest_of(number: int, previous: str, body: dict[str, Any]) -> str:
@@ -340,10 +396,19 @@ def check_dataset(
     return budget
 
 
-def _less(total: float, spent: Sequence[float]) -> float:
-    """Return what is left, exactly subtracted and rounded down; never below 0."""
-    exact = Fraction(total) - sum(map(Fraction, spent), start=Fraction(0))
-    if exact <= 0:
-        return 0.0
-    nearest = float(exact)
-    return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, 0.0)
+def str_of(epsilon: float, delta: float) -> str:
+    """Return two amounts in all the digits that they have as decimals: no two different ones look alike."""
+    return f"ε = {exact_text(epsilon)}, δ = {exact_text(delta)}"
+
+
+def _apart(asked: float, left: float) -> tuple[str, str]:
+    """Return two amounts as texts of few digits, rounded up and down, that differ if the first is larger."""
+    for digits in range(_DIGITS, 18):
+        texts = _rounded(asked, ROUND_CEILING, digits), _rounded(left, ROUND_FLOOR, digits)
+        if asked <= left or texts[0] != texts[1]:
+            return texts
+    return exact_text(asked), exact_text(left)
+
+
+def _rounded(amount: float, rounding: str, digits: int) -> str:
+    return f"{Context(prec=digits, rounding=rounding).create_decimal(repr(amount)).normalize():g}"

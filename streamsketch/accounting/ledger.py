@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from streamsketch.accounting.book import (
+    ID_FIELDS,
     START,
     Accounting,
     Book,
@@ -18,6 +19,7 @@ from streamsketch.accounting.book import (
     Spending,
     check_dataset,
     digest_of,
+    ids_in,
     spending_of,
     text_of,
 )
@@ -123,7 +125,8 @@ class Ledger:
         unit
             The privacy unit, as in ``L1(30, unit="customer")``: releases for another unit are refused.
         epsilon, delta
-            The budget for all releases of a period together.
+            The budget for all releases of a period together. Amounts count as the decimals that they print as: ten
+            charges of 0.1 are 1.
         accounting
             ``"sum"`` keeps the sums of ε and δ within the budget, which is valid for any releases, however they are
             chosen. ``"filter"`` is for many small releases and needs δ > 0: either all releases have δ = 0 and the sum
@@ -131,7 +134,8 @@ class Ledger:
             ε, with δ/2 left for choices of keys. This is valid even if releases are chosen after others were seen
             (Theory 9.4), for which composing privacy loss distributions is not.
         period_days
-            The number of days after which the budget is renewed. The guarantee then holds for each period by itself.
+            The number of days after which the budget is renewed. The guarantee then holds for what is published in each
+            period, by itself. A history that goes on is charged in each period in which a row of it is published.
 
         Raises
         ------
@@ -187,8 +191,10 @@ class Ledger:
         Parameters
         ----------
         dataset
-            The data set that is released from. Data that were charged to other data sets before, such as copies and
-            merges, are charged to those as well. None for the data sets from which the data are known to come.
+            The data set that is released from. Data that were charged to other data sets before are charged to those as
+            well: the sketch itself, its copies, merges that it is in, and parts of a merge, as the ids in raw files and
+            tables show them. Of a merge of more than 16 parts that an earlier version charged, its parts are not known.
+            None for the data sets from which the data are known to come.
         guarantee
             The guarantee of the release.
         projection
@@ -198,9 +204,10 @@ class Ledger:
         note
             What the release is for.
         once
-            An id of one draw. A second charge under it costs nothing, so a job may be retried. The same id with another
-            data set, other data ids or another guarantee is refused. After a refund the id is charged again. The caller
-            must ensure that a retry publishes the same noise, or nothing.
+            An id of one draw, or of a history. A second charge under it costs nothing, so a job may be retried. If a
+            period of a data set has begun since, it is charged again: what is published now counts in this period. The
+            same id with another data set, other data ids or another guarantee is refused. After a refund the id is
+            charged again. The caller must ensure that a retry publishes the same noise, or nothing.
 
         Returns
         -------
@@ -217,17 +224,20 @@ class Ledger:
         if note:
             check_text("a note", note)
         spending = spending_of(guarantee, projection)
-        published = tuple(data_ids.published() if isinstance(data_ids, DataIds) else data_ids)
-        known = data_ids.recognised() if isinstance(data_ids, DataIds) else published
+        ids, known = _ids(data_ids)
         asked = {
             **dataclasses.asdict(spending),
             "neighbours": guarantee.neighbours.to_dict(),
             "mechanism": str(guarantee.mechanism),
-            "data_ids": [one.hex() for one in published],
+            **ids,
         }
         with self._read() as (transaction, book):
             if once is not None and once in book.once:
-                return _repeated(book.once[once], dataset, asked)
+                entry = _same(book.once[once], dataset, asked)
+                names = entry.body["datasets"]
+                if not book.is_renewed(entry, book.time(transaction.now())):
+                    return Receipt(entry.number, entry.digest, tuple(names))
+                known, dataset = known | {bytes.fromhex(one) for one in ids_in(entry.body)}, dataset or names[0]
             names = self._checked((transaction, book), dataset, guarantee, spending, known)
             body = {"kind": "charge", "datasets": names, **asked, "note": note, "once": once}
             entry = self._append(transaction, body)
@@ -259,8 +269,7 @@ class Ledger:
             If there is no such charge, or the data were charged to other data sets before. Nothing is entered then.
         """
         check_text("a note", what)
-        published = tuple(data_ids.published() if isinstance(data_ids, DataIds) else data_ids)
-        known = data_ids.recognised() if isinstance(data_ids, DataIds) else published
+        ids, known = _ids(data_ids)
         with self._read() as (transaction, book):
             if once not in book.once:
                 raise LedgerError(f"no charge has the id {once!r}; charge it first")
@@ -272,12 +281,66 @@ class Ledger:
                     f"history was charged to {', '.join(map(repr, names))}, once for all windows. Leave these data "
                     f"out, or begin a history with them in its first window, which is charged to both"
                 )
-            if not all({*names} <= book.owners.get(one.hex(), set()) for one in published):
+            if not all({*names} <= book.owners.get(one, set()) for texts in ids.values() for one in texts):
                 nothing = dataclasses.asdict(Spending(0.0, 0.0, 0.0, 0.0))
-                more = {"data_ids": [one.hex() for one in published], "note": what, "once": None}
-                body = {name: value for name, value in entry.body.items() if name != "at"}
+                more = {**ids, "note": what, "once": None}
+                body = {name: value for name, value in entry.body.items() if name not in {"at", *ID_FIELDS}}
                 entry = self._append(transaction, body | nothing | more)
         return Receipt(entry.number, entry.digest, tuple(names))
+
+    def draw(self, once: str, row: int, drawn: str) -> Receipt:
+        """Enter which draw of a row of a history a charge covers, at no further cost, before it is drawn.
+
+        One charge covers all rows of a history, each once. A second draw of a row, as after an older state was
+        restored and what was published is gone, would be another release: it is refused.
+
+        Parameters
+        ----------
+        once
+            The id of the charge, as in `charge`.
+        row
+            The row's number in its history.
+        drawn
+            The id of the draw, which reveals nothing: draws with the same id publish the same bytes.
+
+        Returns
+        -------
+        Receipt
+            The proof of the entry, which may be older.
+
+        Raises
+        ------
+        LedgerError
+            If there is no such charge, or the row was drawn before under another id. Nothing is entered then.
+
+        Examples
+        --------
+        >>> from streamsketch import L1, SJLT, Ledger
+        >>> ledger = Ledger(getfixture("tmp_path") / "ledger.sqlite")
+        >>> ledger.dataset("sales", unit="sale", epsilon=3.0)
+        >>> sketch = SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7).sketch()
+        >>> guarantee = sketch.release(epsilon=1.0, neighbours=L1(1, unit="sale")).guarantee
+        >>> receipt = ledger.charge("sales", guarantee, once="history 7")
+        >>> ledger.draw("history 7", 0, "a3f1") == ledger.draw("history 7", 0, "a3f1")
+        True
+        """
+        check_text("the id of a draw", drawn)
+        own, what = f"{once} row {row}", f"row {row}, drawn as {drawn}"
+        with self._read() as (transaction, book):
+            if once not in book.once:
+                raise LedgerError(f"no charge has the id {once!r}; charge it first")
+            entry = book.once.get(own)
+            if entry is None:
+                nothing = dataclasses.asdict(Spending(0.0, 0.0, 0.0, 0.0)) | {"data_ids": []}
+                body = {name: value for name, value in book.once[once].body.items() if name != "at"}
+                entry = self._append(transaction, body | nothing | {"note": what, "once": own})
+            elif entry.body["note"] != what:
+                raise LedgerError(
+                    f"entry {entry.number} is a draw of row {row} from other sums, or by another state, and the charge "
+                    "covers each row once. Restore the newest state with its log, or begin a new history, which is "
+                    "charged"
+                )
+        return Receipt(entry.number, entry.digest, tuple(entry.body["datasets"]))
 
     def check(
         self,
@@ -301,7 +364,7 @@ class Ledger:
         """
         _check_guarantee(guarantee)
         spending = spending_of(guarantee, projection)
-        known = data_ids.recognised() if isinstance(data_ids, DataIds) else data_ids
+        _, known = _ids(data_ids)
         with self._read() as reading:
             return tuple(self._checked(reading, dataset, guarantee, spending, known))
 
@@ -313,7 +376,7 @@ class Ledger:
         data_ids
             As in `charge`.
         """
-        known = data_ids.recognised() if isinstance(data_ids, DataIds) else data_ids
+        _, known = _ids(data_ids)
         with self._read() as (_, book):
             return tuple(sorted({name for one in known for name in book.owners.get(one.hex(), ())}))
 
@@ -436,18 +499,31 @@ def _check_guarantee(guarantee: Guarantee) -> None:
         )
 
 
-def _repeated(entry: Entry, dataset: str | None, asked: dict[str, Any]) -> Receipt:
-    """Return the receipt of a charge under an id that is asked for again, if it is the same."""
+def _ids(data_ids: DataIds | Iterable[bytes]) -> tuple[dict[str, list[str]], frozenset[bytes]]:
+    """Return the fields of an entry that hold ids of data, and the ids by which its data sets are known."""
+    if not isinstance(data_ids, DataIds):
+        published = list(data_ids)
+        return {"data_ids": [one.hex() for one in published]}, frozenset(published)
+    ids = {name: [one.hex() for one in found] for name, found in zip(ID_FIELDS, data_ids.entered(), strict=True)}
+    return {name: found for name, found in ids.items() if found or name == "data_ids"}, data_ids.recognised()
+
+
+def _same(entry: Entry, dataset: str | None, asked: dict[str, Any]) -> Entry:
+    """Return the charge under an id that is asked for again, once it is known to be the same."""
     charged = entry.body
-    what = {"data_ids": "for other data", "neighbours": "for other neighbours", "mechanism": "with another mechanism"}
-    differs = [what.get(name, "for another ε or δ") for name, value in asked.items() if charged.get(name) != value]
+    what = {"neighbours": "for other neighbours", "mechanism": "with another mechanism"}
+    what |= dict.fromkeys(ID_FIELDS, "for other data")
+    compared = {**asked, **{name: asked.get(name, []) for name in ID_FIELDS if name in charged}}
+    if "further_ids" not in charged:  # as in ledgers of versions that entered none
+        compared.pop("further_ids", None)
+    differs = [what.get(name, "for another ε or δ") for name, value in compared.items() if charged.get(name) != value]
     if dataset is not None and dataset not in charged["datasets"]:
         differs = [f"to {', '.join(map(repr, charged['datasets']))}"]
     if differs:
         raise LedgerError(
             f"entry {entry.number} charged another release under the same id ({differs[0]}); use another id"
         )
-    return Receipt(entry.number, entry.digest, tuple(charged["datasets"]))
+    return entry
 
 
 def _entry(row: Row) -> Entry:

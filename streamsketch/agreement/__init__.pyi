@@ -2,8 +2,9 @@ from .agreement import Agreement
 from .casts import Rows, cast, numbers
 from .columns import TYPES, Column, is_type
 from .grids import MOST_COARSE, check_fine, fine_enough
-from .infer import agree, counting_of, whole_unit_bounds
+from .infer import agree, clip_of_features, counting_of, whole_unit_bounds
 from .same import Agreed, check_agreed, check_alike, check_fingerprint, check_same, fingerprint_of
+from .terms import Selected, Terms
 
 __all__ = [
     "MOST_COARSE",
@@ -12,6 +13,8 @@ __all__ = [
     "Agreement",
     "Column",
     "Rows",
+    "Selected",
+    "Terms",
     "agree",
     "cast",
     "check_agreed",
@@ -19,6 +22,7 @@ __all__ = [
     "check_fine",
     "check_fingerprint",
     "check_same",
+    "clip_of_features",
     "counting_of",
     "fine_enough",
     "fingerprint_of",

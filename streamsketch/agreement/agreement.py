@@ -5,14 +5,17 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 
+from streamsketch.accounting import check_mechanism
 from streamsketch.agreement.casts import cast
 from streamsketch.agreement.columns import KEY_TYPES, Column, columns_of
 from streamsketch.agreement.grids import check_fine, fine_enough
+from streamsketch.agreement.terms import Selected, Terms, keys_from_dict, keys_text, keys_to_dict
 from streamsketch.core import check_text, current_limits, json_fields, read_bounded, short, write_whole
 from streamsketch.data import (
     HASHED_DIM,
@@ -21,8 +24,13 @@ from streamsketch.data import (
 )
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, WireFormatError
 from streamsketch.features import Features
-from streamsketch.privacy import Clip, Counting, Neighbours, check_neighbours
+from streamsketch.privacy import Clip, Counting, Neighbours, check_neighbours, key_threshold
 from streamsketch.projections import Projection, projection_from_fields
+
+if TYPE_CHECKING:
+    from streamsketch.accounting import Ledger
+    from streamsketch.parties import PublicKey
+    from streamsketch.sketching import BoundingSummary, Sketch, SketchTable
 
 Missing: TypeAlias = Literal["refuse", "drop", "keep"]
 
@@ -33,7 +41,47 @@ _LATER = (
     "clip",
     "counting",
     "features",
+    "release",
+    "keys",
 )  # fields that JSON leaves out where they are None: agreements without them keep their fingerprint
+_IN_JSON = {"terms": "release"}  # fields with another name in JSON
+
+
+class _Load:
+    """Reads agreements from the class, and releases under it from an agreement."""
+
+    @overload
+    def __get__(self, agreement: None, kind: Any) -> "Callable[[str | os.PathLike[str]], Agreement]": ...
+
+    @overload
+    def __get__(self, agreement: "Agreement", kind: Any) -> "Callable[..., Any]": ...
+
+    def __get__(self, agreement: "Agreement | None", kind: Any) -> Any:
+        return load_agreement if agreement is None else agreement.load_release
+
+
+def load_agreement(path: str | os.PathLike[str]) -> "Agreement":
+    """Return the agreement in a file.
+
+    Raises
+    ------
+    InvalidInputError
+        As in `Agreement.from_json`; the message names the file.
+    OSError
+        If the file cannot be read.
+    """
+    most = current_limits().max_json_bytes
+    try:
+        text = read_bounded(path, most, "max_json_bytes")
+    except WireFormatError:
+        raise InvalidInputError(
+            f"{Path(path)} is not an agreement, a JSON file that `streamsketch agree` writes: it is longer than "
+            f"{most:,} bytes (max_json_bytes)"
+        ) from None
+    try:
+        return Agreement.from_json(text)
+    except (InvalidInputError, WireFormatError) as error:
+        raise InvalidInputError(f"{Path(path)} is not an agreement: {error}") from None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -75,16 +123,26 @@ class Agreement:
     clip
         How all parties clip units to the bound of ``neighbours``. ``"scale"`` shrinks a unit's whole contribution.
         ``"cut"`` drops part of it (`L1`). ``"equal"`` brings every unit to the bound, shorter ones too, so that each
-        counts the same (`SketchL2`). None lets each party choose, by default ``"scale"``.
+        counts the same (`SketchL2`). ``"average"`` divides the features of a unit in each key by the number of its rows
+        there, so that each unit counts as one row (`SketchL2`, with ``features``). None lets each party choose, by
+        default ``"scale"``.
     counting
         How the number of units in each key is published beside its cells (`Counting`). None if it is not published.
+    terms
+        What a release spends, and by which mechanism (`Terms`); ``"release"`` in JSON. All parties then publish with
+        one ε and δ, and `release` needs nothing else. None leaves them to each release.
+    keys
+        Which keys are published, if there is a key column: a list of keys, chosen without looking at the data;
+        ``"public"``, if which keys have data is no secret (a condition of the guarantee); or `Selected`, a private
+        choice at a share of the budget. Needed with ``terms``.
 
     Raises
     ------
     InvalidInputError
         For an unknown type or a repeated column; if an index must be hashed, but the projection's dim is not 2^60; if
         the bound is below one grid step (for `SketchL2`, below 2^12 steps); if units are to be counted without a unit
-        column, or under neighbours that `Counting` does not support.
+        column, or under neighbours that `Counting` does not support; if terms lack a bound, a δ that the bound needs,
+        or the keys of a key column.
 
     Examples
     --------
@@ -108,6 +166,8 @@ class Agreement:
     clip: Clip | None = None
     counting: Counting | None = None
     features: Features | None = None
+    terms: Terms | None = None
+    keys: Any = None
 
     def __post_init__(self) -> None:
         if self.features is not None:
@@ -118,6 +178,8 @@ class Agreement:
         self._check_types()
         self._check_neighbours()
         self._check_counting()
+        self._check_keys()
+        self._check_terms()
         if self.missing not in (known := get_args(Missing)):
             raise InvalidInputError(f"missing must be one of {', '.join(map(repr, known))}, got {short(self.missing)}")
         if self.title != "":
@@ -188,7 +250,7 @@ class Agreement:
             return
         check_neighbours(self.neighbours)
         if self.clip is not None:
-            self.neighbours.check_clip(self.clip)
+            self.clip_of()
         bound = Fraction(self.neighbours.bound)
         if max(bound.numerator, bound.denominator) > _LARGEST:
             raise InvalidInputError("the bound of an agreement must be a fraction of 63-bit integers")
@@ -206,6 +268,48 @@ class Agreement:
         self.counting.check_for(self.neighbours)
         if self.counting.slack and not self.projection.enumerated_entries("sensitivities"):
             self.counting.check_free(self.projection)  # of other maps when they are released
+
+    def _check_keys(self) -> None:
+        if self.keys is None:
+            return
+        if self.key is None:
+            raise InvalidInputError(
+                f"the agreement has no key column, so there is a single stream: leave out keys={short(self.keys)}, or "
+                "pass the key column"
+            )
+        if not isinstance(self.keys, Selected) and self.keys != "public":
+            listed = sorted(set(self.keys_of(self.keys, "keys")))
+            if not listed:
+                raise InvalidInputError("keys is an empty list; list at least one key, or pass keys='public'")
+            self._set("keys", tuple(listed))
+
+    def _check_terms(self) -> None:
+        if self.terms is None:
+            if isinstance(self.keys, Selected):
+                raise InvalidInputError("the choice of keys is a share of a budget; also state it (epsilon and delta)")
+            return
+        if not isinstance(self.terms, Terms):
+            raise TypeError(f"the terms of an agreement are Terms(epsilon=…), got a {type(self.terms).__name__}")
+        if self.neighbours is None:
+            raise InvalidInputError(
+                f"a release with {self.terms} protects somebody: also pass unit, the column that names them, or "
+                "neighbours, how much one of them may contribute"
+            )
+        if self.key is not None and self.keys is None:
+            raise InvalidInputError(
+                "which keys have data is private: pass keys, a list chosen without looking at the data; 'public', if "
+                "they are no secret; or Selected(epsilon=…, delta=…), a private choice"
+            )
+        if self.terms.is_noise:
+            check_mechanism(self.neighbours, self.terms.budget, self.terms.mechanism)
+        if isinstance(self.keys, Selected):
+            self.terms.less(self.keys)
+            key_threshold(self.keys.budget, self.neighbours.max_keys)
+            if self.unit is None or not self.neighbours.counted:
+                raise InvalidInputError(
+                    f"keys are chosen by the number of their units, which is known where units are bounded by L1 or "
+                    f"SketchL2; got {self.neighbours!r} and {'a' if self.unit else 'no'} unit column. List the keys"
+                )
 
     @staticmethod
     def of(
@@ -253,13 +357,19 @@ class Agreement:
         Raises
         ------
         InvalidInputError
-            If ``given`` differs from the agreed way, or the neighbours do not allow it.
+            If ``given`` differs from the agreed way, the neighbours do not allow it, or rows of other things than
+            features are to be averaged.
         """
         if self.clip is not None and given not in (None, self.clip):
             raise InvalidInputError(
                 f"the agreement has clip={self.clip!r}, got {short(given)}. Leave clip out: all parties clip alike"
             )
         found = self.clip or given
+        if found == "average" and self.features is None:
+            raise InvalidInputError(
+                "clip='average' divides the features of a unit by the number of its rows, but the agreement has no "
+                "features: use clip='equal', with which each unit counts the same"
+            )
         if self.neighbours is None:
             return found or "scale"
         if found is None:
@@ -296,6 +406,111 @@ class Agreement:
         keys: list[Any] = cast(given, self.key, range(1, len(given) + 1)).to_pylist() if len(given) else []
         return keys
 
+    # --- publishing -----------------------------------------------------------------------------------------
+
+    def sketch(
+        self,
+        rows: Any,
+        *,
+        summary: "BoundingSummary | None" = None,
+        folder: str | os.PathLike[str] | None = None,
+    ) -> "Sketch | SketchTable":
+        """Return the exact, **secret** sketch of rows, with each unit clipped as agreed.
+
+        Sketches of several parts of the data add up: keep them to accumulate, and release the sum with `release`.
+
+        Parameters
+        ----------
+        rows
+            A data frame, an Arrow table, a DuckDB relation, or anything else with ``__arrow_c_stream__``.
+        summary, folder
+            As in `streamsketch.bound`; only if the agreement has a unit column.
+
+        Returns
+        -------
+        SketchTable or Sketch
+            By key if there is a key column. Of listed keys alone, if the agreement lists them and has a unit column.
+
+        Raises
+        ------
+        TypeError, InvalidInputError
+            As in `streamsketch.bound`, or `streamsketch.sketch` without a unit column.
+        """
+        exact: Sketch | SketchTable = _publishing().sketch_agreed(self, rows, summary=summary, folder=folder)
+        return exact
+
+    def release(
+        self,
+        data: Any,
+        *,
+        ledger: "Ledger | None" = None,
+        dataset: str | None = None,
+        again: bool = False,
+        summary: "BoundingSummary | None" = None,
+        folder: str | os.PathLike[str] | None = None,
+    ) -> Any:
+        """Return a private release of rows: bounded, sketched and drawn as agreed. Nothing secret is left behind.
+
+        The release is (ε, δ)-differentially private for ``neighbours``, with the ε and δ of ``terms``; a private choice
+        of keys is part of them (`Selected`). Its guarantee says whether the bound was enforced: it is, if the agreement
+        has a unit column. Theorems are those of `Sketch.release`, and of the mechanisms of `streamsketch.signs`.
+
+        Parameters
+        ----------
+        data
+            Rows, as in `sketch`; or what `sketch` returned, such as a sum of several parts.
+        ledger, dataset
+            As in `Sketch.release`: charged before anything is drawn.
+        again
+            Whether a further release of the same sketch is meant (`Sketch.release`). Rows are not recognised.
+        summary, folder
+            As in `sketch`, for rows.
+
+        Returns
+        -------
+        PrivateSketch, PrivateTable, SignSketch or SignTable
+            A table if there is a key column.
+
+        Raises
+        ------
+        InvalidInputError
+            If the agreement has no terms; for sketches that were not bounded although it has a unit column; if no key
+            is chosen, which is part of what is published; as in `sketch`. What sums hold never causes an error.
+        IncompatibleAgreementsError, IncompatibleProjectionsError
+            For sketches of another agreement.
+        LedgerError
+            If the release exceeds the budget that is left for the data set. Nothing is charged then.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> import streamsketch as ss
+        >>> rows = pa.table({"item": ["tea", "jam"], "customer": ["Ann", "Bob"]})
+        >>> projection = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
+        >>> agreement = ss.agree(rows, projection, index="item", unit="customer", epsilon=1, delta=1e-6)
+        >>> print(agreement.release(rows).guarantee.budget)
+        ε = 1, δ = 1e-06
+        """
+        charged: dict[str, Any] = {"ledger": ledger, "dataset": dataset}
+        return _publishing().release_agreed(self, data, **charged, again=again, summary=summary, folder=folder)
+
+    def load_release(
+        self, path: str | os.PathLike[str], *, signer: "PublicKey | Iterable[PublicKey] | None" = None
+    ) -> Any:
+        """Return the release in a file that follows this agreement; ``agreement.load`` is this method.
+
+        Parameters
+        ----------
+        path, signer
+            As in `streamsketch.load`.
+
+        Raises
+        ------
+        WireFormatError, SignatureError, OSError
+            As in `streamsketch.load`; also if the release follows another agreement.
+        """
+        return _publishing().load_agreed(self, path, signer=signer)
+
     # --- agreeing -------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
@@ -307,8 +522,9 @@ class Agreement:
         later: dict[str, Any] = {"clip": self.clip}
         later |= {
             name: None if value is None else value.to_dict()
-            for name, value in (("counting", self.counting), ("features", self.features))
+            for name, value in (("counting", self.counting), ("features", self.features), ("release", self.terms))
         }
+        later["keys"] = None if self.keys is None else keys_to_dict(self.keys)
         return {
             "agreement": _VERSION,
             "projection": json.loads(self.projection.to_json()),
@@ -335,37 +551,17 @@ class Agreement:
         InvalidInputError
             If the text is not JSON, is longer than `Limits.max_json_bytes`, or lacks, repeats or adds a field.
         """
-        nested = {"projection", "key", "index", "unit", "neighbours", "counting", "features"}
+        nested = {"projection", "key", "index", "unit", "neighbours", "counting", "features", "release", "keys"}
         given = json_fields(text, "an agreement", nested)
-        return Agreement(**_arguments_of(given, {field.name for field in dataclasses.fields(Agreement)}))
+        names = {_IN_JSON.get(field.name, field.name) for field in dataclasses.fields(Agreement)}
+        return Agreement(**_arguments_of(given, names))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write `to_json` to a file atomically: all of it or nothing."""
         write_whole(path, self.to_json().encode() + b"\n")
 
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> "Agreement":
-        """Return the agreement in a file.
-
-        Raises
-        ------
-        InvalidInputError
-            As in `from_json`; the message names the file.
-        OSError
-            If the file cannot be read.
-        """
-        most = current_limits().max_json_bytes
-        try:
-            text = read_bounded(path, most, "max_json_bytes")
-        except WireFormatError:
-            raise InvalidInputError(
-                f"{Path(path)} is not an agreement, a JSON file that `streamsketch agree` writes: it is longer than "
-                f"{most:,} bytes (max_json_bytes)"
-            ) from None
-        try:
-            return Agreement.from_json(text)
-        except (InvalidInputError, WireFormatError) as error:
-            raise InvalidInputError(f"{Path(path)} is not an agreement: {error}") from None
+    load = _Load()
+    """``Agreement.load(path)`` reads an agreement; ``agreement.load(path)`` reads a release that follows it."""
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -419,7 +615,16 @@ class Agreement:
         parts += [] if self.neighbours is None else [f"for {self.neighbours}"]
         parts += [] if self.clip is None else [f"clip {self.clip}"]
         parts += [] if self.counting is None else [f"with {self.counting}"]
+        parts += [] if self.terms is None else [f"released with {self.terms}"]
+        parts += [] if self.keys is None else [keys_text(self.keys)]
         return f"{self.title or 'Agreement'}: {', '.join(parts)}, missing {self.missing}; {self.fingerprint}"
+
+
+@functools.cache
+def _publishing() -> ModuleType:
+    from streamsketch import release  # noqa: PLC0415 - releases know agreements, not the reverse
+
+    return release
 
 
 def _shown(value: Any) -> str:
@@ -466,7 +671,17 @@ def _arguments_of(fields: dict[str, Any], known: set[str]) -> dict[str, Any]:
         "clip": fields.get("clip"),
         "counting": Counting.from_dict(fields["counting"]) if "counting" in fields else None,
         "features": Features.from_dict(fields["features"]) if "features" in fields else None,
+        "terms": Terms.from_dict(fields["release"]) if "release" in fields else None,
+        "keys": _read_keys(fields),
     }
+
+
+def _read_keys(fields: dict[str, Any]) -> Any:
+    """Return the published keys of an agreement's JSON; whether there is a key column is checked later."""
+    if "keys" not in fields:
+        return None
+    key = fields["key"]
+    return keys_from_dict(fields["keys"], isinstance(key, dict) and key.get("type") == "bytes")
 
 
 def _object(given: Any, what: str, names: set[str] | None = None) -> dict[str, Any]:

@@ -1,11 +1,14 @@
 """Agreements from the schema of a table."""
 
+from fractions import Fraction
 from typing import Any
 
 from streamsketch.agreement.agreement import Agreement, Missing
 from streamsketch.agreement.casts import check_numeric
 from streamsketch.agreement.columns import columns_of, logical_type
 from streamsketch.agreement.grids import fine_enough
+from streamsketch.agreement.terms import Spent, Terms
+from streamsketch.core import short
 from streamsketch.data import schema_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.features import Features
@@ -33,11 +36,16 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     clip: Clip | None = None,
     counting: Counting | None = None,
     features: Features | None = None,
+    epsilon: Spent | None = None,
+    delta: Spent = 0,
+    mechanism: str = "auto",
+    keys: Any = None,
 ) -> Agreement:
     """Return an agreement for columns that are given by name alone: their types are those of a table.
 
     With a unit column and without ``neighbours``, the agreement protects each unit as a whole, whatever its rows hold,
-    and each unit counts the same: ``neighbours=SketchL2(1, unit=…)`` with ``clip="equal"``. There is no bound to
+    and each unit counts the same: ``neighbours=SketchL2(1, unit=…)`` with ``clip="equal"``. Under ``features`` a unit
+    counts as one row, the average of its own (``clip="average"``), in each of ``max_keys`` keys. There is no bound to
     choose. Distances and cosines then compare the units' averages (Theory 2.4). Units are counted (`Counting`) if
     there is no key column, or if ``max_keys`` states in how many keys a unit may be.
 
@@ -50,6 +58,11 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         As in `Agreement`: a projection and an index, or features. A column that is given with a type keeps it. With a
         unit, a key column of dates becomes text, such as ``"2026-01-31"``, as bounded keys cannot be dates. Under
         `SketchL2` the projection gets a grid that is fine enough (`agreement.fine_enough`).
+    epsilon, delta, mechanism
+        What each release spends, and by which mechanism (`Terms`): all parties then publish alike, by
+        ``agreement.release(rows)``. Without ``epsilon`` the agreement leaves it to each release.
+    keys
+        Which keys are published, as in `Agreement`.
     max_keys
         The number of keys that a unit may be in, if ``neighbours`` are left out. A unit in more keys keeps only that
         many. The default is 1 without a key column and any number with one; in the latter case units are not counted.
@@ -79,6 +92,9 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     4
     >>> agreement.clip, agreement.projection.resolution, str(agreement.counting)
     ('equal', Fraction(1, 8192), 'a count of units (weight 4043)')
+    >>> agreement = agree(sales, projection, index="item", value="sold", unit="customer", epsilon=1, delta=1e-6)
+    >>> print(agreement.terms)
+    ε = 1, δ = 1e-06, noise auto
     """
     columns = {
         name: None if given is None else columns_of(given, what, _INFER)
@@ -111,8 +127,16 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     if columns["unit"] and neighbours is None and projection is not None:
         unit_name = columns["unit"][0].name
         bounds = whole_unit_bounds(
-            projection, unit_name, keyed=key is not None, max_keys=max_keys, clip=clip, counting=counting
+            projection,
+            unit_name,
+            keyed=key is not None,
+            max_keys=max_keys,
+            clip=clip,
+            counting=counting,
+            averaged=features is not None,
         )
+    elif features is not None:
+        bounds["clip"] = clip_of_features(neighbours, clip)
     return Agreement(
         projection if projection is None or features else fine_enough(projection, bounds["neighbours"]),  # type: ignore[arg-type]
         **{role: typed(role) for role in columns},
@@ -120,8 +144,20 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         missing=missing,
         title=title,
         features=features,
+        terms=_terms(epsilon, delta, mechanism),
+        keys=keys,
         **bounds,
     )
+
+
+def _terms(epsilon: Spent | None, delta: Spent, mechanism: str) -> Terms | None:
+    if epsilon is None:
+        if delta != 0 or mechanism != "auto":
+            raise InvalidInputError(
+                f"delta={short(delta)} and mechanism={short(mechanism)} are terms of a release; also pass epsilon"
+            )
+        return None
+    return Terms(epsilon=epsilon, delta=delta, mechanism=mechanism)
 
 
 def whole_unit_bounds(
@@ -132,6 +168,7 @@ def whole_unit_bounds(
     max_keys: int | None = None,
     clip: Clip | None = None,
     counting: Counting | None = None,
+    averaged: bool = False,
 ) -> dict[str, Any]:
     """Return ``neighbours``, ``clip`` and ``counting`` of an agreement that protects units, each counting the same.
 
@@ -145,22 +182,39 @@ def whole_unit_bounds(
         Whether there is a key column.
     max_keys, clip, counting
         As in `agree`.
+    averaged
+        Whether these are features, whose averages are over units.
 
     Raises
     ------
     InvalidInputError
-        For another ``clip`` than ``"equal"``.
+        For another ``clip`` than ``"equal"``, or of features ``"average"``.
     """
-    if clip not in (None, "equal"):
+    if clip not in (None, "equal", *(["average"] if averaged else [])):
         raise InvalidInputError(
             f"clip={clip!r} needs a bound to clip to; also pass neighbours=SketchL2(bound) or L1(bound)"
         )
     if max_keys is None:
         max_keys = MOST_KEYS if keyed else 1
-    neighbours = SketchL2(1, unit, max_keys)
+    # of units in any number of keys, which are not counted, there are no averages
+    averaged = averaged and clip != "equal" and max_keys != MOST_KEYS
+    neighbours = SketchL2.of_averages(unit, max_keys) if averaged else SketchL2(1, unit, max_keys)
     if counting is None and not neighbours.any_keys:
         counting = counting_of(fine_enough(projection, neighbours), neighbours)
-    return {"neighbours": neighbours, "clip": "equal", "counting": counting}
+    return {"neighbours": neighbours, "clip": "average" if averaged else clip or "equal", "counting": counting}
+
+
+def clip_of_features(neighbours: Neighbours | None, clip: Clip | None) -> Clip | None:
+    """Return how units' features are clipped to stated neighbours: averaged, if that fits these and nothing is asked.
+
+    Parameters
+    ----------
+    neighbours, clip
+        As in `agree`.
+    """
+    if clip is not None or neighbours is None or "average" not in neighbours.clips:
+        return clip
+    return "average" if not neighbours.any_keys and Fraction(neighbours.bound) ** 2 >= neighbours.max_keys else None
 
 
 def counting_of(projection: Projection, neighbours: Neighbours) -> Counting:

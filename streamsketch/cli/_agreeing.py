@@ -53,8 +53,8 @@ Clip = Annotated[
     str | None,
     typer.Option(
         help="What to do with a unit beyond the bound: scale its values (the default), cut some of "
-        "them off (for --l1), or equal: scale every unit to the bound, so that each counts the "
-        "same (for --sketch-l2).",
+        "them off (for --l1), equal: scale every unit to the bound, so that each counts the "
+        "same (for --sketch-l2), or average: divide the features of a unit by the number of its rows.",
         show_default=False,
     ),
 ]

@@ -13,8 +13,9 @@ import streamsketch as ss
 from streamsketch.agreement import check_alike
 from streamsketch.cli._reading import name_in_errors
 from streamsketch.cli._saying import say
-from streamsketch.cli._showing import join_names, meant
+from streamsketch.cli._showing import join_names
 from streamsketch.core import aligned, current_limits, json_fields, pa, read_bounded, short
+from streamsketch.data import NOT_SHOWN
 from streamsketch.estimation import AnySketch
 from streamsketch.features import JOINT, Category, Embedding, FeatureColumn, Number
 from streamsketch.projections import Identity
@@ -96,7 +97,7 @@ def check_columns(features: ss.Features, schema: "pa.Schema", path: Path) -> Non
         if schema.names.count(name) != 1:
             found = "has no" if name not in schema.names else "has more than one"
             raise ss.InvalidInputError(
-                f"{path} {found} column {name}; its columns are {join_names(schema.names)}{meant(name, schema.names)}"
+                f"{path} {found} column {name}; {NOT_SHOWN}. Name the columns of the file in the features"
             )
     features.cells({name: pa.nulls(1, schema.field(name).type) for name in features.columns})
 
@@ -153,7 +154,11 @@ def load_agreement(path: Path, sketches: Mapping[str, AnySketch]) -> tuple[ss.Ag
 
 def say_agreement_is_missing(sketch: AnySketch) -> None:
     """Print a note that releases which may be of features need their agreement to be compared as populations."""
-    if isinstance(sketch.projection, Identity) and isinstance(sketch, ss.PrivateSketch) and sketch.clip == "equal":
+    if (
+        isinstance(sketch.projection, Identity)
+        and isinstance(sketch, ss.PrivateSketch)
+        and sketch.clip in ("equal", "average")
+    ):
         say("If these are sums of features, give --agreement FILE: populations are compared, whatever their sizes.")
 
 

@@ -33,6 +33,7 @@ _GROUPS: dict[str, dict[str, str]] = {
         "encoding": "NAME",
         "decimal": ".|,",
         "bad-lines": "stop|skip|FILE",
+        "multiline": "",
         "time": "COLUMN",
         "time-format": "FORMAT",
         "window": "LENGTH",
@@ -69,7 +70,7 @@ _GROUPS: dict[str, dict[str, str]] = {
         "candidates": "BOUNDS",
         "unit": "WORD",
         "max-keys": "NUMBER",
-        "clip": "scale|cut|equal|none",
+        "clip": "scale|cut|equal|average|none",
         "count": "",
         "mechanism": "NOISE",
         "public-key": "KEY",
@@ -167,7 +168,10 @@ _GROUPS: dict[str, dict[str, str]] = {
 
 # Where a command's option is in another group, or takes something else.
 _OTHERWISE: dict[str, dict[str, dict[str, str]]] = {
-    "agree": {"Privacy": {"clip": "scale|cut|equal"}},
+    "agree": {
+        "Privacy": {"clip": "scale|cut|equal|average"},
+        "Size of the sketch": {"units": "NUMBERS", "items": "NUMBERS", "catalogue": "NUMBER"},
+    },
     "changes": {"Input": {"key": "KEY"}, "Estimates": {"tolerance": "DISTANCE|typical"}},
     "choose-bound": {
         "Privacy": {"norm": "l1|l2", "share": "SHARE", "question": "QUESTION"},
@@ -213,6 +217,7 @@ _OTHERWISE: dict[str, dict[str, dict[str, str]]] = {
             "in-keys": "NUMBERS",
             "shares": "NUMBERS",
             "match": "PROBABILITY",
+            "catalogue": "NUMBER",
             "cosine": "NUMBERS",
             "sample": "FILE",
             "units": "NUMBERS",

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import typer
 from rich.cells import cell_len
 
-from streamsketch.core import printable
+from streamsketch.errors import printable
 
 _GAP = "  "
+_MOST_CELL, _MOST_TITLE = 200, 500  # characters: keys of strangers have any length, and JSON has all of it
 _LEAST_TEXT = 13  # columns that a text has at least, before it is folded further
 
 
@@ -47,7 +48,7 @@ def terminal_width() -> int | None:
 def fact_lines(title: str, facts: Mapping[str, str], width: int | None) -> list[str]:
     """Return the lines of named facts."""
     left = max(map(len, facts), default=0) + len(_GAP)
-    lines = [*folded(printable(title), width), ""]
+    lines = [*folded(printable(title, _MOST_TITLE), width), ""]
     for name, fact in facts.items():
         parts = [line for part in fact.split("\n") for line in folded(printable(part), width and width - left)]
         lines += [
@@ -59,14 +60,14 @@ def fact_lines(title: str, facts: Mapping[str, str], width: int | None) -> list[
 
 def table_lines(table: Table, width: int | None) -> list[str]:
     """Return the lines of a table."""
-    cells = {name: [printable(cell) for cell in column] for name, column in table.columns.items()}
+    cells = {name: [printable(cell, _MOST_CELL) for cell in column] for name, column in table.columns.items()}
     widths = _widths(cells, table.texts, width)
     heads = [
         textwrap.wrap(name, max(one, 1), break_long_words=False) or [""]
         for name, one in zip(cells, widths, strict=True)
     ]
     highest = max(map(len, heads))
-    lines = [] if table.title is None else [*folded(printable(table.title), width), ""]
+    lines = [] if table.title is None else [*folded(printable(table.title, _MOST_TITLE), width), ""]
     for place in range(highest):
         row = [([""] * (highest - len(head)) + head)[place] for head in heads]
         lines.append(typer.style(_joined(row, widths, table.texts), bold=True))

@@ -171,15 +171,30 @@ class SketchPairs:
             return None
 
     @functools.cached_property
+    def _lost(self) -> np.ndarray:
+        """Which sketches are below the noise floor of as many, or have too few units for an average: (n,)."""
+        block = block_of(list(self.sketches.values()))
+        return few_units(block) if self._by == "mean" else below_noise_floor(block, len(self.names))
+
+    @functools.cached_property
     def _nearness(self) -> np.ndarray:
-        """Numbers that ascend from the nearest pair to the farthest: (n, n), infinite if undefined."""
+        """Numbers that ascend from the nearest pair to the farthest: (n, n), infinite if undefined.
+
+        Cosines of sketches below the noise floor are not defined, whatever the noise made of them.
+        """
         value = self._estimates.value
-        return np.where(np.isnan(value), np.inf, MEASURES[self._by].sign * value)
+        lost = self._lost & (self._by != "distance")
+        unknown = np.isnan(value) | lost[:, None] | lost
+        return np.where(unknown, np.inf, MEASURES[self._by].sign * value)
+
+    def _order(self, nearness: np.ndarray, below: np.ndarray) -> np.ndarray:
+        """Return places by nearness, those of noise alone last."""
+        return np.lexsort((nearness, below))
 
     def nearest_pairs(self, top: int | None) -> list[Pair]:
-        """Return pairs, nearest first; pairs without an estimate come last."""
+        """Return pairs, nearest first; pairs with a sketch below the noise floor, or without an estimate, come last."""
         rows, columns = np.triu_indices(len(self.names), 1)
-        order = np.argsort(self._nearness[rows, columns], kind="stable")[:top]
+        order = self._order(self._nearness[rows, columns], self._lost[rows] | self._lost[columns])[:top]
         return list(zip(rows[order].tolist(), columns[order].tolist(), strict=True))
 
     def is_defined(self, pair: Pair) -> bool:
@@ -187,29 +202,36 @@ class SketchPairs:
         return bool(self._nearness[pair] < np.inf)
 
     def nearest_to(self, place: int, top: int) -> list[Pair]:
-        """Return the pairs of one sketch that have an estimate, nearest first."""
+        """Return the pairs of one sketch that have an estimate, nearest first; see `nearest_pairs`."""
         nearness = self._nearness[place]
-        order = [j for j in np.argsort(nearness, kind="stable").tolist() if j != place and nearness[j] < np.inf]
+        order = [j for j in self._order(nearness, self._lost).tolist() if j != place and nearness[j] < np.inf]
         return [(place, j) for j in order[:top]]
 
     def fields(self, pair: Pair, confidence: float, candidates: int | None = None) -> dict[str, Any]:
         """Return the estimate with its interval; and the other measure unless the pair was selected."""
         name, beside = MEASURES[self._by].column, MEASURES[self._beside].column
-        one = _estimate_at(self._estimates, pair)
+        one = self._estimate(pair)
         if one is not None and candidates is not None:
             return selected_fields(one, confidence, candidates, name)
-        other = _estimate_at(self._estimates_beside, pair)
+        other = self._estimate_beside(pair)
         short = None if other is None else {"value": other.value, "standard_error": other.standard_error}
         return ({name: None} if one is None else estimate_fields(one, confidence, name)) | {beside: short}
 
     def columns(self, pairs: Sequence[Pair], confidence: float, candidates: int | None = None) -> dict[str, list[str]]:
         """Return the fields as columns."""
-        estimates = [_estimate_at(self._estimates, pair) for pair in pairs]
+        estimates = [self._estimate(pair) for pair in pairs]
         columns = estimate_columns(estimates, confidence, MEASURES[self._by].title, candidates=candidates)
         if candidates is None:
-            others = [_estimate_at(self._estimates_beside, pair) for pair in pairs]
+            others = [self._estimate_beside(pair) for pair in pairs]
             columns[MEASURES[self._beside].title] = [UNDEFINED if one is None else value_text(one) for one in others]
         return columns
+
+    def _estimate(self, pair: Pair) -> ss.Estimate | None:
+        return _estimate_at(self._estimates, pair) if self.is_defined(pair) else None
+
+    def _estimate_beside(self, pair: Pair) -> ss.Estimate | None:
+        of_noise = self._beside == "cosine" and self._lost[list(pair)].any()
+        return None if of_noise else _estimate_at(self._estimates_beside, pair)
 
     def title(self, pairs: Sequence[Pair]) -> None:
         """Return None: the columns say it."""
@@ -219,21 +241,23 @@ class SketchPairs:
         del pairs
         if is_secret(self.sketches.values()):
             say("warning: raw sketches took part: what is printed here is as secret as they are.")
-        if self._by == "distance":
-            return
-        if not self._asked:
+        if not self._asked and self._by != "distance":
             say(
                 "Compared by cosine, which tells most of these streams apart. --by distance compares squared distances."
             )
-        of_means, block = self._by == "mean", block_of(list(self.sketches.values()))
-        gone = few_units(block) if of_means else below_noise_floor(block)
-        lost = [name for name, without in zip(self.names, gone, strict=True) if without]
-        if lost:
-            missing, number = ("averages", "number of units") if of_means else ("cosines", "squared norm")
+        lost = [name for name, without in zip(self.names, self._lost, strict=True) if without]
+        if not lost:
+            return
+        who = f"(empty streams, or too small for their noise): {join_names(lost)}."
+        if self._by == "mean":
+            say(f"Without averages, as the number of units is within two standard errors of zero {who}")
+        elif self._by == "distance":
             say(
-                f"Without {missing}, as the {number} is within two standard errors of zero (an empty stream, or one "
-                f"too small for its noise): {join_names(lost)}."
+                f"Below the noise floor, and so listed last, as such distances show only noise and the size of the "
+                f"other stream {who}"
             )
+        else:
+            say(f"Without cosines, as the squared norm is below the noise floor of {len(self.names)} streams {who}")
 
 
 def _estimate_at(estimates: Estimates | None, pair: Pair) -> ss.Estimate | None:

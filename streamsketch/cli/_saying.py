@@ -14,7 +14,7 @@ from typing import Any
 
 import typer
 
-from streamsketch.core import printable
+from streamsketch.errors import printable
 
 _WARNING = "warning: "
 _quiet = False

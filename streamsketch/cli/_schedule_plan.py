@@ -17,6 +17,8 @@ def schedule_plan(given: dict[str, Any]) -> ss.planning.SchedulePlan:
         delta=given["delta"] or 0.0,
         max_windows=None if most == "all" else _whole(most or "1", "--max-windows"),
         gap=given["gap"] or 1,
+        agreement=None if given["agreement"] is None else ss.Agreement.load(given["agreement"]),
+        epsilon=given["epsilon"],
     )
 
 

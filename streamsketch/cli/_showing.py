@@ -112,9 +112,9 @@ class _NoBar:
         """Show nothing."""
 
 
-def progress_bar(counted: str = "events") -> contextlib.AbstractContextManager[Any]:
-    """Return a bar that counts ``events``, on standard error if that is a terminal."""
-    if is_quiet() or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+def progress_bar(counted: str = "events", *, shown: bool = True) -> contextlib.AbstractContextManager[Any]:
+    """Return a bar that counts ``events``, on standard error if that is a terminal and the bar is to be ``shown``."""
+    if not shown or is_quiet() or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         return contextlib.nullcontext(_NoBar())
     from rich.console import Console  # noqa: PLC0415 - most commands show no bar
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415 - as above

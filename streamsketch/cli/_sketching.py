@@ -137,7 +137,7 @@ def sketch_stream(pending: Pending, output: Path, reader: RowReader, every: floa
         snapshots.taken()
 
     wrong: ss.StreamsketchError | None = None
-    lines = reader.lines("standard input", reader.format or "csv")  # type: ignore[arg-type]
+    lines = reader.lines("standard input", reader.format or "csv", is_whole=True)  # type: ignore[arg-type]
     add = reader.noting(pending.add, "standard input")
     with Stop() as stop:
         try:

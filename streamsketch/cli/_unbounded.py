@@ -25,6 +25,7 @@ from streamsketch.streams import (
     MAX_DROPPED,
     STREAM_SUFFIX,
     DeadLetters,
+    LedgerCharge,
     OtherRowsError,
     RowCounts,
     Sink,
@@ -79,6 +80,7 @@ class UnboundedLog:
                 try:
                     complaints = _Complaints(policy.max_dropped, self.every)
                     with self._opened(descriptor, reader, form, stream.position) as log:
+                        stream.require(log.conditions)
                         self._read(stream, log, bad, stop, complaints)
                 except ss.StreamsketchError as error:
                     raise self._with_remedy(error) from None
@@ -216,10 +218,7 @@ def charge_of(policy: StreamPolicy, agreement: ss.Agreement) -> Any:
     ledger = ss.Ledger(policy.ledger)
     ledger.left(policy.dataset or "")
 
-    def charge(guarantee: ss.Guarantee, data_ids: Any, once: str) -> None:
-        ledger.charge(policy.dataset, guarantee, projection=agreement.projection, data_ids=data_ids, once=once)
-
-    return charge
+    return LedgerCharge(ledger, policy.dataset, agreement.projection)
 
 
 def dead_letters_in(folder: Path | None, policy: StreamPolicy) -> DeadLetters | None:

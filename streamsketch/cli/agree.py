@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.agreement import counting_of, fine_enough, whole_unit_bounds
+from streamsketch.agreement import clip_of_features, counting_of, fine_enough, whole_unit_bounds
 from streamsketch.cli._agreeing import (
     L1,
     L2,
@@ -27,9 +27,12 @@ from streamsketch.cli._agreeing import (
 )
 from streamsketch.cli._features import check_columns, features_text, load_features
 from streamsketch.cli._reading import new_file
+from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, show_result
-from streamsketch.core import pa, pq
+from streamsketch.core import pa, pq, short
 from streamsketch.data import open_file
+
+_WORTH_SAYING = 0.9  # of the error
 
 
 def agree(  # noqa: PLR0913 - the fields of an agreement
@@ -90,13 +93,29 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         str | None, typer.Option(help="Grid step of the values, such as 1/100. By default 1.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Public seed. By default, one is drawn now.")] = None,
+    units: Annotated[
+        str | None,
+        typer.Option(
+            help="Public numbers of units, such as 500,3000 or DE=95,UK=3900. The size of the sketch is then planned, "
+            "for ε = 1, unless it is stated; keys that drown are named.",
+            show_default=False,
+        ),
+    ] = None,
+    items: Annotated[
+        str | None,
+        typer.Option(help="With --units: number of different items of one unit in a key. By default 10."),
+    ] = None,
+    catalogue: Annotated[
+        float | None,
+        typer.Option(help="With --units: how many different items are sold, or can occur.", show_default=False),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     r"""Write down how all parties sketch: projection, columns, bounds, and how to treat missing values.
 
     If --unit-column is given without a bound, each unit is protected, whatever its rows contain, and each counts the
-    same, as with --sketch-l2 1 --clip equal. With --key, add --max-keys, the number of keys that one unit may be in.
-    Units are then counted, too.
+    same, as with --sketch-l2 1 --clip equal; with --features it counts as one row, the average of its own. With --key,
+    add --max-keys, the number of keys that one unit may be in. Units are then counted, too.
 
     A column is NAME:TYPE. The types are integer, text, bytes, date, timestamp, boolean and decimal(PLACES). A name
     alone has the type it has in SAMPLE; without SAMPLE it is text.
@@ -128,11 +147,14 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     in_keys = 1 if key is None and max_keys is None else max_keys  # without keys there is one stream
     bounds: dict[str, Any] = {"neighbours": neighbours_of(options, word, in_keys), "clip": clip}
     if bounds["neighbours"] is None and unit_column is not None:
-        bounds = whole_unit_bounds(by, word, keyed=key is not None, max_keys=max_keys, clip=clip)  # type: ignore[arg-type]
+        known: dict[str, Any] = {"max_keys": max_keys, "clip": clip, "averaged": columns is not None}
+        bounds = whole_unit_bounds(by, word, keyed=key is not None, **known)
     elif bounds["neighbours"] is None and (unit is not None or max_keys is not None or count):
         raise ss.InvalidInputError(
             "--unit, --max-keys and --count belong to a bound: give --unit-column, or --l1 BOUND"
         )
+    elif columns is not None:
+        bounds["clip"] = clip_of_features(bounds["neighbours"], clip)  # type: ignore[arg-type]
     fine = by if columns is not None else fine_enough(by, bounds["neighbours"])
     if count is not None:
         bounds["counting"] = counting_of(fine, bounds["neighbours"]) if count else None
@@ -146,9 +168,60 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         fields |= {"features": columns, "index": None}
     agreed = ss.Agreement(fine, **fields) if schema is None else ss.agree(schema, fine, **fields)
     _check_features(agreed, sample, schema)
+    sized = _planned(agreed, units, items, catalogue)
+    if sized is not None and (projection, sketch_dim, sparsity) == (None, None, None):
+        agreed = agreed.replace(projection=sized[1].projection(getattr(by, "seed", 0)))
+        sized = (sized[1], sized[1])
     agreed.save(output)
     fields = {"file": str(output), "fingerprint": agreed.fingerprint, "agreement": agreed.to_dict()}
     show_result(str(output), _facts(agreed, by), fields, as_json=as_json)
+    _say_size(agreed, sized)
+
+
+def _planned(
+    agreed: ss.Agreement, units: str | None, items: str | None, catalogue: float | None
+) -> tuple[ss.planning.UnitPlan, ss.planning.UnitPlan] | None:
+    """Return what to expect of keys of so many units, under the agreement and with the size that is best."""
+    if units is None:
+        if given := given_options({"items": items, "catalogue": catalogue}):
+            raise ss.InvalidInputError(f"{given}: also give --units, the number of units in a key")
+        return None
+    parts = [part.rpartition("=") for part in units.split(",")]
+    named = all(name for name, _, _ in parts)
+    try:
+        numbers = [float(number) for _, _, number in parts]
+        sizes = [float(part) for part in (items or "10").split(",")]
+    except ValueError:
+        raise ss.InvalidInputError(
+            f"--units and --items take numbers with commas, such as 500,3000 or DE=95,UK=3900, got {short(units)} and "
+            f"{short(items)}"
+        ) from None
+    typical = ss.planning.TypicalUnit(items=sizes, catalogue=catalogue)
+    known = {name.strip(): number for (name, _, _), number in zip(parts, numbers, strict=True)}
+    return ss.planning.plan_sizes(agreed, typical, units=known if named else numbers)
+
+
+def _say_size(agreed: ss.Agreement, sized: tuple[ss.planning.UnitPlan, ss.planning.UnitPlan] | None) -> None:
+    """Print what the size of a sketch rests on, and which keys drown, if units are clipped in sketch space."""
+    if sized is None:
+        if agreed.unit is not None and agreed.features is None and isinstance(agreed.neighbours, ss.SketchL2):
+            say(
+                f"Nobody planned k = {agreed.projection.sketch_dim:,} cells: small keys may drown in noise that fewer "
+                f"cells would not have. --units NUMBERS plans the size, and names the keys that drown."
+            )
+        return
+    plan, best = sized
+    say(f"Assumed, at ε = {plan.epsilon:g}: {plan.facts.assumed(plan.unit)}.")
+    for condition, outlook in plan.outlooks.items():
+        error, best_then = outlook.error, outlook.best
+        say(f"If {condition}: cosines ± {error:.2g}, and ± {best_then.error:.2g} with {best_then.cells:,} cells.")
+    if best.chosen.error < _WORTH_SAYING * plan.chosen.error:
+        say(
+            f"With k = {plan.chosen.cells:,} cosines are ± {plan.chosen.error:.2g}; with k = {best.chosen.cells:,} "
+            f"they would be ± {best.chosen.error:.2g}."
+        )
+    for sentence in plan.standing:
+        say(sentence)
 
 
 def _features(path: Path, seed: int | None, others: dict[str, Any], unit_column: str | None) -> ss.Features:

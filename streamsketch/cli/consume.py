@@ -70,8 +70,8 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     idle_after: Annotated[
         float | None,
         typer.Option(
-            help="Seconds without progress after which a partition no longer holds windows back. By "
-            "default, it always does.",
+            help="Seconds without progress after which a partition that was read to its end no longer holds windows "
+            "back. By default, it always does. The guarantee then states a condition.",
             show_default=False,
         ),
     ] = None,
@@ -100,13 +100,15 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     """Release each window of a Kafka topic once, by a policy, on one machine and without Java.
 
     Agreement and policy are those of `sketch --policy`. All partitions are read. Each partition has its own clock,
-    which decides whether a row is late. So the content of a window depends on the topic alone. Sums and offsets are
-    saved together: if the command is killed, run it again, and it continues and publishes the same bytes. SIGINT and
-    SIGTERM save and end.
+    which decides whether a row is late. So the content of a window depends on the topic alone, unless windows end
+    without idle partitions (--idle-after): the guarantee then states a condition. Sums and offsets are saved together:
+    if the command is killed, run it again, and it continues and publishes the same bytes. SIGINT and SIGTERM save and
+    end.
 
     A message is an Arrow IPC stream of rows. With --format json, a message is one JSON object, or several objects, one
-    a line. A message without content is a heartbeat: its timestamp advances the clock of its partition. Rows that
-    cannot be read are dropped, one by one, and counted in --summary.
+    a line. A message without key and content is a heartbeat: its timestamp advances the clock of its partition. One
+    with a key and no content deletes something, and counts as malformed. Rows that cannot be read are dropped, one by
+    one, and counted in --summary.
 
     Releases are files of whole windows. If the policy names its stream, each key is released by itself, as by `job
     stream`: into the policy's folder, a place such as s3://bucket/releases, or a database. `job watch` and `job
@@ -143,8 +145,10 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
                 counts=counts,
             )
             with Stop() as stop:
-                _run(read, stop, every, once=once, summary=summary)
+                _run(read, stop, every, once=once, summary=summary, shown=log is Log.text)
                 number = stop.number
+            if log is Log.json:
+                jobs.log_end(stopped=number is not None, finished=stream.is_finished)
         except ss.StreamsketchError as error:
             if log is Log.json:
                 jobs.log_failure(error)
@@ -153,12 +157,15 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
                 raise
             remedy = f"{path} holds what was read before, and the same command continues"
             raise ss.InvalidInputError(f"{error}. {remedy}") from None
-    if stream.is_finished:
+    if log is Log.json and not as_json:  # standard error has lines of JSON alone, without counts
+        raise typer.Exit(0 if number is None else 128 + number)
+    if stream.is_finished and log is Log.text:
         say("All windows of the schedule are released. To continue, begin a new state and a new folder")
     place = database or released_by.folder
     facts = f"{plural(stream.events, 'event')}, {plural(stream.released, 'window')} released into {place}"
     if number is not None:
-        say(f"Stopped: {path}, secret: {facts}. The same command continues.")
+        if log is Log.text:
+            say(f"Stopped: {path}, secret: {facts}. The same command continues.")
         raise typer.Exit(128 + number)
     if as_json:
         fields: dict[str, Any] = {"file": str(path), "secret": True, "events": stream.events}
@@ -168,13 +175,13 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
         say(f"{path}, secret: {facts}. Agreement {agreed.fingerprint}.")
 
 
-def _run(read: "jobs.TopicStream", stop: Stop, every: float, *, once: bool, summary: Path | None) -> None:
+def _run(read: "jobs.TopicStream", stop: Stop, every: float, *, once: bool, summary: Path | None, shown: bool) -> None:
     def saved() -> None:
         if summary is not None:
             remove_partial(summary)
             write_whole(summary, json.dumps(read.summary, indent=2).encode() + b"\n", secret=True)
 
-    with progress_bar() as progress:
+    with progress_bar(shown=shown) as progress:
         task = progress.add_task("reading", total=None, events=read.stream.events)
 
         def stepped() -> None:

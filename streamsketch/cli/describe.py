@@ -24,9 +24,10 @@ from streamsketch.cli._showing import (
     meant,
     show_json,
 )
-from streamsketch.estimation import AnySketch, Interval, block_of, interval_text, is_secret, value_text
+from streamsketch.estimation import AnySketch, Interval, block_of, has_people, interval_text, is_secret, value_text
 from streamsketch.features import Number
 
+_NEAR_END = 0.05  # of a range: a mean whose interval is as near as that to an end
 _SHORT = {"standard deviation": "std. dev."}
 
 
@@ -59,7 +60,7 @@ def describe(  # noqa: PLR0913 - a command's options are its parameters
     """Describe the people in releases of features: means, deviations and shares, column by column.
 
     Means and standard deviations are of numbers cut to their agreed ranges, for units that have such a number. Shares
-    are of all units. A unit with several rows counts once, by the mean direction of its features. Each interval holds
+    are of all units. A unit with several rows counts once, by the average of its rows. Each interval holds
     by itself, and is clipped to what is possible. An estimate may be a little below 0, because of the noise.
 
     $ streamsketch describe clinic.sketch --agreement sites.json
@@ -86,7 +87,9 @@ def describe(  # noqa: PLR0913 - a command's options are its parameters
         )
         for name, sketch in sketches.items()
     }
-    few = [name for name, one in described.items() if all(math.isnan(row["estimate"]) for row in one.rows)]
+    several = [name for name, sketch in sketches.items() if not has_people(sketch, agreed)]
+    unknown = [name for name, one in described.items() if all(math.isnan(row["estimate"]) for row in one.rows)]
+    few = [name for name in unknown if name not in several]
     if as_json:
         show_json([_fields(name, one, confidence) for name, one in described.items()])
     else:
@@ -96,10 +99,10 @@ def describe(  # noqa: PLR0913 - a command's options are its parameters
     for name, one in described.items():
         for text in _at_ends(features, one.rows):
             say(f"{name}: {text}")
-    several = [name for name, one in described.items() if name not in few and _lacks_deviations(one.rows)]
     if several:
         say(
-            f"Without standard deviations, which cannot be known where people have several rows: {join_names(several)}."
+            f"Without averages, as people have several rows and these were not averaged: {join_names(several)}. In "
+            f"agreements that streamsketch agree makes now, they are (clip average)."
         )
     if few:
         say(
@@ -118,23 +121,21 @@ def _number(sketch: AnySketch) -> ss.Estimate:
             "units were not counted, so there are no averages: bound the rows, with no other rows added, under an "
             "agreement that counts units"
         )
+    if isinstance(sketch, ss.PrivateSketch):
+        return sketch.units
     return ss.Estimate(float(units.number[0]), 0.0, float(units.variance[0]), lowest=0.0)
 
 
-def _lacks_deviations(rows: list[dict[str, Any]]) -> bool:
-    """Return whether a column has a mean but no standard deviation, although the column is estimated."""
-    unknown = {(row["column"], row["measure"]) for row in rows if math.isnan(row["estimate"])}
-    return any(measure != "mean" and (column, "mean") not in unknown for column, measure in unknown)
-
-
 def _at_ends(features: ss.Features, rows: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield a sentence for each mean that is at the end of its column's range."""
+    """Yield a sentence for each mean that is at the end of its column's range, beyond what noise could do."""
     for row in rows:
         number = features.columns[row["column"]]
         if not isinstance(number, Number) or row["measure"] != "mean" or number.low < row["estimate"] < number.high:
             continue
-        if math.isfinite(row["estimate"]):
-            end = number.low if row["estimate"] <= number.low else number.high
+        near = _NEAR_END * (number.high - number.low)
+        below, above = row["high"] <= number.low + near, row["low"] >= number.high - near
+        if math.isfinite(row["estimate"]) and (below or above):
+            end = number.low if below else number.high
             yield (
                 f"the mean of {row['column']} is at the end {end:g} of its range, so most values are there or beyond. "
                 f"Are they in another unit?"

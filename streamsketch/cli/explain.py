@@ -11,7 +11,8 @@ from streamsketch.cli._keys import Signers
 from streamsketch.cli._reading import Files, load_published
 from streamsketch.cli._releasing import NOT_DISJOINT, PopulationsOption
 from streamsketch.cli._showing import Json, show_json
-from streamsketch.core import filled, printable
+from streamsketch.core import filled
+from streamsketch.errors import printable
 from streamsketch.explanation import INDIVIDUAL, BaseExplanation, explain_jointly, heading_of, one_release
 from streamsketch.privacy import Populations, sharing_data
 from streamsketch.release import Published, PublishedTable

@@ -156,7 +156,7 @@ def files(  # noqa: PLR0913 - a command's options are its parameters
         releases = job.run(beam or [])
     finally:
         runners.setLevel(level)
-    lost = below_noise_floor(block_of(list(releases.values())))
+    lost = below_noise_floor(block_of(list(releases.values())), len(releases))
     below = sorted(str(key) for key, gone in zip(releases, lost, strict=True) if gone)
     guarantee = next(iter(releases.values())).guarantee
     facts = {"releases": plural(len(releases), "key"), "guarantee": str(guarantee)}

@@ -15,7 +15,7 @@ from streamsketch.cli._reading import Files, hold_signs, load_signs, name_in_err
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Confidence, Json, interval_name, join_names, meant, show_json
 from streamsketch.core import pa
-from streamsketch.data import times_of
+from streamsketch.data import key_values
 from streamsketch.estimation import format_value
 from streamsketch.signs import SignIndex, Signs, needs_norms
 
@@ -178,4 +178,4 @@ def _keys_at(index: SignIndex, places: NDArray[np.int64]) -> list[str]:
     if index.keys is None:
         return list(map(str, places.tolist()))
     found = index.keys.take(pa.array(places))
-    return list(map(str, times_of(found) if pa.types.is_timestamp(found.type) else found.to_pylist()))
+    return list(map(str, key_values(found)))

@@ -37,13 +37,13 @@ from streamsketch.report import picture_of_keys
 
 _TWO = 2
 _OF_STREAMS = "squared_distance", "events", "relative_error", "l1", "l2", "one_coordinate"
-_STATED = "pieces", "in_keys", "shares", "match", "cosine"
+_STATED = "pieces", "in_keys", "shares", "match", "catalogue", "cosine"
 _OF_UNITS = *_STATED, "units", "keys", "picture", "question", "bounds"
 _OF_SITES = (
     *("features", "numbers", "shift", "in_columns", "moved", "times", "class_share", "class_deviations", "columns"),
     *("deviation", "power", "write_features"),
 )
-_OF_SCHEDULES = "window", "ranges", "max_windows", "gap", "write_schedule"
+_OF_SCHEDULES = "window", "ranges", "max_windows", "gap", "agreement", "write_schedule"
 _OF_SIGNS = "members", "nearest", "top", "rest", "signs", "mechanism", "norm", "exact_query"
 
 
@@ -98,7 +98,15 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
     ] = None,
     match: Annotated[
         float | None,
-        typer.Option(help="Probability that pieces of two units are of the same item.", show_default=False),
+        typer.Option(
+            help="Probability that pieces of two units are of the same item, Σp². The size of the sketch hangs on it; "
+            "without it, the plan is for a range.",
+            show_default=False,
+        ),
+    ] = None,
+    catalogue: Annotated[
+        float | None,
+        typer.Option(help="Instead of --match: how many different items are sold, or can occur.", show_default=False),
     ] = None,
     cosine: Annotated[
         str | None,
@@ -262,6 +270,13 @@ def plan(  # noqa: PLR0913 - a plan starts from many facts, each of them an opti
         int | None,
         typer.Option(help="Smallest distance between two windows of a unit. By default 1.", show_default=False),
     ] = None,
+    agreement: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --windows and --epsilon: the agreement of the stream, by which the plan knows its noise.",
+            show_default=False,
+        ),
+    ] = None,
     write_schedule: Annotated[
         Path | None,
         typer.Option(
@@ -417,7 +432,6 @@ def _plan_windows(given: dict[str, Any]) -> None:
         *_OF_STREAMS,
         *_OF_UNITS,
         *_OF_SIGNS,
-        "epsilon",
         "items",
         "sample",
         "write_projection",
@@ -541,8 +555,8 @@ def _facts(given: dict[str, Any], columns: dict[str, Any]) -> ss.planning.Typica
             ).items()
             if given[name]
         }
-        shares: dict[str, Any] = {} if given["match"] is None else {"match": given["match"]}
-        return ss.planning.TypicalUnit(items=_numbers(items or "", "--items"), **numbers, **shares)
+        known: dict[str, Any] = {name: given[name] for name in ("match", "catalogue")}
+        return ss.planning.TypicalUnit(items=_numbers(items or "", "--items"), **numbers, **known)
     _check_none(given, _STATED, "--sample says what units add; leave them out")
     if not columns["index"] or columns["unit"] is None:
         raise ss.InvalidInputError("name the columns of the sample: --index and --unit-column, and --key if it has one")

@@ -14,7 +14,8 @@ from streamsketch.cli._pairs import Only, select_names
 from streamsketch.cli._reading import Force, files_in, load_files, new_file
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, show_json
-from streamsketch.core import printable, write_whole
+from streamsketch.core import write_whole
+from streamsketch.errors import printable
 from streamsketch.estimation import By
 from streamsketch.report import Dictionary, federation_of, page_of, page_of_federation
 
@@ -78,9 +79,6 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
             help="Distance (not squared) up to which sites of a federation count as alike.", show_default=False
         ),
     ] = None,
-    together: Annotated[
-        bool, typer.Option("--together", help="Make the intervals of all pairs hold together.")
-    ] = False,
     only: Only = None,
     signer: Signers = None,
     force: Force = False,
@@ -89,7 +87,8 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
     """Write a page of cosines or distances, neighbours and a map, with error bars and guarantees.
 
     The page begins with what stands out: groups of streams, or windows that changed. Streams below the noise floor are
-    named and not drawn. Cells that cannot be distinguished from 0 are hatched.
+    named and not drawn. Cells that cannot be distinguished from 0 are hatched. A pair has one interval on the page, and
+    those of all pairs hold together.
 
     With an agreement that has features, the page is the report of a federation: which sites stand out from the others,
     in which columns, how many people they have and what these are like. If the names of releases are of windows, such
@@ -104,7 +103,7 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
     new_file(output, ".html", "a report", force=force)
     of_features = agreement is not None and why is None and ss.Agreement.load(agreement).features is not None
     if of_features:
-        other = {"--plan": plan, "--by": by, "--index": index, "--category": category, "--together": together}
+        other = {"--plan": plan, "--by": by, "--index": index, "--category": category}
         for option, given in other.items():
             if given:
                 raise ss.InvalidInputError(f"{option} is not for the report of a federation: leave it out")
@@ -136,7 +135,6 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
         plan=None if plan is None else _plan(plan),
         by=by,
         why=None if why is None else _dictionary(next(iter(releases.values())), why, index, category, agreement),
-        together=together,
     )
     write_whole(output, page.encode())
     _say(output, releases, left_out, {} if as_json else None)

@@ -133,6 +133,15 @@ def sketch(  # noqa: PLR0913, PLR0915 - a command's options are its parameters
             metavar="stop|skip|FILE",
         ),
     ] = "stop",
+    multiline: Annotated[
+        bool | None,
+        typer.Option(
+            "--multiline/--no-multiline",
+            help="Whether cells of CSV may hold line breaks within quotes. With a unit column, the guarantee then "
+            "depends on the file's writer. By default, they may if there is no unit column; in a log, never.",
+            show_default=False,
+        ),
+    ] = None,
     window: Annotated[
         str | None,
         typer.Option(
@@ -203,6 +212,10 @@ def sketch(  # noqa: PLR0913, PLR0915 - a command's options are its parameters
     With --append, a unit may be both in the file and in the new rows: the bounds add up, and units are no longer
     counted.
 
+    A line of CSV is one row if there is a unit column: a quote that is not closed in its line is an error, as it could
+    hide the rows of others. With --multiline, cells in quotes may hold line breaks, and releases state the condition
+    that the file's writer quotes such cells and doubles quotes in them.
+
     With --window, each window of a key is a key of its own; without a key column, windows are the keys. A unit keeps as
     many of these keys as its bound allows, by default one, and its protection holds for all windows together:
     --max-keys allows more. The command states the share of units that were in more. To bound a unit in each window by
@@ -231,7 +244,7 @@ def sketch(  # noqa: PLR0913, PLR0915 - a command's options are its parameters
     if policy is not None or any(unbounded.values()):
         others = chosen | options | {"window": window, "zone": zone, "time": time, "time_format": time_format}
         others |= bound | {"append": append, "clip": clip}
-        agreed_by, released_by = _by_policy(agreement, policy, others, given_options(unbounded))
+        agreed_by, released_by = _by_policy(agreement, policy, others, given_options(unbounded), multiline=multiline)
         _unbounded_log(
             inputs, output, agreed_by, released_by, form, check_delimiter(delimiter), bad_lines, every, summary,
             **unbounded, encoding=encoding, decimal=decimal,
@@ -256,7 +269,8 @@ def sketch(  # noqa: PLR0913, PLR0915 - a command's options are its parameters
     check_bounds(output, start.bounds, added, keyed=keyed)
     pending = Pending(intake, start, windows)
     with BadLines(bad_lines) as bad:
-        reader = RowReader(agreed, time, form, check_delimiter(delimiter), bad, encoding, decimal)
+        written: dict[str, Any] = {"encoding": encoding, "decimal": decimal, "multiline": multiline}
+        reader = RowReader(agreed, time, form, check_delimiter(delimiter), bad, **written)
         if not streaming:
             paths = [Path(name) for name in inputs]
             if clipped is not None:
@@ -336,13 +350,20 @@ def _left_out(rows: int) -> str:
     return f"{plural(rows, 'row')} left out, as something in them is missing; secret, as the sketch is" if rows else ""
 
 
-def _by_policy(agreement: Path | None, policy: Path | None, others: dict[str, Any], option: str) -> tuple[Path, Path]:
+def _by_policy(
+    agreement: Path | None, policy: Path | None, others: dict[str, Any], option: str, *, multiline: bool | None
+) -> tuple[Path, Path]:
     if policy is None:
         raise ss.InvalidInputError(f"{option} is for streams released by a policy: --policy FILE")
     if agreement is None:
         raise ss.InvalidInputError("a policy needs an agreement, which says what is sketched: give --agreement FILE")
     if given := given_options(others):
         raise ss.InvalidInputError(f"{agreement} and {policy} say that; leave out {given}")
+    if multiline:
+        raise ss.InvalidInputError(
+            "in a log a line break always ends a row, so that text of one person makes or hides no row of another: "
+            "leave out --multiline, and write cells with line breaks as JSON lines"
+        )
     return agreement, policy
 
 

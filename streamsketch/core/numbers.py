@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.errors import InvalidInputError
+from streamsketch.errors import InvalidInputError, printable
 
 Exact: TypeAlias = int | float | str | Decimal | Fraction
 Ints: TypeAlias = NDArray[np.int64]
@@ -102,7 +102,7 @@ def short(value: object) -> str:
     if isinstance(value, int) and value.bit_length() > _MAX_SHOWN_BITS:
         return f"an integer of {value.bit_length()} bits"
     try:
-        return repr(value)[:_MAX_SHOWN_BITS]
+        return printable(repr(value), _MAX_SHOWN_BITS)
     except ValueError:  # of a fraction or a list with integers of more digits than Python converts
         return f"a {type(value).__name__} with too many digits to show"
     except RecursionError:

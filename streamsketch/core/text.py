@@ -7,10 +7,10 @@ import sys
 import textwrap
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from streamsketch.errors import InvalidInputError
+from streamsketch.errors import InvalidInputError, printable
 
 WIDTH = 80
 MAX_TEXT = 200
@@ -31,6 +31,7 @@ _NOT_PRINTABLE = (
 """Ranges of code points, first and last; listed here because Unicode's categories change between versions."""
 _REFUSED = re.compile("[" + "".join(f"\\U{first:08X}-\\U{last:08X}" for first, last in _NOT_PRINTABLE) + "]")
 
+_MOST_NAMED = 300  # characters
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _KEPT_TOGETHER = (" = ", "± ", " %")
 
@@ -97,12 +98,9 @@ def aligned(rows: Sequence[Sequence[str]], *, left: int) -> str:
     )
 
 
-def printable(text: object) -> str:
-    """Return text with control characters, directions and line ends escaped.
-
-    Otherwise another party's key of several lines could imitate a guarantee.
-    """
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(text))
+def named(names: Iterable[object]) -> str:
+    """Return names, of a file's columns or fields, as they stand in a message: with commas, and of bounded length."""
+    return printable(", ".join(map(str, names)), _MOST_NAMED)
 
 
 def short_name(text: object, longest: int) -> str:
@@ -120,7 +118,7 @@ def warn_outside(message: str, category: type[Warning]) -> None:
     level, frame = 1, sys._getframe()  # noqa: SLF001 - what `warnings` itself counts
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(printable(message), category, stacklevel=level)
 
 
 def spreadsheet_text(text: str) -> str:

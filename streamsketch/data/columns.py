@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, pa, pc
+from streamsketch.core import Ints, pa, pc, short
 from streamsketch.errors import InvalidInputError
 
 _ASCII = 0x7F
@@ -63,6 +63,10 @@ def plain_key(key: Any, name: str) -> Any:
     if type(plain) not in (str, bytes, int):
         raise InvalidInputError(f"{name} must be text, bytes or integers, got {type(plain).__name__}; cast them")
     return plain
+
+
+NOT_SHOWN = "the names of its other columns are not shown, because of a pivoted table they are data"
+"""What an error says instead of the names of columns that data have."""
 
 
 def keys_named(keys: Any, what: str) -> Any:
@@ -344,6 +348,34 @@ def times_of(array: "pa.Array") -> list[Any]:
         return times if zone is None else [time.astimezone(zone) for time in times]
     except OverflowError:
         raise InvalidInputError("times must lie in the years 1 to 9999") from None
+
+
+def key_values(keys: "pa.Array") -> list[Any]:
+    """Return an Arrow column of keys, without nulls, as a list of Python objects; times as `times_of` does.
+
+    Raises
+    ------
+    InvalidInputError
+        For keys that Python does not have: as in `times_of`, dates outside the years 1 to 9999, and text that is not
+        UTF-8.
+    """
+    try:
+        values: list[Any] = times_of(keys) if pa.types.is_timestamp(keys.type) else keys.to_pylist()
+    except OverflowError:
+        raise InvalidInputError("dates must lie in the years 1 to 9999") from None
+    except UnicodeDecodeError:
+        raise InvalidInputError("text must be UTF-8") from None
+    return values
+
+
+def check_keys(keys: "pa.Array") -> None:
+    """Raise `InvalidInputError` unless all keys of a plain column, as `key_column` returns, are `key_values`."""
+    try:
+        keys.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise InvalidInputError(f"keys are damaged: {short(str(error))}") from None
+    if pa.types.is_timestamp(keys.type) or pa.types.is_date(keys.type):  # of others Arrow and Python have the same
+        key_values(keys)
 
 
 def _zone(name: str | None) -> Any:

@@ -9,8 +9,8 @@ The number of merged sketches may depend on the data, as with one sketch for eac
 the same number of ids, `PUBLISHED`: those of its parts, padded with hashes of the id of the sketch that the others were
 merged into. As the ids themselves stay secret, the two kinds cannot be distinguished; and as every release of a sketch
 publishes the same ids, comparing releases does not help. A merge of more parts than `PUBLISHED` publishes nothing about
-the other parts. The party's own sketches and raw files keep all ids, by which its ledger recognises each part that was
-charged before.
+the other parts. The party's own sketches and raw files keep all ids. Its ledger enters their hashes, so it recognises
+each part and each sum, whichever was charged first.
 
 The ids that two releases share do reveal how many of up to `PUBLISHED` merged sketches are in both, if the releases are
 of different sketches or if more was merged in between.
@@ -21,6 +21,7 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from streamsketch.core import concealed
 from streamsketch.data.canonical import canonical_bytes
 from streamsketch.errors import InvalidInputError
 
@@ -34,6 +35,7 @@ PUBLISHED = 16
 """Number of ids that a release of one sketch publishes."""
 
 
+@concealed
 class DataIds(NamedTuple):
     """The secret ids of one sketch's data. They would reveal which published ids belong to parts, and how many."""
 
@@ -68,6 +70,23 @@ class DataIds(NamedTuple):
         while len(ids) < PUBLISHED:
             number += 1
             ids.add(_published(self.own, b"%d" % number))
+        return tuple(sorted(ids))
+
+    def entered(self) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+        """Return the ids that a ledger enters with data: `published`, and `further`."""
+        return self.published(), self.further()
+
+    def further(self) -> tuple[bytes, ...]:
+        """Return ids of all parts, ascending, where `published` leaves some out; else none. For a ledger alone.
+
+        They are padded to a power of 2, as `published` are: a ledger tells the number of parts to a factor of 2.
+        """
+        if len(self.parts) <= PUBLISHED:
+            return ()
+        ids, size, number = {_published(one, b"") for one in self.parts}, 1 << (len(self.parts) - 1).bit_length(), 0
+        while len(ids) < size:
+            number += 1
+            ids.add(_published(self.own, b"further %d" % number))
         return tuple(sorted(ids))
 
     def recognised(self) -> frozenset[bytes]:

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from streamsketch.core import pa, short
+from streamsketch.core import named, pa, short
+from streamsketch.data.columns import NOT_SHOWN
 from streamsketch.data.lenient import lenient_column
 from streamsketch.errors import InvalidInputError
 
@@ -147,7 +148,7 @@ def _lazy_batches(rows: Any, columns: list[str]) -> "Iterator[pa.RecordBatch]":
 def _check_names(wanted: list[str], names: list[str]) -> None:
     if wrong := [name for name in wanted if names.count(name) != 1]:
         columns = "the column" if len(wrong) == 1 else "each of the columns"
-        raise InvalidInputError(f"the table must have {columns} {', '.join(wrong)} exactly once; it has {short(names)}")
+        raise InvalidInputError(f"the table must have {columns} {named(wrong)} exactly once; {NOT_SHOWN}")
 
 
 def names_of(index: str | Sequence[str] | None) -> list[str]:

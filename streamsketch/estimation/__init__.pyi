@@ -37,7 +37,7 @@ from .estimators import (
 from .gap_law import GapLaw, gap_law
 from .groups import Linkage, linkage, ordered_tree, similarity_order
 from .histograms import distinct, entropy, l1_norm
-from .intervals import Interval, quantile
+from .intervals import Interval, Intervals, quantile
 from .items import item_table
 from .largest import Top, top
 from .means import LEAST_UNITS, few_units, mean_distance, mean_norm, mean_product
@@ -45,7 +45,7 @@ from .measures import MEASURES, By, check_by, compare_blocks, pairwise
 from .noise_effect import InputNoise, OutputNoise, effect_of, noise_unit
 from .noise_law import NoiseTerm, noise_terms, terms_of
 from .points import PointEstimator, Points, check_point_estimator, frequency, points_of
-from .populations import column_differences, describe, mmd
+from .populations import column_differences, describe, has_people, mmd
 from .ranking import Ranks
 from .same import SameBy, SameTest, check_same_by, check_tolerance, same_as_zero, test_same
 from .sample_law import NORMAL_KURTOSIS, SAMPLE_ERRORS, kept_share, longest_norms, samples_apart
@@ -72,6 +72,7 @@ __all__ = [
     "GapLaw",
     "InputNoise",
     "Interval",
+    "Intervals",
     "Level",
     "Linkage",
     "NoiseTerm",
@@ -113,6 +114,7 @@ __all__ = [
     "format_value",
     "frequency",
     "gap_law",
+    "has_people",
     "inner_product",
     "interval_text",
     "is_secret",

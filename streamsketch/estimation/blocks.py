@@ -12,7 +12,7 @@ from streamsketch.core import Ints
 from streamsketch.estimation.estimate import Estimate, Estimates
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise, effect_of, noise_unit
 from streamsketch.privacy import NoiseMoments
-from streamsketch.projections import MapVariance
+from streamsketch.projections import MapVariance, Projection
 from streamsketch.release import PrivateSketch, check_independent, check_same_place, warn_of_mismatches
 from streamsketch.sketching import Sketch
 
@@ -20,6 +20,7 @@ AnySketch: TypeAlias = PrivateSketch | Sketch
 
 _Kind = TypeVar("_Kind", Estimate, Estimates)
 
+_MOST_SHARED = 12  # of 1/s: the probability that two items share a cell, beyond which cells say little of items
 _NO_OVERFLOW = 1 << 62  # two integers of at most this size have a difference in int64
 
 
@@ -49,6 +50,12 @@ class Block(NamedTuple):
     """None where nothing is known of them."""
     secret: bool = False
     """Whether one of the sketches is raw, so that whatever follows from it is secret."""
+    steps: NDArray[np.float64] | None = None
+    """The distance of two values of each sketch's noise, in data units, (n,): the largest of its parts, 0 of a raw one.
+    None where nothing is known of them."""
+    nonzeros: int = 0
+    """Cells of an item under a hashed map of many cells, whose fourth moment shows how few items make up a vector; 0 of
+    other maps, and for noise before the map."""
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -72,6 +79,7 @@ class Block(NamedTuple):
             k2=self.k2[kept],
             k4=self.k4[kept],
             units=None if self.units is None else Units(*(part[kept] for part in self.units)),
+            steps=None if self.steps is None else self.steps[kept],
         )
 
 
@@ -119,15 +127,18 @@ def block_of(sketches: Sequence[AnySketch]) -> Block:
     projection, noises = sketches[0].projection, list(map(_noise_of, sketches))
     units = np.array([_units_of(one) for one in sketches])
     noisy = next((sketch for sketch, noise in zip(sketches, noises, strict=True) if noise.k2 > 0), sketches[0])
+    noisy_place = noisy.noise_place if isinstance(noisy, PrivateSketch) else "output"
     return Block(
         np.array([one.values if isinstance(one, PrivateSketch) else one.state() for one in sketches]),
         np.array([one.cell_unit if isinstance(one, PrivateSketch) else projection.cell_unit for one in sketches]),
         np.array([noise.k2 for noise in noises]),
         np.array([noise.k4 for noise in noises]),
         projection.variance,
-        effect_of(projection, noisy.noise_place if isinstance(noisy, PrivateSketch) else "output"),
+        effect_of(projection, noisy_place),
         None if np.isnan(units).all() else Units(units[:, 0], units[:, 1]),
         is_secret(sketches),
+        np.array([_step_of(one) for one in sketches]),
+        _shown_by_cells(projection) if noisy_place == "output" else 0,
     )
 
 
@@ -152,6 +163,20 @@ def _noise_of(sketch: AnySketch) -> NoiseMoments:
     if not isinstance(sketch, PrivateSketch):
         return NoiseMoments()
     return sketch.noise.scaled(float(sketch.multiplier) * noise_unit(sketch.projection, sketch.noise_place))
+
+
+def _shown_by_cells(projection: Projection) -> int:
+    """Return `Block.nonzeros`."""
+    few = projection.nonzeros * _MOST_SHARED * projection.variance.norms <= 1 and projection.variance.fourth < 0
+    return projection.nonzeros if few and 2 * projection.nonzeros <= projection.sketch_dim else 0
+
+
+def _step_of(sketch: AnySketch) -> float:
+    """Return the distance of two values of a sketch's noise, in data units: the largest of its parts."""
+    if not isinstance(sketch, PrivateSketch):
+        return 0.0
+    largest = max(abs(float(part.multiplier)) for part in sketch.as_parts())
+    return largest * noise_unit(sketch.projection, sketch.noise_place)
 
 
 def _units_of(sketch: AnySketch) -> tuple[float, float]:

@@ -1,5 +1,6 @@
 """The cells of one vector, a sketch's or the difference's of two, as point queries use them."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -7,7 +8,9 @@ import numpy as np
 
 from streamsketch.core import Floats
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, difference
+from streamsketch.estimation.coarse_noise import terms_in
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
+from streamsketch.estimation.noise_law import NoiseTerm
 from streamsketch.projections import Projection
 from streamsketch.release import PrivateSketch
 
@@ -26,6 +29,8 @@ class Cells(NamedTuple):
     """The fourth cumulant of the noise, in data units."""
     secret: bool
     """Whether a raw sketch took part."""
+    noises: tuple[NoiseTerm, ...] | None = None
+    """The noises in each cell, in data units; None if their law is not known."""
 
     @classmethod
     def of(cls, sketch: AnySketch) -> "Cells":
@@ -36,7 +41,8 @@ class Cells(NamedTuple):
         """
         block = block_of([sketch])
         steps, unit = block.cells[0].astype(np.float64), _multiplier(sketch)
-        return cls(steps, unit, sketch.projection, block.effect, float(block.k2[0]), float(block.k4[0]), block.secret)
+        k2, k4, noises = float(block.k2[0]), float(block.k4[0]), terms_in([sketch], [1.0])
+        return cls(steps, unit, sketch.projection, block.effect, k2, k4, block.secret, noises)
 
     @classmethod
     def of_difference(cls, a: AnySketch, b: AnySketch) -> "Cells":
@@ -44,16 +50,19 @@ class Cells(NamedTuple):
         block = block_of([a, b])
         unit = _multiplier(a)
         if unit != _multiplier(b):
-            return cls.combined(block, np.array([1.0, -1.0]), a.projection)
-        steps, effect = difference(*block.cells), block.effect
-        return cls(steps, unit, a.projection, effect, float(block.k2.sum()), float(block.k4.sum()), block.secret)
+            return cls.combined(block, np.array([1.0, -1.0]), [a, b])
+        steps, k2, k4 = difference(*block.cells), float(block.k2.sum()), float(block.k4.sum())
+        return cls(steps, unit, a.projection, block.effect, k2, k4, block.secret, terms_in([a, b], [1.0, 1.0]))
 
     @classmethod
-    def combined(cls, block: Block, weights: Floats, projection: Projection) -> "Cells":
-        """Return those of Σ ``weights``·x of a block of n sketches x, in whichever units each of them has."""
+    def combined(cls, block: Block, weights: Floats, sketches: Sequence[AnySketch]) -> "Cells":
+        """Return those of Σ ``weights``·x of a block of n sketches x, in whichever units the block has each of them."""
+        projection = sketches[0].projection
+        units = np.array([float(abs(_multiplier(one))) * projection.cell_unit for one in sketches])
+        noises = terms_in(sketches, (weights * np.abs(block.cell_units) / units).tolist())
         k2, k4 = float(weights**2 @ block.k2), float(weights**4 @ block.k4)
         steps = weights @ block.values / projection.cell_unit
-        return cls(steps, Fraction(1), projection, block.effect, k2, k4, block.secret)
+        return cls(steps, Fraction(1), projection, block.effect, k2, k4, block.secret, noises)
 
     @property
     def weight(self) -> Fraction:

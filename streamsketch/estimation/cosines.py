@@ -8,24 +8,50 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats
+from streamsketch.core import Floats, special
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import Block, mark_secret
+from streamsketch.estimation.coarse_noise import grain_of_products
+from streamsketch.estimation.distances import steps_of_pairs
 from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.intervals import Grain
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
 from streamsketch.projections import MapVariance
 
 _TWO_ERRORS = 1.96  # of a 95 % interval
 _NOISE_FLOOR = 2.0  # standard errors of an empty stream's squared norm
+_LEAST_ACROSS = 1e-6  # of the square of a sine
 _FEW_CELLS = 1 / 8  # of W_S's coefficient: 1 / 8 cells
 
 
-def below_noise_floor(block: Block) -> NDArray[np.bool_]:
+def below_noise_floor(block: Block, among: int = 1) -> NDArray[np.bool_]:
     """Return which of a block's n sketches are below the noise floor: (n,), bool.
 
-    Their squared norms are at most two standard errors of an empty stream's squared norm.
+    Their squared norms are at most two standard errors of an empty stream's squared norm; where they are selected among
+    many, as many more as makes it as unlikely that any of so many empty streams is above.
+
+    Parameters
+    ----------
+    block
+        The sketches.
+    among
+        How many streams these were selected from.
     """
-    return block.squared_norms <= least_norm(block.effect, block.k2, block.k4)
+    floor = least_norm(block.effect, block.k2, block.k4)
+    return block.squared_norms <= floor * floor_errors(block, among) / _NOISE_FLOOR
+
+
+def floor_errors(block: Block, among: int) -> Floats:
+    """Return how many standard errors of an empty stream's squared norm make the noise floor of many streams: (n,).
+
+    That norm is a sum of squares over cells: their skewness makes the far tail longer (Cornish and Fisher).
+    """
+    spread = 2 * block.k2**2
+    heavy = np.divide(block.k4 + spread, spread, out=np.ones_like(spread), where=spread > 0)
+    skewness = np.sqrt(8 / block.effect.count) * heavy
+    z = -float(special.ndtri(float(special.ndtr(-_NOISE_FLOOR)) / max(among, 1)))
+    errors: Floats = z + (z**2 - _NOISE_FLOOR**2) * skewness / 6
+    return errors
 
 
 def cosines_between(rows: Block, columns: Block, *, same: bool) -> Estimates:
@@ -43,6 +69,7 @@ def cosines_between(rows: Block, columns: Block, *, same: bool) -> Estimates:
         (rows.k4[:, None], columns.k4),
         rows.effect,
         rows.variance,
+        steps_of_pairs(rows, columns),
     )
     if same:
         known = ~np.isnan(np.diagonal(found.value))
@@ -55,7 +82,8 @@ def cosines_between(rows: Block, columns: Block, *, same: bool) -> Estimates:
 def profiles_from(cosines: Estimates) -> Estimates:
     """Return the squared distances 2 - 2c between streams scaled to length 1, from their cosines c."""
     parts = (2 - 2 * cosines.value, 4 * cosines.projection_variance, 4 * cosines.noise_variance)
-    found = Estimates(*parts, lowest=0.0, highest=4.0)
+    grain = cosines.grain.scaled(2.0) if isinstance(cosines.grain, Grain) else None
+    found = Estimates(*parts, lowest=0.0, highest=4.0, grain=grain)
     return found.as_secret() if cosines.secret else found
 
 
@@ -66,6 +94,7 @@ def cosines(
     k4: tuple[Floats, Floats],
     effect: OutputNoise | InputNoise,
     variance: MapVariance,
+    steps: tuple[Floats, Floats] | None = None,
 ) -> Estimates:
     """Estimate cosines from inner products and squared norms, by `streamsketch.cosine`'s formulas.
 
@@ -78,6 +107,8 @@ def cosines(
         arrays broadcast together.
     effect, variance
         What noise and map do, for all of them.
+    steps
+        Of the noises of the first and the second streams, in data units; None if they are fine.
 
     Returns
     -------
@@ -116,7 +147,13 @@ def cosines(
     least = np.maximum(bounded - _TWO_ERRORS * np.sqrt(of_map + of_noise), 0.0)
     of_map = np.maximum(of_map, coefficient * (1 - least**2) ** 2)
     of_noise = np.maximum(product_part + np.where(growth < 0, least, farthest) ** 2 * growth, 0.0)
-    return Estimates(np.asarray(value), np.asarray(of_map), np.asarray(of_noise), lowest=-1.0, highest=1.0)
+    grain = grain_of_products(variance, (norm_x, norm_y), k2, k4, steps)
+    if grain is not None:  # a cosine changes with what is orthogonal to each of the two, of this length
+        across, length = np.maximum(1 - least**2, _LEAST_ACROSS), np.sqrt(norm_x * norm_y)
+        share = np.sqrt(across) / length
+        grain = Grain(grain.deviation * share, grain.kurtosis, grain.step * share, grain.bend * length / across)
+    parts = np.asarray(value), np.asarray(of_map), np.asarray(of_noise)
+    return Estimates(*parts, lowest=-1.0, highest=1.0, grain=grain)
 
 
 def least_norm(effect: OutputNoise | InputNoise, k2: Floats, k4: Floats) -> Floats:

@@ -3,7 +3,10 @@
 from fractions import Fraction
 
 from streamsketch.errors import InvalidInputError
+from streamsketch.estimation.coarse_noise import NoiseReach, reach_of
 from streamsketch.estimation.estimate import Estimate
+from streamsketch.estimation.noise_effect import noise_unit
+from streamsketch.estimation.noise_law import stated_terms
 from streamsketch.privacy import Counting, Neighbours, NoiseMoments
 from streamsketch.release import PrivateSketch, check_streams
 
@@ -49,10 +52,16 @@ def total_factors(counting: Counting, neighbours: Neighbours, grid: Fraction) ->
     return [float(bound * grid / counting.units), -float(grid / counting.slack)]
 
 
-def estimate_of_counts(value: float, noise: NoiseMoments, factors: list[float]) -> Estimate:
-    """Return the estimate of a sum of counts times factors: its error is that of independent noises times these."""
+def estimate_of_counts(
+    value: float, noise: NoiseMoments, factors: list[float], reach: NoiseReach | None = None
+) -> Estimate:
+    """Return the estimate of a sum of counts times factors: its error is that of independent noises times these.
+
+    Its intervals are those of ``reach``, if the law of the noise is known.
+    """
     variance, fourth = noise.k2 * sum(one**2 for one in factors), noise.k4 * sum(one**4 for one in factors)
-    return Estimate(value, 0.0, variance, lowest=0.0, kurtosis=fourth / variance**2 if variance else 0.0)
+    kurtosis = fourth / variance**2 if variance else 0.0
+    return Estimate(value, 0.0, variance, lowest=0.0, kurtosis=kurtosis, grain=reach)
 
 
 def _counting(release: PrivateSketch) -> Counting:
@@ -67,4 +76,13 @@ def _estimate(release: PrivateSketch, factors: list[float]) -> Estimate:
     numbers = () if release.counts is None else release.counts.tolist()
     factors = [float(release.multiplier) * factor for factor in factors]
     value = sum(factor * float(number) for factor, number in zip(factors, numbers, strict=False))
-    return estimate_of_counts(value, release.noise, factors)
+    return estimate_of_counts(value, release.noise, factors, _reach(release, factors))
+
+
+def _reach(release: PrivateSketch, factors: list[float]) -> NoiseReach | None:
+    """Return the reach of the noises in counts times factors, which are also times the release's multiplier."""
+    terms = stated_terms(release)
+    if terms is None or not release.multiplier:
+        return None
+    unit = noise_unit(release.projection, release.noise_place) * abs(float(release.multiplier))
+    return reach_of((term.scaled(abs(factor) / unit) for factor in factors for term in terms), alone=True)

@@ -3,10 +3,14 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsketch.core import Floats
 from streamsketch.estimation.blocks import Block, difference, mark_secret
+from streamsketch.estimation.coarse_noise import grain_of_norms, grain_of_products
 from streamsketch.estimation.estimate import Estimates
 from streamsketch.estimation.intervals import norm_growth
 
+_TAKEN = 2 / 3  # of a sum of fourth powers that makes an error smaller
+_SURE, _EIGHTH = 2.0, 96.0  # standard errors; a fourth power of a normal noise has the variance 96K2⁴
 _CANCELLED = 1e-6  # a difference this small relative to its terms keeps fewer than ten digits
 
 
@@ -24,7 +28,11 @@ def distances_between(rows: Block, columns: Block, *, same: bool) -> Estimates:
     if same:
         for array in (value, projection_variance, noise_variance, slope, curvature):
             np.fill_diagonal(array, 0.0)
-    found = Estimates(value, projection_variance, noise_variance, lowest=0.0, slope=slope, curvature=curvature)
+    steps = None if rows.steps is None or columns.steps is None else np.maximum(rows.steps[:, None], columns.steps)
+    found = Estimates(
+        value, projection_variance, noise_variance, lowest=0.0, slope=slope, curvature=curvature,
+        grain=grain_of_norms(rows.variance, size, k2, k4, steps),
+    )  # fmt: skip
     return mark_secret(found, rows, columns)
 
 
@@ -34,14 +42,15 @@ def norms_of(block: Block) -> Estimates:
     value = block.squared_norms
     size = np.maximum(value, 0.0)
     fourth = None
-    if variance.fourth > 0:
-        sums = (values**4).sum(axis=1)
-        fourth = np.clip(effect.fourth_power_sum(sums, size, block.k2, block.k4, variance), 0.0, size**2)
+    if has_fourths(block):
+        fourth = fourths_of((values**4).sum(axis=1), size, (block.k2, block.k4), block)
     noise_variance = np.maximum(effect.squared_norm_variance(size, block.k2, block.k4), 0.0)
     slope, curving = norm_growth(variance, effect, size, block.k2)
     curvature = np.full(size.shape, curving)
     of_map = variance.of_squared_norm(size, fourth)
-    return mark_secret(Estimates(value, of_map, noise_variance, lowest=0.0, slope=slope, curvature=curvature), block)
+    grain = grain_of_norms(variance, size, block.k2, block.k4, block.steps)
+    found = Estimates(value, of_map, noise_variance, lowest=0.0, slope=slope, curvature=curvature, grain=grain)
+    return mark_secret(found, block)
 
 
 def products_between(rows: Block, columns: Block) -> Estimates:
@@ -51,17 +60,22 @@ def products_between(rows: Block, columns: Block) -> Estimates:
     norms = np.maximum(rows.squared_norms, 0.0)[:, None], np.maximum(columns.squared_norms, 0.0)
     k2 = rows.k2[:, None], columns.k2
     squares = None
-    if variance.fourth > 0:
-        estimate = effect.product_square_sum((x**2) @ (y**2).T, norms, value, k2, variance)
-        squares = np.clip(estimate, 0.0, norms[0] * norms[1])
+    if has_fourths(rows):
+        squares = product_squares_of((x**2) @ (y**2).T, norms, value, k2, rows)
     found = Estimates(
         value,
         variance.of_inner_product(*norms, value, squares),
         np.maximum(effect.inner_product_variance(*norms, *k2), 0.0),
         slope=2 * variance.inner * value,  # of the map's part b⟨x, y⟩²; the norms are taken as estimated
         curvature=np.full(value.shape, variance.inner),
+        grain=grain_of_products(variance, norms, k2, (rows.k4[:, None], columns.k4), steps_of_pairs(rows, columns)),
     )
     return mark_secret(found, rows, columns)
+
+
+def steps_of_pairs(rows: Block, columns: Block) -> tuple[Floats, Floats] | None:
+    """Return the steps of the noises of two blocks, as arrays that broadcast to one of pairs."""
+    return None if rows.steps is None or columns.steps is None else (rows.steps[:, None], columns.steps)
 
 
 def from_first(block: Block, rows: Block) -> NDArray[np.float64]:
@@ -99,11 +113,46 @@ def fourth_power_sums(
     rows: Block,
     size: NDArray[np.float64],
 ) -> NDArray[np.float64] | None:
-    """Return ‖x_i - y_j‖₄⁴ where a map's variance grows with it, as estimated from the cells; None elsewhere."""
-    if rows.variance.fourth <= 0:
-        return None
-    sums = _fourth_powers_of_gaps(x, y)
-    return np.clip(rows.effect.fourth_power_sum(sums, size, *noise, rows.variance), 0.0, size**2)
+    """Return ‖x_i - y_j‖₄⁴ where a map's variance depends on it and cells show it; None elsewhere."""
+    return fourths_of(_fourth_powers_of_gaps(x, y), size, noise, rows) if has_fourths(rows) else None
+
+
+def has_fourths(block: Block) -> bool:
+    """Return whether the map's variance is to depend on ‖z‖₄⁴; elsewhere that counts as 0, which is an upper bound."""
+    return block.variance.fourth > 0 or block.nonzeros > 0
+
+
+def fourths_of(sums: Floats, size: Floats, noise: tuple[Floats, Floats], block: Block) -> Floats:
+    """Return ‖z‖₄⁴ from the sums of the fourth powers of cells.
+
+    Where it adds variance, it is the estimate. Where it takes variance away, as under hashed maps, it is two thirds of
+    the estimate less two standard errors of the noise, and at most half of ‖z‖⁴: cells of few items have rare errors,
+    and intervals hold in as many cases as before only if something is left for these (Theory 4).
+    """
+    if block.variance.fourth > 0:
+        estimate = block.effect.fourth_power_sum(sums, size, *noise, block.variance)
+        return np.asarray(np.clip(estimate, 0.0, size**2))
+    k2, k4 = noise
+    clean = sums - 6 * k2 * size - block.effect.count * (k4 + 3 * k2**2) - 3 * block.variance.norms * size**2
+    return _sure_part(clean, k2**2, size**2, block)
+
+
+def product_squares_of(
+    sums: Floats, norms: tuple[Floats, Floats], inner: Floats, k2: tuple[Floats, Floats], block: Block
+) -> Floats:
+    """Return Σx²y² from the sums of the products of squared cells, as `fourths_of`."""
+    whole = norms[0] * norms[1]
+    if block.variance.fourth > 0:
+        estimate = block.effect.product_square_sum(sums, norms, inner, k2, block.variance)
+        return np.asarray(np.clip(estimate, 0.0, whole))
+    clean = sums - block.effect.inner_product_variance(*norms, *k2) - block.variance.norms * (whole + 2 * inner**2)
+    return _sure_part(clean, k2[0] * k2[1], whole, block)
+
+
+def _sure_part(clean: Floats, squared_noise: Floats, whole: Floats, block: Block) -> Floats:
+    noise = _SURE * np.sqrt(_EIGHTH * block.effect.count) * squared_noise
+    estimate = (clean - noise) / (1 / block.nonzeros - 3 * block.variance.norms)
+    return np.asarray(np.clip(_TAKEN * estimate, 0.0, whole / 2))
 
 
 def _fourth_powers_of_gaps(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -10,7 +10,18 @@ from numpy.typing import NDArray
 
 from streamsketch.core import Floats, pa, pc
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation.intervals import ErrorModel, Interval, Intervals, Method, invert, invert_selected, quantile
+from streamsketch.estimation.intervals import (
+    ErrorModel,
+    Grain,
+    Interval,
+    Intervals,
+    LeastWidth,
+    Method,
+    invert,
+    invert_each,
+    invert_selected,
+    quantile,
+)
 from streamsketch.estimation.ranking import Ranks, largest_of, ranks_of, smallest_of
 
 Level: TypeAlias = Literal["each", "all"]
@@ -64,6 +75,8 @@ class Estimate:
     kurtosis
         Excess kurtosis of the error, for which intervals allow: 0 for a nearly normal error, 3 for a single Laplace
         noise, as in a count of units.
+    grain
+        How coarse the noise is, for which intervals allow; None if the error is nearly continuous.
 
     Examples
     --------
@@ -82,6 +95,7 @@ class Estimate:
     slope: float = 0.0
     curvature: float = 0.0
     kurtosis: float = 0.0
+    grain: Grain | LeastWidth | None = None
 
     @property
     def variance(self) -> float:
@@ -139,6 +153,7 @@ class Estimate:
             lowest=self.lowest * factor,
             highest=self.highest * factor,
             slope=self.slope * factor,
+            grain=None if self.grain is None else self.grain.scaled(factor),
         )
 
     def interval(self, confidence: float = 0.95, method: Method = "normal") -> Interval:
@@ -147,8 +162,13 @@ class Estimate:
         It contains every t from which the value differs by at most a number of standard errors, *namely those that the
         estimate would have if t were true*: the standard error of a squared norm, a distance or a product grows with
         the quantity. So the upper end is farther from the value than the lower end. With few cells there may be no
-        upper end: for a squared norm it is infinite with fewer than 8 cells at 95 %, or fewer than 14 at 99 %. If noise
-        puts the value so far outside the range that no t is left, the interval is the nearest possible point.
+        upper end: for a squared norm it is infinite with fewer than 8 cells at 95 %, or fewer than 14 at 99 %. A value
+        outside the range counts as the nearest end of the range, so an interval always has a width.
+
+        Where noise is only a step or two wide, as in a histogram under a large ε, the errors have few values. Intervals
+        of frequencies by the mean, of units and of totals then are the least whole numbers of steps that hold with the
+        confidence or more. Those of norms, distances, products and cosines of histograms hold for any entries: also if
+        one entry makes up the whole, so that its noise is all of the error (Theory 4, "Coarse noise").
 
         Parameters
         ----------
@@ -171,7 +191,7 @@ class Estimate:
         InvalidInputError
             For a confidence outside (0, 1) or an unknown method.
         """
-        low, high = invert(self._stated(), quantile(confidence, method, self.kurtosis))
+        low, high = invert_each(self._stated(), confidence, method, self.kurtosis)
         return Interval(float(low), float(high))
 
     def selected_interval(self, candidates: int, confidence: float = 0.95) -> Interval:
@@ -221,6 +241,7 @@ class Estimate:
             np.asarray(self.curvature),
             self.lowest,
             self.highest,
+            self.grain,
         )
 
     def __repr__(self) -> str:
@@ -241,7 +262,7 @@ class SecretEstimate(Estimate):
 
     Parameters
     ----------
-    value, projection_variance, noise_variance, lowest, highest, slope, curvature, kurtosis
+    value, projection_variance, noise_variance, lowest, highest, slope, curvature, kurtosis, grain
         As in `Estimate`.
 
     Examples
@@ -276,8 +297,12 @@ class Estimates:
     highest: float = math.inf
     slope: Floats = dataclasses.field(default_factory=lambda: np.zeros(()))
     curvature: Floats = dataclasses.field(default_factory=lambda: np.zeros(()))
+    grain: Grain | None = None
 
     def __post_init__(self) -> None:
+        if self.grain is not None:
+            shape = np.shape(self.value)
+            object.__setattr__(self, "grain", Grain(*(np.broadcast_to(part, shape) for part in self.grain)))
         for name in ("slope", "curvature"):
             if np.shape(getattr(self, name)) != np.shape(self.value):
                 object.__setattr__(self, name, np.broadcast_to(getattr(self, name), np.shape(self.value)))
@@ -338,9 +363,9 @@ class Estimates:
         """
         if level not in ("each", "all"):
             raise InvalidInputError(f"level must be 'each' or 'all', got {level!r:.40}")
-        z = quantile(confidence, method)
+        quantile(confidence, method)  # checks both
         if level == "each":
-            return invert(self._stated(), z)
+            return invert_each(self._stated(), confidence, method)
         if method == "normal":
             return self.selected_interval(self.distinct, confidence)
         return invert(self._stated(), quantile(1 - (1 - confidence) / self.distinct, method))
@@ -455,18 +480,22 @@ class Estimates:
             )
         return Intervals(*(end[counted] for end in ends))
 
-    def parts(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-        """Return value, both variances, slope and curvature, as arrays of one shape."""
-        return self.value, self.projection_variance, self.noise_variance, self.slope, self.curvature
+    def parts(self) -> tuple[Floats, ...]:
+        """Return value, both variances, slope and curvature, and the grain's four, if any: arrays of one shape."""
+        plain = self.value, self.projection_variance, self.noise_variance, self.slope, self.curvature
+        return plain if self.grain is None else (*plain, *self.grain)
 
-    def with_parts(self, value: Floats, projection: Floats, noise: Floats, slope: Floats, curvature: Floats) -> Self:
+    def with_parts(self, *parts: Floats) -> Self:
         """Return estimates of the same range with other `parts`."""
+        value, projection, noise, slope, curvature, *grain = parts
         return dataclasses.replace(
-            self, value=value, projection_variance=projection, noise_variance=noise, slope=slope, curvature=curvature
-        )
+            self, value=value, projection_variance=projection, noise_variance=noise, slope=slope, curvature=curvature,
+            grain=Grain(*grain) if grain else None,
+        )  # fmt: skip
 
     def _stated(self) -> ErrorModel:
-        return ErrorModel(*self.parts(), self.lowest, self.highest)
+        plain = self.value, self.projection_variance, self.noise_variance, self.slope, self.curvature
+        return ErrorModel(*plain, self.lowest, self.highest, self.grain)
 
     __iter__ = None  # the order of iteration would be ambiguous; index estimates instead
 
@@ -481,6 +510,7 @@ class Estimates:
             self.highest,
             float(self.slope[place]),
             float(self.curvature[place]),
+            grain=None if self.grain is None else Grain(*(part[place] for part in self.grain)),
         )
 
     def to_arrow(self, keys: Any) -> "pa.Table":
@@ -552,7 +582,7 @@ class SecretEstimates(Estimates):
 
     Parameters
     ----------
-    value, projection_variance, noise_variance, lowest, highest, slope, curvature
+    value, projection_variance, noise_variance, lowest, highest, slope, curvature, grain
         As in `Estimates`.
     """
 

@@ -5,9 +5,9 @@ published `PrivateSketch` objects and a party's own raw `Sketch` objects, also o
 and their estimates are as secret as they are: a `SecretEstimate`.
 Formulas: Theory 4, after Stausholm 2021, Lemmas 3 and 10, with corrected constants.
 
-Standard errors are plug-in: unknown norms are replaced by their estimates. The sum ‖z‖₄⁴ is taken as 0, which makes
-the standard error largest; for a very sparse map, where it adds variance, it is estimated from the cells' fourth
-moment.
+Standard errors are plug-in: unknown norms are replaced by their estimates. So is the sum ‖z‖₄⁴, from the cells' fourth
+moment, for a very sparse map, where it adds variance, and in part for hashed maps, where it takes variance away. For
+other maps it is taken as 0, which makes the standard error largest.
 """
 
 import math

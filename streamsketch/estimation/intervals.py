@@ -1,7 +1,7 @@
 """Intervals: the values of a quantity that its estimate does not contradict (Theory 4, "Intervals")."""
 
 import math
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from streamsketch.projections import MapVariance, Real
 Method: TypeAlias = Literal["normal", "chebyshev"]
 
 _MOST_KURTOSIS = 6.0
+_LAPLACE_KURTOSIS = 3.0
 _EXACT = 1e-9  # a cosine's error from the map; below it, two streams are multiples of one another
 _SKEWED = 1e-7  # curvature; below it, χ² of that many degrees of freedom is as good as normal
 
@@ -39,6 +40,58 @@ class Intervals(NamedTuple):
     high: Floats
 
 
+class Grain(NamedTuple):
+    """How coarse the error of products of cells is where the map adds none (Theory 4, "Coarse noise").
+
+    If few entries make up the vectors, most of the error is a multiple of the noise in one cell, which has few values.
+    All are arrays of the estimates' shape, or 0.
+    """
+
+    deviation: Floats
+    """Standard deviation of the part of the error that is linear in the noise."""
+    kurtosis: Floats
+    """Its excess kurtosis if each vector has one entry."""
+    step: Floats
+    """The distance of two values that it may then have."""
+    bend: Floats
+    """A linear error of w comes with one of second order, of at most ``bend``·w²."""
+
+    def least_width(self, miss: float) -> Floats:
+        """Return the half-width that an interval needs at least to miss with this probability at most.
+
+        The quantile lies between that of a normal and that of a Laplace law, and beyond it for heavier tails.
+        """
+        z = -float(special.ndtri(miss / 2))
+        kurtosis = np.clip(self.kurtosis, 0.0, _MOST_KURTOSIS) / _LAPLACE_KURTOSIS
+        heaviness = np.maximum(np.sqrt(kurtosis), kurtosis)
+        linear = self.deviation * (z + max(-math.log(miss) / math.sqrt(2) - z, 0.0) * heaviness) + self.step
+        width: Floats = linear + self.bend * linear**2
+        return width
+
+    @property
+    def alone(self) -> bool:
+        """Whether such errors are the whole error: no."""
+        return False
+
+    def scaled(self, factor: Any) -> "Grain":
+        """Return that of estimates times ``factor`` > 0."""
+        return Grain(self.deviation * factor, self.kurtosis, self.step * factor, self.bend / factor)
+
+
+class LeastWidth(Protocol):
+    """How wide intervals have to be because of coarse noise; see `Grain`."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether the widths are those of the whole error, and not only of its coarse part."""
+
+    def least_width(self, miss: float) -> float:
+        """Return the half-width that misses with this probability at most."""
+
+    def scaled(self, factor: float) -> "LeastWidth":
+        """Return the same for estimates times ``factor`` > 0."""
+
+
 class ErrorModel(NamedTuple):
     """What intervals are made of: the fields of `Estimate`, as arrays of one shape."""
 
@@ -49,59 +102,86 @@ class ErrorModel(NamedTuple):
     curvature: Floats
     lowest: float
     highest: float
+    grain: "Grain | LeastWidth | None" = None
+
+    @property
+    def variance(self) -> Floats:
+        """The sum of the projection's and the noise's variance."""
+        return self.projection_variance + self.noise_variance
+
+    @property
+    def inside(self) -> Floats:
+        """The value, clipped to the range."""
+        inside: Floats = np.clip(self.value, self.lowest, self.highest)
+        return inside
+
+    def widened(self, ends: Intervals, miss: float) -> Intervals:
+        """Return intervals with this probability of a miss that are at least as wide as coarse noise needs."""
+        if self.grain is None:
+            return ends
+        width = np.where(self.variance > 0, self.grain.least_width(miss), 0.0)
+        low, high = self.inside - width, self.inside + width
+        if not self.grain.alone:
+            low, high = np.minimum(ends.low, low), np.maximum(ends.high, high)
+        return Intervals(*(np.clip(end, self.lowest, self.highest) for end in (low, high)))
 
 
 def invert(stated: ErrorModel, reach: float | Floats) -> Intervals:
-    """Return all t in the range with |value - t| ≤ ``reach``·√S(t), S(t) the variance if t is the truth.
+    """Return all t in the range with |q - t| ≤ ``reach``·√S(t), S(t) the variance if t is the truth.
 
-    S(t) = S + slope·(t - q) + curvature·(t - q)², q the value clipped to the range and S the stated variance. The set
-    is the piece that contains q, or the point q if there is no such t.
+    S(t) = S + slope·(t - q) + curvature·(t - q)², q the value clipped to the range and S the stated variance. So an
+    estimate beyond the range has the interval of the range's end, which has a width. The set is the piece that contains
+    q.
     """
-    value, lowest, highest = stated.value, stated.lowest, stated.highest
-    variance = stated.projection_variance + stated.noise_variance
-    clipped = np.clip(value, lowest, highest)
+    inside, lowest, highest, variance = stated.inside, stated.lowest, stated.highest, stated.variance
     if not (stated.slope.any() or stated.curvature.any()):
         width = reach * np.sqrt(variance)
-        return Intervals(*(np.clip(end, lowest, highest) for end in (value - width, value + width)))
+        return Intervals(*(np.clip(end, lowest, highest) for end in (inside - width, inside + width)))
     # in t - q: a·t² - 2b·t + c ≤ 0
-    gap = value - clipped
     a = 1 - reach**2 * stated.curvature
-    b = gap + reach**2 / 2 * stated.slope
-    c = gap**2 - reach**2 * variance
+    b = reach**2 / 2 * stated.slope
+    c = -(reach**2) * variance
     with np.errstate(divide="ignore", invalid="ignore"):
         root = np.sqrt(b**2 - a * c)  # NaN where there is none
         # without cancellation: the larger root of a and b alike, and the other by their product c/a
         far = np.where(b >= 0, b + root, b - root)
         first, second = far / a, c / far
     closed = a > 0
-    low = np.where(closed, np.minimum(first, second), np.where(b > 0, second, np.where(c > 0, first, -np.inf)))
-    high = np.where(closed, np.maximum(first, second), np.where((b < 0) & (c <= 0), second, np.inf))
+    low = np.where(closed, np.minimum(first, second), np.where(b > 0, second, -np.inf))
+    high = np.where(closed, np.maximum(first, second), np.where(b < 0, second, np.inf))
     none = np.isnan(root)
-    low = np.where(none, np.where(closed, 0.0, -np.inf), low)
-    high = np.where(none, np.where(closed, 0.0, np.inf), high)
-    exact = (variance == 0) & (gap == 0)
+    low, high = np.where(none, -np.inf, low), np.where(none, np.inf, high)
+    exact = variance == 0
     low, high = (np.where(exact, 0.0, end) for end in (low, high))
-    return Intervals(*(np.clip(clipped + end, lowest, highest) for end in (low, high)))
+    return Intervals(*(np.clip(inside + end, lowest, highest) for end in (low, high)))
+
+
+def invert_each(stated: ErrorModel, confidence: float, method: Method, kurtosis: float = 0.0) -> Intervals:
+    """Return an interval for each estimate; see `Estimate.interval`."""
+    ends = invert(stated, quantile(confidence, method, kurtosis))
+    return stated.widened(ends, 1 - confidence) if method == "normal" else ends
 
 
 def invert_selected(stated: ErrorModel, candidates: int, confidence: float, kurtosis: float = 0.0) -> Intervals:
     """Return intervals that hold for all of ``candidates`` estimates at once; see `Estimate.selected_interval`."""
     check_int(candidates, "candidates", 1)
     _check_confidence(confidence)
-    z = float(heavier(-float(special.ndtri((1 - confidence) / (2 * candidates))), kurtosis))
+    miss = (1 - confidence) / candidates
+    z = float(heavier(-float(special.ndtri(miss / 2)), kurtosis))
     lowest, highest = stated.lowest, stated.highest
     if candidates > 1 and lowest == 0 and math.isinf(highest):
-        above, below = _skewed(np.asarray(stated.curvature), (1 - confidence) / (2 * candidates), z)
+        above, below = _skewed(np.asarray(stated.curvature), miss / 2, z)
         low, high = invert(stated, below)
-        return Intervals(np.minimum(low, invert(stated, above).low), high)
+        return stated.widened(Intervals(np.minimum(low, invert(stated, above).low), high), miss)
     if not (math.isfinite(lowest) and math.isfinite(highest)):
-        return invert(stated, z)
+        return stated.widened(invert(stated, z), miss)
     middle, half = (highest + lowest) / 2, (highest - lowest) / 2
-    cosine = np.minimum(np.abs(stated.value - middle) / half, 1.0)
+    cosine = np.abs(stated.inside - middle) / half
     noise = stated.noise_variance / half**2
     of_map = _map_width(cosine, np.sqrt(stated.projection_variance) / half, noise, z)
     width = half * np.sqrt(of_map**2 + z**2 * noise)
-    return Intervals(*(np.clip(end, lowest, highest) for end in (stated.value - width, stated.value + width)))
+    ends = (np.clip(end, lowest, highest) for end in (stated.inside - width, stated.inside + width))
+    return stated.widened(Intervals(*ends), miss)
 
 
 def quantile(confidence: float, method: str, kurtosis: float = 0.0) -> float:

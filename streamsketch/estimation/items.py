@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsketch.agreement import Agreement, cast, check_alike
-from streamsketch.core import Ints, pa, pc
+from streamsketch.core import Ints, named, pa, pc
 from streamsketch.data import arrow_column, batches_of
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
 from streamsketch.estimation.blocks import AnySketch
@@ -62,7 +62,7 @@ def groups_of(given: Any, category: Any, sketch: AnySketch, agreement: Agreement
         names, columns = _table_columns(given, None)
         if category not in names:
             raise InvalidInputError(
-                f"the dictionary has no column {category!r:.60} for the category, but {', '.join(names)}"
+                f"the dictionary has no column {category!r:.60} for the category, but {named(names)}"
             )
         column = columns[names.index(category)]
         kept = [name for name in names if name != category] if agreed is None else [one.name for one in agreed.index]
@@ -88,7 +88,7 @@ def _plain_text(column: "pa.Array") -> "pa.Array":
 def _known(wanted: list[str], names: list[str]) -> list[str]:
     missing = [name for name in wanted if name not in names]
     if missing:
-        raise InvalidInputError(f"the dictionary has no column {', '.join(missing)}, but {', '.join(names)}")
+        raise InvalidInputError(f"the dictionary has no column {named(missing)}, but {named(names)}")
     return wanted
 
 

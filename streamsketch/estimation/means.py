@@ -21,7 +21,16 @@ from streamsketch.estimation.blocks import (
     mark_secret,
     pair_of,
 )
-from streamsketch.estimation.distances import fourth_power_sums, from_first, squared_gaps
+from streamsketch.estimation.coarse_noise import grain_of_norms, grain_of_products
+from streamsketch.estimation.distances import (
+    fourth_power_sums,
+    fourths_of,
+    from_first,
+    has_fourths,
+    product_squares_of,
+    squared_gaps,
+    steps_of_pairs,
+)
 from streamsketch.estimation.estimate import Estimate, Estimates
 from streamsketch.estimation.intervals import norm_growth
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
@@ -170,9 +179,10 @@ def mean_distances_between(rows: Block, columns: Block, *, same: bool) -> Estima
     def fourths(sizes: Floats) -> Floats | None:
         return fourth_power_sums(x, y, (a.k2[:, None] + b.k2, a.k4[:, None] + b.k4), a, sizes)
 
-    found = _distances(squared_gaps(x, y, a, b), sides, rows.effect, rows.variance, fourths)
+    steps = None if a.steps is None or b.steps is None else np.maximum(a.steps[:, None], b.steps)
+    found = _distances(squared_gaps(x, y, a, b), sides, rows.effect, rows.variance, fourths, steps)
     if same:
-        for array in found.parts():
+        for array in found.parts()[:5]:
             np.fill_diagonal(array, 0.0)
     return mark_secret(_where(first.known[:, None] & second.known, found), rows, columns)
 
@@ -202,7 +212,8 @@ def mean_distances_in(rows: Block, columns: Block, places: Sequence[slice]) -> E
     else:
         apart = a.values[0] - b.values[0]
     sides = [_side(one, sums(one.block.values[0]) - counts * one.block.k2) for one in (first, second)]
-    found = _distances(sums(apart), (sides[0], sides[1]), effect, rows.variance, lambda _: None)
+    steps = None if a.steps is None or b.steps is None else np.maximum(a.steps, b.steps)
+    found = _distances(sums(apart), (sides[0], sides[1]), effect, rows.variance, lambda _: None, steps)
     return mark_secret(_where(first.known & second.known, found), rows, columns)
 
 
@@ -234,6 +245,7 @@ def _distances(
     effect: OutputNoise | InputNoise,
     variance: MapVariance,
     fourths: Callable[[Floats], Floats | None],
+    steps: Floats | None,
 ) -> Estimates:
     """Return estimates from squared distances of cells; ``fourths`` has ‖z‖₄⁴ at these sizes of z, where it counts."""
     a, b = sides
@@ -258,7 +270,8 @@ def _distances(
         curvature = curvature + t
     of_map = variance.of_squared_norm(longer, fourths(size))
     of_noise = np.maximum(effect.squared_norm_variance(longer, k2, k4), 0.0) + of_counts
-    return Estimates(value, of_map, of_noise, lowest=0.0, slope=slope, curvature=curvature)
+    grain = grain_of_norms(variance, size, k2, k4, steps)
+    return Estimates(value, of_map, of_noise, lowest=0.0, slope=slope, curvature=curvature, grain=grain)
 
 
 def mean_products_between(rows: Block, columns: Block) -> Estimates:
@@ -269,10 +282,7 @@ def mean_products_between(rows: Block, columns: Block) -> Estimates:
     value = x @ y.T
     k2, spreads = (a.k2[:, None], b.k2), (first.spread[:, None], second.spread)
     norms = np.maximum(first.squared_norms, 0.0)[:, None], np.maximum(second.squared_norms, 0.0)
-    squares = None
-    if variance.fourth > 0:
-        estimate = effect.product_square_sum((x**2) @ (y**2).T, norms, value, k2, variance)
-        squares = np.clip(estimate, 0.0, norms[0] * norms[1])
+    squares = product_squares_of((x**2) @ (y**2).T, norms, value, k2, a) if has_fourths(a) else None
     relative = spreads[0] + spreads[1] + spreads[0] * spreads[1]
     longer = norms[0] * (1 + spreads[0]), norms[1] * (1 + spreads[1])
     of_noise = np.maximum(effect.inner_product_variance(*longer, *k2), 0.0) + relative * value**2
@@ -283,6 +293,7 @@ def mean_products_between(rows: Block, columns: Block) -> Estimates:
         of_noise,
         slope=2 * curvature * value,  # the norms are taken as estimated
         curvature=curvature,
+        grain=grain_of_products(variance, norms, k2, (a.k4[:, None], b.k4), steps_of_pairs(a, b)),
     )
     return mark_secret(_where(first.known[:, None] & second.known, found), rows, columns)
 
@@ -293,10 +304,8 @@ def mean_norms_of(block: Block) -> Estimates:
     scaled, effect, variance, t = averages.block, block.effect, block.variance, averages.spread
     value = averages.squared_norms
     size = np.maximum(value, 0.0)
-    fourth = None
-    if variance.fourth > 0:
-        sums = (scaled.values**4).sum(axis=1)
-        fourth = np.clip(effect.fourth_power_sum(sums, size, scaled.k2, scaled.k4, variance), 0.0, size**2)
+    sums = (scaled.values**4).sum(axis=1)
+    fourth = fourths_of(sums, size, (scaled.k2, scaled.k4), scaled) if has_fourths(scaled) else None
     slope, curving = norm_growth(variance, effect, size, scaled.k2)
     of_noise = np.maximum(effect.squared_norm_variance(size * (1 + t), scaled.k2, scaled.k4), 0.0)
     found = Estimates(
@@ -306,6 +315,7 @@ def mean_norms_of(block: Block) -> Estimates:
         lowest=0.0,
         slope=slope + 6 * t * size,
         curvature=curving + 1.75 * t,
+        grain=grain_of_norms(variance, size, scaled.k2, scaled.k4, scaled.steps),
     )
     return mark_secret(_where(averages.known, found), block)
 
@@ -329,8 +339,9 @@ def averages_of(block: Block) -> Averages:
     number, variance = np.where(known, units.number, 1.0), np.where(known, units.variance, 0.0)
     weight, t = number / (number**2 + variance), variance / number**2
     scaled = block._replace(
-        cell_units=block.cell_units * weight, k2=block.k2 * weight**2, k4=block.k4 * weight**4, units=None
-    )
+        cell_units=block.cell_units * weight, k2=block.k2 * weight**2, k4=block.k4 * weight**4, units=None,
+        steps=None if block.steps is None else block.steps * weight,
+    )  # fmt: skip
     return Averages(scaled, t * (1 - t) / (1 + 3 * t), t, known, number)
 
 

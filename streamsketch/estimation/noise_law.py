@@ -85,6 +85,17 @@ def noise_terms(release: PrivateSketch) -> tuple[NoiseTerm, ...]:
     return tuple(terms)
 
 
+def stated_terms(release: PrivateSketch) -> tuple[NoiseTerm, ...] | None:
+    """Return the noises in each cell of a release, if every part states one of a known law; else None."""
+    unit, terms = noise_unit(release.projection, release.noise_place), []
+    for part in release.as_parts():
+        stated = part.guarantee.mechanism.the_noise
+        if stated is None or stated.noise.log_weights(np.zeros(1)) is None or not _alike(stated.cumulants, part.noise):
+            return None
+        terms.append(NoiseTerm(stated.noise, abs(float(part.multiplier)) * unit, stated.draws * part.count))
+    return tuple(terms)
+
+
 def _solved(part: NoisePart, stated: AddedNoise) -> list[NoiseTerm]:
     """Return the noises in a range of windows, in grid steps; none for a part of no history, or of many factors."""
     if part.history is None or stated.schedule is None:

@@ -13,6 +13,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, check_comparable
 from streamsketch.estimation.cell_law import CellLaw, normal_median_variance
 from streamsketch.estimation.cells import Cells
+from streamsketch.estimation.coarse_noise import NoiseReach, reach_of
 from streamsketch.estimation.estimate import SECRET_METADATA, Estimate, SecretEstimate
 from streamsketch.estimation.intervals import ErrorModel, Interval, Intervals, Method, heavier, invert, quantile
 from streamsketch.estimation.items import is_one, items_of
@@ -26,6 +27,7 @@ Key: TypeAlias = str | bytes | int | np.generic | dt.date
 
 _TILE = 1 << 16  # items of a sparse map at a time
 _TILE_CELLS = 1 << 17  # of columns of a dense map: integers and floats stay in the second cache
+_MOST_NOISES = 8  # in a mean; those of more are fine and nearly normal
 _LEAST_MEDIAN = 2  # cells, up to which the median is the mean
 _LEAST_COLLISIONS = 0.9  # of 1/k: a map with fewer has cells that show little about another item's error
 
@@ -64,6 +66,22 @@ class _SecretMedianEstimate(_MedianEstimate, SecretEstimate):
     """A median from a raw sketch."""
 
 
+class SharedCells(NamedTuple):
+    """The law of the mean of an item's cells without the item: each is a cell of the sketch with a random sign.
+
+    Single intervals take it as normal. The farthest of many errors is not: it is that of an item beside the largest.
+    """
+
+    law: CellLaw
+    """Of one cell, times its weight in the mean."""
+    cells: int
+    """The cells of an item."""
+
+    def reach(self, numbers: Ints, confidence: float) -> Floats:
+        """Return how far sums over so many items are from theirs with this probability."""
+        return self.law.reach_of_sums(self.cells * numbers, confidence)
+
+
 class Points(NamedTuple):
     """Estimates of n items by one estimator, as float64 arrays, (n,), in data units; see `points_of`."""
 
@@ -77,6 +95,10 @@ class Points(NamedTuple):
     """The distribution of the median's error, the same for all items; None for the mean."""
     secret: bool = False
     """Whether the sketch is raw."""
+    grain: NoiseReach | None = None
+    """The noise in each estimate by the mean, if its law is known."""
+    shared: SharedCells | None = None
+    """What else is in the cells of an estimate by the mean, if these are few."""
 
     @property
     def standard_error(self) -> Floats:
@@ -94,7 +116,12 @@ class Points(NamedTuple):
         reach = heavier(quantile(one, "normal"), self.kurtosis)
         curvature = np.full(self.value.shape, self.curvature)
         parts = (self.value, self.projection_variance, self.noise_variance, self.slope, curvature)
-        return invert(ErrorModel(*parts, -math.inf, math.inf), reach)
+        stated = ErrorModel(*parts, -math.inf, math.inf, self.grain)
+        low, high = stated.widened(invert(stated, reach), (1 - confidence) / candidates)
+        if self.shared is not None and candidates > 1:
+            least = self.shared.reach(np.ones(1, dtype=np.int64), one)
+            low, high = np.minimum(low, self.value - least), np.maximum(high, self.value + least)
+        return Intervals(low, high)
 
     def only(self, place: int) -> Estimate:
         """Return the estimate at one place."""
@@ -107,7 +134,7 @@ class Points(NamedTuple):
         if self.law is not None:
             return _MedianEstimate(value, of_map, of_noise, law=self.law)
         shape = {"slope": float(self.slope[place]), "kurtosis": float(self.kurtosis[place])}
-        return Estimate(value, of_map, of_noise, curvature=self.curvature, **shape)
+        return Estimate(value, of_map, of_noise, curvature=self.curvature, grain=self.grain, **shape)
 
     def table(
         self, items: "pa.Array", confidence: float, places: Ints | None = None, candidates: int = 1
@@ -315,4 +342,29 @@ def _mean_points(cells: Cells, value: Floats) -> Points:
         with np.errstate(divide="ignore", invalid="ignore"):
             shared = cells.k4 / cells.projection.nonzeros / (of_map + of_noise) ** 2
         kurtosis = np.where(of_map + of_noise > 0, shared, 0.0)
-    return Points(value, of_map, of_noise, 2 * growth * value, growth, kurtosis, None, cells.secret)
+    grain = reach_of_items(cells)
+    shared = None
+    if not (grain is not None and grain.alone) and cells.projection.nonzeros <= _MOST_NOISES and _is_sparse(cells):
+        shared = SharedCells(CellLaw.of(cells.steps, 1, abs(float(cells.weight))), cells.projection.nonzeros)
+    return Points(value, of_map, of_noise, 2 * growth * value, growth, kurtosis, None, cells.secret, grain, shared)
+
+
+def _is_sparse(cells: Cells) -> bool:
+    return cells.projection.sparse_entries(np.zeros(1, dtype=np.int64)) is not None
+
+
+def reach_of_items(cells: Cells) -> NoiseReach | None:
+    """Return how far the noise moves an item's mean; None if its law is not known, or that of many cells."""
+    projection = cells.projection
+    plain = projection.variance.norms == 0 and projection.variance.inner == 0
+    if (
+        cells.noises is None
+        or projection.nonzeros > _MOST_NOISES
+        or not (plain or isinstance(cells.effect, OutputNoise))
+    ):
+        return None
+    if not plain and not _is_sparse(cells):
+        return None
+    scale = float(projection.scale_squared) ** 0.5
+    draws = projection.nonzeros
+    return reach_of((one.scaled(scale)._replace(draws=one.draws * draws) for one in cells.noises), alone=plain)

@@ -17,9 +17,11 @@ from streamsketch.estimation.means import averages_of, check_known, few_units, m
 from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.features import JOINT, REST, Category, Embedding, Features, Number
 from streamsketch.features import Block as FeatureBlock
+from streamsketch.release import PrivateSketch
 
 _FEWER = 3.0  # standard errors, by which numbers of units and norms may be smaller than estimated
 _ROUNDING = 1 / 12  # of a grid step², the variance of features' rounding, which all rows may share
+_OF_AVERAGES = 1 / 4  # of a grid step², its square at most where the rows of each unit are averaged
 _DOUBT = 1e-3  # probability with which people of one row each may look as if they had several
 _PRIOR = 8  # waves, of which the parts of a squared distance are taken to vary as squares of normal numbers
 
@@ -34,8 +36,10 @@ def mmd(x: AnySketch, y: AnySketch, agreement: Agreement) -> Estimate:
     fewer than about 8 frequencies. In simulations 95 % intervals covered in 93 to 100 % from 8 frequencies on, and in
     91 to 100 % with 2 or 4 (Theory 10.2).
 
-    It is the discrepancy of the units that were counted. Two samples of one population do not have the discrepancy 0:
-    test that by `test_same(x, y, by="mean", samples=True)`.
+    It is the discrepancy of the units that were counted. Each counts as one row, the average of its own, by
+    ``clip="average"``. By other ways to clip it contributes the direction of this average. The discrepancy is then one
+    of people only if each has one row, so it is refused where a release shows units of several rows. Two samples of one
+    population do not have the discrepancy 0: test that by `test_same(x, y, by="mean", samples=True)`.
 
     Parameters
     ----------
@@ -53,7 +57,7 @@ def mmd(x: AnySketch, y: AnySketch, agreement: Agreement) -> Estimate:
     ------
     InvalidInputError
         For an agreement without features; if units were not counted, or their number is within two standard errors of
-        0.
+        0; for units of several rows that were not averaged.
     IncompatibleAgreementsError
         If a sketch follows another agreement.
     TypeError, IncompatibleProjectionsError, DependentNoiseError
@@ -71,6 +75,7 @@ def mmd(x: AnySketch, y: AnySketch, agreement: Agreement) -> Estimate:
     0.056
     """
     features = _features_of([x, y], agreement)
+    _check_people([x, y], agreement)
     parts, relative = _parts(features, x, y)
     whole, own = parts[0], np.maximum(parts.value[1 : relative.size + 1], 0.0)
     size = max(whole.value, 0.0)
@@ -128,10 +133,11 @@ def column_differences(
     """
     features = _features_of([x, y], agreement)
     quantile(confidence, "normal")
+    _check_people([x, y], agreement)
     parts, relative = _parts(features, x, y)
     blocks = [block for block in features.blocks if block.name != REST]
     scale = 1 / _lengths(features)[: len(blocks)] ** 2
-    value, _, noise, slope, curvature = (part[1 : len(blocks) + 1] for part in parts.parts())
+    value, _, noise, slope, curvature = (part[1 : len(blocks) + 1] for part in parts.parts()[:5])
     size, relative = np.maximum(value, 0.0), relative[: len(blocks)]
     added = relative * size**2
     stated = ErrorModel(
@@ -164,11 +170,15 @@ def describe(
 ) -> "pa.Table":
     """Estimate what the columns of a population hold: means and standard deviations, and shares of categories.
 
-    The estimates are for units with one row each. A unit of several rows contributes the direction of its mean
+    Each unit counts the same, however many rows it has: means and shares are averages over units of the average of a
+    unit's rows, and standard deviations are of a row that is drawn from a unit that is drawn. That is so by
+    ``clip="average"``, which `agree` chooses for features.
+
+    By other ways to clip, and in data of older agreements, a unit of several rows contributes the direction of its mean
     features, which is longer than that mean where rows differ. Means are then farther from the middle of their range,
-    shares larger, and standard deviations too small, so standard deviations are NaN where the release shows units of
-    several rows. A listed category shows them, even one that is the same in all rows. Without a listed category, only
-    variances below 0 show them, so standard deviations may be too small. Numbers beyond their range count as its ends.
+    shares larger, and standard deviations too small. So all are NaN where the release shows units of several rows. A
+    listed category shows them, even one that is the same in all rows. Without a listed category, only variances below 0
+    show them, and estimates may be wrong. Numbers beyond their range count as its ends.
 
     Parameters
     ----------
@@ -190,8 +200,8 @@ def describe(
         ``column``, ``measure``: ``"mean"`` and ``"standard deviation"`` of numbers among units that have one,
         ``"share of VALUE"`` for listed categories and those in ``shares``, ``"others"`` and ``"missing"``, as shares
         of all units; ``estimate``, ``error``, ``low``, ``high``, float64. NaN where there are too few units for
-        their noise, and standard deviations where units have several rows. Errors of numbers include the grid of
-        features, about 10⁻⁵ of the range.
+        their noise, and where the release shows units of several rows that were not averaged. Errors of numbers include
+        the grid of features, about 10⁻⁵ of the range.
 
     Raises
     ------
@@ -224,15 +234,17 @@ def describe(
             f"{other[0]!r}"
         )
     check_comparable([release])
-    population = _population(block_of([release]), features)
-    several = population.several_rows(features)
+    averaged = rows_are_averaged(release, agreement)
+    population = _population(block_of([release]), features, averaged=averaged)
+    if not averaged and population.several_rows(features):
+        population = _nothing(features)
     rows: list[tuple[str, _Measure]] = []
     for block in features.blocks:
         column = features.columns.get(block.name)
         if column is None:
             continue
         if isinstance(column, Number):
-            found = population.number(block, column, several=several)
+            found = population.number(block, column)
         elif isinstance(column, Category):
             found = population.category(block, column, list(asked.get(block.name, ())), features)
         else:
@@ -264,11 +276,13 @@ class _Measure(NamedTuple):
     """Of a root: the estimate of its square, whose errors are nearer to normal, and its standard error."""
 
     def ends(self, reach: float) -> tuple[float, float]:
-        """Return the interval of so many standard errors."""
+        """Return the interval of so many standard errors; an estimate beyond the range has that of the range's end."""
         if self.square is None:
-            low, high = self.estimate - reach * self.error, self.estimate + reach * self.error
+            value = min(max(self.estimate, self.lowest), self.highest)
+            low, high = value - reach * self.error, value + reach * self.error
         else:
-            value, error = self.square
+            square, error = self.square
+            value = min(max(square, 0.0), self.highest**2)
             low, high = (math.sqrt(max(value + side * reach * error, 0.0)) for side in (-1, 1))
         low, high = (min(max(end, self.lowest), self.highest) for end in (low, high))
         return low, high
@@ -293,26 +307,25 @@ class _Population(NamedTuple):
     units_variance: float
     stretch: float
     """By how much a row may count longer than its features, relative to them: it is lengthened to 1."""
+    rounding: float = 0.0
+    """The variance, in grid steps², of what averaging adds to a cell of each unit."""
 
     def share(self, block: FeatureBlock, place: int, name: str, sign: int = 1, mixed: float = 0.0) -> "_Measure":
         """Return the share of units in a cell of a block; ``mixed`` is the variance that other values add."""
         length = block.amplitude / (1 << 15)
         ratio = sign * float(self.cells[block.first + place]) / (length * self.units)
         variance = self._of_ratio(ratio, self.k2 / length**2, self.units, self.units_variance)
-        return _Measure(name, ratio, math.sqrt(variance + mixed))
+        return _Measure(name, ratio, math.sqrt(variance + mixed + self.rounding / block.amplitude**2))
 
-    def number(self, block: FeatureBlock, column: Number, *, several: bool) -> list["_Measure"]:
-        """Return mean and standard deviation of those that have a number, and the share of others.
-
-        The standard deviation is unknown where units have ``several`` rows.
-        """
+    def number(self, block: FeatureBlock, column: Number) -> list["_Measure"]:
+        """Return mean and standard deviation of those that have a number, and the share of others."""
         missing = self.share(block, column.cells - 1, "missing")
         half, moments = (column.high - column.low) / 2, self.moments(block, column)
         middle, error = column.low + half * (1 + moments.first), half * math.sqrt(moments.of_first)
         mean = _Measure("mean", middle, error, column.low, column.high)
         if column.moments == 1:
             return [mean, missing]
-        if several or math.isnan(moments.spread):
+        if math.isnan(moments.spread):
             return [mean, _Measure("standard deviation", math.nan, math.nan, 0.0, half), missing]
         root, of_root = math.sqrt(max(moments.spread, 0.0)), math.sqrt(moments.of_spread)
         error = of_root / (2 * root) if root > math.sqrt(of_root) else math.sqrt(of_root)
@@ -330,7 +343,7 @@ class _Population(NamedTuple):
         held_variance = self.units_variance + self.k2 / length**2
         if not held > 2 * math.sqrt(held_variance):
             return _Moments(math.nan, math.nan, math.nan, math.nan)
-        scale, rounding = steps / (1 << 15), _ROUNDING / steps**2
+        scale, rounding = steps / (1 << 15), (_ROUNDING + self.rounding) / steps**2
         first = float(self.cells[block.first]) / (scale * held)
         of_first = self._of_ratio(first, self.k2 / scale**2, held, held_variance)
         if column.moments == 1:
@@ -384,12 +397,46 @@ class _Population(NamedTuple):
         return (variance + ratio**2 * below_variance) / below**2 + (ratio * self.stretch) ** 2
 
 
-def _population(block: Block, features: Features) -> _Population:
+def _nothing(features: Features) -> _Population:
+    """Return a population of which nothing is known."""
+    return _Population(np.full(features.dim, math.nan), math.nan, math.nan, math.nan, math.nan)
+
+
+def _population(block: Block, features: Features, *, averaged: bool) -> _Population:
     if few_units(block).any() or block.units is None:
-        nothing = np.full(block.cells.shape[1], math.nan)
-        return _Population(nothing, math.nan, math.nan, math.nan, math.nan)
+        return _nothing(features)
     number, variance = float(block.units.number[0]), float(block.units.variance[0])
-    return _Population(block.values[0], float(block.k2[0]), number, variance, _stretch(features))
+    rounding = _OF_AVERAGES if averaged else 0.0
+    return _Population(block.values[0], float(block.k2[0]), number, variance, _stretch(features), rounding)
+
+
+def rows_are_averaged(sketch: AnySketch, agreement: Agreement) -> bool:
+    """Return whether the rows of each unit in a sketch of this agreement were averaged, so that it counts as one row.
+
+    Units are counted only where they were clipped, in the agreed way if there is one.
+    """
+    clip = sketch.clip if isinstance(sketch, PrivateSketch) else sketch.bounds.clip
+    return "average" in (agreement.clip, clip)
+
+
+def has_people(sketch: AnySketch, agreement: Agreement) -> bool:
+    """Return whether nothing in a sketch of features shows units of several rows that were not averaged.
+
+    Where something does, averages and distances in it are not those of people.
+    """
+    features = _features_of([sketch], agreement)
+    if rows_are_averaged(sketch, agreement):
+        return True
+    return not _population(block_of([sketch]), features, averaged=False).several_rows(features)
+
+
+def _check_people(sketches: Sequence[AnySketch], agreement: Agreement) -> None:
+    if not all(has_people(sketch, agreement) for sketch in sketches):
+        raise InvalidInputError(
+            "some units have several rows, and contribute the direction of their mean features, so that averages and "
+            "discrepancies are not those of people. Agree again (streamsketch.agree with features has clip='average'), "
+            "or compare what units contribute, by mean_distance"
+        )
 
 
 def _features_of(sketches: Sequence[AnySketch], agreement: Agreement) -> Features:

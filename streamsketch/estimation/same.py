@@ -18,6 +18,7 @@ from streamsketch.estimation.means import Averages, averages_of, check_known, me
 from streamsketch.estimation.noise_effect import OutputNoise, noise_unit
 from streamsketch.estimation.noise_law import NoiseTerm, noise_terms, terms_of
 from streamsketch.estimation.sample_law import NORMAL_KURTOSIS, SAMPLE_ERRORS, kept_share, longest_norms, samples_apart
+from streamsketch.features import LONGEST_ROW
 from streamsketch.privacy import NoiseMoments, NoisePlace
 from streamsketch.release import PrivateSketch
 
@@ -358,4 +359,6 @@ def _length(sketch: AnySketch) -> float:
             "samples=True needs units of known length: clip them in sketch space, streamsketch.agree(…, unit=…, "
             "neighbours=SketchL2(…)), and count them"
         )
-    return float(neighbours.bound)
+    clip = sketch.clip if isinstance(sketch, PrivateSketch) else sketch.bounds.clip
+    # the bound is for all keys of a unit, but each average of its rows has the length of a row at most
+    return min(float(neighbours.bound), LONGEST_ROW) if clip == "average" else float(neighbours.bound)

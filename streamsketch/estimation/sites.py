@@ -11,8 +11,8 @@ import pyarrow as pa
 from scipy.special import ndtr
 
 from streamsketch.agreement import Agreement
-from streamsketch.core import Floats, printable
-from streamsketch.errors import InvalidInputError
+from streamsketch.core import Floats
+from streamsketch.errors import InvalidInputError, printable
 from streamsketch.estimation.blocks import block_of, check_comparable
 from streamsketch.estimation.estimate import Estimate, Estimates
 from streamsketch.estimation.gap_law import check_level

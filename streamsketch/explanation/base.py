@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from streamsketch.core import aligned, filled
-from streamsketch.privacy import Basis, Guarantee, IndividualGuarantee
+from streamsketch.privacy import Basis, Budget, Guarantee, IndividualGuarantee
 from streamsketch.projections import Projection
 from streamsketch.release import NoiseCheck, Verdict
 
@@ -87,6 +87,26 @@ class BaseExplanation(ABC):
     @abstractmethod
     def not_protected(self) -> list[str]:
         """What the guarantee does not cover."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What to be warned of, in sentences; empty if there is nothing."""
+        guarantee, check = self.guarantee, self.check
+        found = [f"{weakness}." for weakness in Budget(guarantee.epsilon, guarantee.delta).weaknesses]
+        if isinstance(guarantee, IndividualGuarantee):
+            found.insert(0, "Its guarantee is individual differential privacy, which is not differential privacy.")
+        if guarantee.conditions:
+            found.append(f"It holds only if: {'; '.join(guarantee.conditions)}.")
+        if check.verdict == "too little":
+            found.append(
+                "It states too little noise for its guarantee, so neither its guarantee nor the error bars of "
+                f"estimates from it can be relied on: {check.reason}."
+            )
+        if guarantee.basis == "asserted":
+            found.append(
+                f"Nothing was clipped to the bound of {guarantee.neighbours.bound}: the releaser asserts that it holds."
+            )
+        return found
 
     @property
     def assumed(self) -> list[str]:

@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast, get_args, overload
 
-from streamsketch.core import filled, printable
-from streamsketch.errors import InvalidInputError
+from streamsketch.core import filled
+from streamsketch.errors import InvalidInputError, printable
 from streamsketch.explanation.base import BaseExplanation, budget_text
 from streamsketch.explanation.registry import registry_entry
 from streamsketch.explanation.release import Explanation, explain_release
@@ -16,6 +16,7 @@ from streamsketch.privacy import (
     Populations,
     PrivacyCost,
     account,
+    apart_in_streams,
     compose,
     non_redundant,
     sharing_data,
@@ -200,14 +201,20 @@ class JointExplanation:
                 )
             elif self.counted > 1:
                 sentences.append(self._why_no_finer)
-        if self.guarantee.conditions:
-            sentences.append(f"Only if: {'; '.join(self.guarantee.conditions)}.")
+        if conditions := self.further_conditions:
+            sentences.append(f"Only if: {'; '.join(conditions)}.")
         sentences += _verdict_sentences(self.verdicts)
         if self.sharing:
             pairs = ", ".join(f"{first + 1} and {second + 1}" for first, second in self.sharing[:_SHOWN_PAIRS])
             more = ", …" if len(self.sharing) > _SHOWN_PAIRS else ""
             sentences.append(f"The releases {pairs}{more} share data, so their populations are not disjoint.")
         return filled(" ".join([title, *sentences]))
+
+    @property
+    def further_conditions(self) -> tuple[str, ...]:
+        """The conditions of the guarantee without that of disjoint populations, which the text states first."""
+        stated = {apart_in_streams(self.guarantee.neighbours.unit)} if self.populations == "disjoint" else set()
+        return tuple(condition for condition in self.guarantee.conditions if condition not in stated)
 
     @property
     def _why_no_finer(self) -> str:

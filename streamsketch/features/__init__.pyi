@@ -1,10 +1,11 @@
 from .columns import Category, Embedding, FeatureColumn, Number
 from .cosines import TURN_BITS, cosine_table
-from .features import JOINT, REST, Block, Features
+from .features import JOINT, LONGEST_ROW, REST, Block, Features
 from .kernels import Cells
 
 __all__ = [
     "JOINT",
+    "LONGEST_ROW",
     "REST",
     "TURN_BITS",
     "Block",

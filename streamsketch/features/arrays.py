@@ -9,9 +9,13 @@ from streamsketch.core import Floats, Ints, pa, pc
 from streamsketch.data import HASHED_DIM, indices_of, is_text_type, value_type
 from streamsketch.errors import InvalidInputError
 
-_DIGITS = r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,5})?\s*"
+_SPACE = " \t\n\f\r"
+"""White space of features (WIRE.md): by other lists, as of Unicode or of C, readers would disagree about a row."""
+_AROUND = f"[{_SPACE}]*"
+_DIGITS = rf"{_AROUND}[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{{1,5}})?{_AROUND}"
 _NUMBER = rf"^{_DIGITS}$"
-_LIST = rf"^\s*\[({_DIGITS}|\s*null\s*)(,({_DIGITS}|\s*null\s*))*\]\s*$"
+_ENTRY = rf"({_DIGITS}|{_AROUND}null{_AROUND})"
+_LIST = rf"^{_AROUND}\[{_ENTRY}(,{_ENTRY})*\]{_AROUND}$"
 _MISSING = -1
 
 
@@ -30,7 +34,7 @@ def numbers_in(array: "pa.Array", name: str) -> Floats:
         array, kind = array.cast(pa.string()), pa.string()  # as its text is read: Arrow's cast may round otherwise
     if is_text_type(kind):
         text = _valid(array.cast(pa.large_string()))
-        numbers = pc.if_else(pc.match_substring_regex(text, _NUMBER), pc.utf8_trim_whitespace(text), None)
+        numbers = pc.if_else(pc.match_substring_regex(text, _NUMBER), pc.utf8_trim(text, characters=_SPACE), None)
         array = numbers.cast(pa.float64())
         if array.null_count:
             array = pc.coalesce(array, _booleans_of(text))
@@ -47,7 +51,7 @@ def numbers_in(array: "pa.Array", name: str) -> Floats:
 
 def _booleans_of(texts: "pa.Array") -> "pa.Array":
     """Return 1 for true and 0 for false, as CSV and JSON have booleans, and null for other texts."""
-    words = pc.ascii_lower(pc.utf8_trim(texts, characters=" \t\n\f\r"))
+    words = pc.ascii_lower(pc.utf8_trim(texts, characters=_SPACE))
     return pc.index_in(words, pa.array(["false", "true"], words.type), skip_nulls=True).cast(pa.float64())
 
 
@@ -140,4 +144,4 @@ def _lists_of(array: "pa.Array") -> "pa.Array":
         array = array.dictionary_decode()
     text = _valid(array.cast(pa.large_string()))
     text = pc.if_else(pc.match_substring_regex(text, _LIST), text, None)
-    return pc.split_pattern(pc.utf8_trim(text, characters="[] \t\n\f\r"), ",")
+    return pc.split_pattern(pc.utf8_trim(text, characters=f"[]{_SPACE}"), ",")

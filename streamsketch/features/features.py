@@ -44,6 +44,9 @@ JOINT = "(joint)"
 REST = "(rest)"
 """Name of the cell that brings all rows to one length."""
 
+LONGEST_ROW = 1 + 1 / 512
+"""A length that no row exceeds: cells are rounded."""
+
 _MOST_COLUMNS = 1024
 _MOST_SEED = (1 << 64) - 1
 _ONE = 1 << UNIT_BITS

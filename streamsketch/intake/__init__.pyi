@@ -3,6 +3,7 @@ from .clock import AheadLimit, Clock, ClockKind
 from .columns import missing, plain, salvage, single_value
 from .events import Events
 from .files import RowReader
+from .framing import ONE_LINE, QUOTED, heartbeat, idle_after, is_heartbeat, json_rows
 from .lines import Add, BadLines, LineFormat, Lines, Stop, pipe_blocks
 from .log import Log
 from .messages import Messages
@@ -26,6 +27,8 @@ from .windows import (
 __all__ = [
     "LARGEST_TIME",
     "MISSING_TEXTS",
+    "ONE_LINE",
+    "QUOTED",
     "Add",
     "AheadLimit",
     "BadLines",
@@ -49,7 +52,11 @@ __all__ = [
     "check_times_of_day",
     "column_events",
     "event_windows",
+    "heartbeat",
+    "idle_after",
+    "is_heartbeat",
     "is_malformed",
+    "json_rows",
     "key_and_window",
     "micros_in",
     "microseconds",

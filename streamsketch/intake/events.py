@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.core import Ints, pa, pc
+from streamsketch.core import Ints, concealed, pa, pc
 from streamsketch.features import Cells
 from streamsketch.intake.calendar import EventWindows
 
 
+@concealed
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class Events:
     """A batch of n rows that `Intake` has read, with values on the projection's grid. Secret.

@@ -8,6 +8,7 @@ from typing import Any
 
 from streamsketch.agreement import Agreement
 from streamsketch.data import (
+    LONGEST_ROW,
     Decoder,
     Format,
     batches,
@@ -20,6 +21,7 @@ from streamsketch.data import (
 from streamsketch.errors import InvalidInputError
 from streamsketch.features import Number
 from streamsketch.intake.events import Events
+from streamsketch.intake.framing import QUOTED
 from streamsketch.intake.lines import BLOCK_BYTES, Add, BadLines, LineFormat, Lines, Stop, file_blocks, pipe_blocks
 from streamsketch.intake.rows import Intake
 from streamsketch.intake.seen import Seen
@@ -51,6 +53,12 @@ class RowReader:
     block_bytes
         How many bytes of CSV, JSON lines and text are read at a time, by default some megabytes. Rows do not depend on
         it.
+    multiline
+        Whether cells of CSV in whole files may hold line breaks within quotes. By default, they may if the agreement
+        names no column of units. Otherwise a line is a row, and a quote that its line does not close is an error: it
+        could swallow the rows of other units. If units are bounded and ``multiline`` is True, their guarantee states
+        the condition that the file's writer quotes such cells and doubles quotes in them. In a `Log`, a newline always
+        ends a row.
 
     Examples
     --------
@@ -73,6 +81,7 @@ class RowReader:
     encoding: str | None = None
     decimal: str = "."
     block_bytes: int | None = None
+    multiline: bool | None = None
     seen: Seen = field(default_factory=Seen, compare=False, repr=False)
     """What an operator should know of the files that were read; secret."""
 
@@ -83,6 +92,11 @@ class RowReader:
     def columns(self) -> list[str]:
         """The names of all columns that are read."""
         return list(dict.fromkeys([*self.agreement.names, *([] if self.time is None else [self.time])]))
+
+    @property
+    def spans_lines(self) -> bool:
+        """Whether cells of CSV in whole files may hold line breaks."""
+        return self.agreement.unit is None if self.multiline is None else self.multiline
 
     @property
     def options(self) -> dict[str, Any]:
@@ -96,6 +110,7 @@ class RowReader:
             "dialect": csv_dialect(self.delimiter, self.encoding, self.decimal, self._numbers),
             "any_text": any_text,
             "lenient": lenient,
+            "multiline": self.spans_lines,
         }
 
     @property
@@ -159,9 +174,14 @@ class RowReader:
                 yield last
             yield block
 
-    def lines(self, name: str, form: LineFormat) -> Lines:
-        """Return a reader of the lines of a stream, which error messages call ``name``."""
-        return Lines(name, form, bad=self.bad, **self.options)
+    def lines(self, name: str, form: LineFormat, *, is_whole: bool = False, longest: int = LONGEST_ROW) -> Lines:
+        """Return a reader of the lines of a stream, which error messages call ``name``.
+
+        In a stream, a newline ends a row. If it ``is_whole``, it is read to its end at once, as a file is. Lines of
+        more than ``longest`` bytes are bad.
+        """
+        options = self.options | {"multiline": is_whole and self.spans_lines, "longest": longest}
+        return Lines(name, form, bad=self.bad, **options)
 
     def read(
         self,
@@ -198,7 +218,7 @@ class RowReader:
         form = self.format or format_of(str(path))
         if form in ("csv", "jsonl") and not self.bad.stops:
             file, name = open_file(path), str(path)
-            lines = self.lines(name, form)
+            lines = self.lines(name, form, is_whole=True)
             stream = uncompressed(file, name, self.encoding)
             for piece in lines.pieces(file_blocks(stream, name, self.block_bytes or BLOCK_BYTES)):
                 lines.read(piece, self.noting(add, name))
@@ -211,7 +231,7 @@ class RowReader:
                 raise InvalidInputError(f"{where}: {error}") from None
 
     def events(self, path: str | os.PathLike[str], intake: Intake) -> Iterator[Events]:
-        """Yield the rows of a file as an intake reads them.
+        """Yield the rows of a file as an intake reads them, and add the conditions for this to the intake.
 
         Raises
         ------
@@ -220,6 +240,8 @@ class RowReader:
         OSError
             If the file cannot be read.
         """
+        if self.spans_lines and (self.format or format_of(str(path))) == "csv":
+            intake.conditions.add(QUOTED)
         for batch, first, where in self._numbered(path):
             try:
                 yield from intake.numbered([batch], first)
@@ -247,6 +269,6 @@ class RowReader:
                     f"{path} is a pipe, and a pipe must carry uncompressed CSV or JSON lines. Pass --format csv (with "
                     "a header line) or --format jsonl; write Parquet to a file instead"
                 )
-            lines = self.lines(str(path), form)
+            lines = self.lines(str(path), form, is_whole=True)
             for piece in lines.pieces(self.transcoded(pipe_blocks(pipe.fileno(), stop), str(path))):
                 lines.read(piece, self.noting(add, str(path)))

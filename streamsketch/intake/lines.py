@@ -1,7 +1,6 @@
 """Lines of CSV or JSON as batches of rows, even if some lines are bad."""
 
 import codecs
-import functools
 import os
 import re
 import select
@@ -11,11 +10,21 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, Self, TypeAlias
 
 from streamsketch.core import open_secret, pa, write_all
-from streamsketch.data import Dialect, csv_header, csv_piece, json_batch
+from streamsketch.data import (
+    LONGEST_ROW,
+    Dialect,
+    csv_header,
+    csv_piece,
+    first_row,
+    json_batch,
+    not_a_row,
+    split_rows,
+    strict_until,
+    whole_rows,
+)
 from streamsketch.errors import InvalidInputError
 
 BLOCK_BYTES = 1 << 20
-LONGEST_LINE = 1 << 24
 _NUMBERS = re.compile(r"\d[\d,]*")
 _MOST_REASONS = 16
 
@@ -125,6 +134,9 @@ class Stop(Protocol):
 class Lines:
     """The lines of a stream of CSV or JSON objects, as batches of rows.
 
+    A newline ends a row, also within quotes: what one row holds cannot decide where another begins. A line that is too
+    long is left out up to its newline.
+
     Parameters
     ----------
     name
@@ -141,6 +153,11 @@ class Lines:
         Whether numbers, booleans and nulls of JSON are read as text too, for an agreement to cast.
     lenient
         Text columns, those of features, in which JSON may hold anything.
+    multiline
+        Whether cells of CSV may hold line breaks within quotes. Bytes that are not CSV are then an error: where the
+        next row begins is not known.
+    longest
+        Bytes of the longest line that is read.
     """
 
     name: str
@@ -151,8 +168,12 @@ class Lines:
     dialect: Dialect = Dialect()  # noqa: RUF009 - it is not changed
     any_text: bool = False
     lenient: Sequence[str] = ()
+    multiline: bool = False
+    longest: int = LONGEST_ROW
     mark: Callable[[bytes], None] | None = None
-    """Called with the bytes of whole lines before they are yielded."""
+    """Called with the bytes of whole lines before they are yielded, and with those of lines that are left out."""
+    is_inside: bool = False
+    """Whether what comes next is the rest of a line that was left out, up to its newline."""
     _first: bytes = b""
     _header: list[str] | None = None
     _number: int = field(default=1)
@@ -173,23 +194,17 @@ class Lines:
                 yield b""
                 continue
             ended = not block
-            data = rest + block
-            whole, rest = whole_lines(data, self.format, self.dialect.delimiter, ended=ended)
-            while len(rest) > LONGEST_LINE:
-                line, _, after = rest.partition(b"\n")
-                why = f"{self._where} of {self.name} is longer than {LONGEST_LINE:,} bytes"
-                self.refuse(line, why)
-                whole, rest = whole_lines(after, self.format, self.dialect.delimiter, ended=ended)
-            if self.mark is not None:
-                self.mark(data[: len(data) - len(rest)])
-            if self._number == 1:
-                whole = whole.removeprefix(codecs.BOM_UTF8)
-            if self.format == "csv" and self._number == 1 and whole:
-                first, _, after = whole.partition(b"\n")
-                if self._is_header(first):
-                    self.go_on(2, first)
-                    whole = after
-            yield whole
+            data = rest + (self._after_left_out(block) if self.is_inside else block)
+            start = len(codecs.BOM_UTF8) if self._number == 1 and data.startswith(codecs.BOM_UTF8) else 0
+            whole, rest = whole_rows(data[start:], self.dialect.delimiter, multiline=self._spans, ended=ended)
+            if not (whole or ended):
+                rest = data  # with its byte order mark
+            self._mark(data[: len(data) - len(rest)])
+            yield self._without_header(whole)
+            if len(rest) > self.longest:
+                self._leave_out(rest[: self.longest])
+                self._mark(rest)
+                self.is_inside, rest = True, b""
         if self.format == "csv" and self._header is None:  # its writer has failed
             raise InvalidInputError(
                 f"{self.name} ended before its header line; CSV must begin with the names of columns"
@@ -200,8 +215,34 @@ class Lines:
         """The number of the next line, and the header of CSV: the arguments of `go_on`."""
         return self._number, self._first
 
-    def go_on(self, number: int, header: bytes) -> None:
-        """Continue from a line that is not the first."""
+    @property
+    def _spans(self) -> bool:
+        return self.multiline and self.format == "csv"
+
+    def _mark(self, data: bytes) -> None:
+        if self.mark is not None:
+            self.mark(data)
+
+    def _after_left_out(self, block: bytes) -> bytes:
+        """Return what follows the line that is left out."""
+        _, newline, after = block.partition(b"\n")
+        self.is_inside = not newline
+        self._mark(block[: len(block) - len(after)])
+        return after
+
+    def _without_header(self, whole: bytes) -> bytes:
+        if self._number > 1 or not whole or self.format != "csv":
+            return whole
+        row, after = first_row(whole, self.dialect.delimiter, multiline=self._spans)
+        first = row.removesuffix(b"\n")
+        if not self._is_header(first):
+            return whole
+        self.go_on(2, first)
+        return after
+
+    def go_on(self, number: int, header: bytes, *, is_inside: bool = False) -> None:
+        """Continue from a line that is not the first, or from within one that was left out."""
+        self.is_inside = is_inside
         if self.format == "csv" and header:
             self._header = csv_header(header, self.name, self.columns, self.dialect.delimiter)
         self._number, self._first = number, header
@@ -222,6 +263,48 @@ class Lines:
         ``add`` is called with a batch and the number of its first line. Lines for which it raises `InvalidInputError`
         are bad; it must raise before it changes anything.
         """
+        if len(data) > self.longest + 1 and not self._spans:
+            for part in self._without_long_lines(data):
+                self.read(part, add)
+            return
+        if self.format == "jsonl":
+            self._read_lines(data, add)
+            return
+        while data:
+            end = strict_until(data, self.dialect.delimiter, multiline=self.multiline)
+            self._read_lines(data[:end], add)
+            if end < len(data):
+                bad, newline, data = data[end:].partition(b"\n")
+                why = f"{self._where} of {self.name} {not_a_row(multiline=self.multiline, whole=self.multiline)}"
+                if self.multiline:  # a row may begin anywhere after it
+                    raise InvalidInputError(why)
+                self.refuse(bad + newline, why)
+            else:
+                data = b""
+
+    def _without_long_lines(self, data: bytes) -> Iterator[bytes]:
+        """Yield the lines of data, some at a time, but for those that are too long."""
+        start, at = 0, 0
+        while at < len(data):
+            end = data.index(b"\n", at) + 1
+            if end - at > self.longest + 1:
+                yield data[start:at]
+                self._leave_out(data[at:end])
+                start = end
+            elif end - start > self.longest + 1:
+                yield data[start:at]
+                start = at
+            at = end
+        yield data[start:]
+
+    def _leave_out(self, line: bytes) -> None:
+        why = f"{self._where} of {self.name} is longer than {self.longest:,} bytes, the limit"
+        if self._spans or (self.format == "csv" and self._header is None):  # no row, or no header, is known to follow
+            raise InvalidInputError(why)
+        self.refuse(line, why)
+
+    def _read_lines(self, data: bytes, add: Add) -> None:
+        """Pass rows to ``add``, without those that cannot be read or added."""
         if not data.strip():
             self._number += data.count(b"\n") if self.format == "jsonl" else 0
             return
@@ -243,15 +326,12 @@ class Lines:
                     self._number += batch.num_rows if self.format == "csv" else whole.count(b"\n")
                     continue
             if part == [data]:
-                part = split_rows(data, self.format, self.dialect.delimiter)
+                rows = split_rows(data, self.dialect.delimiter, multiline=self._spans)
+                part = [row for row in rows if self.format == "jsonl" or row.strip(b"\r\n")]
             if len(part) > 1:
                 waiting += [part[len(part) // 2 :], part[: len(part) // 2]]
-                continue
-            line, end, after = whole.partition(b"\n")
-            if after and ends_in_quotes(whole, self.format, self.dialect.delimiter):
-                waiting += [split_rows(after, self.format, self.dialect.delimiter)]
-                whole = line + end
-            self.refuse(whole, why)
+            else:
+                self.refuse(whole, why)
 
     def _read(self, data: bytes) -> "pa.RecordBatch":
         if self._header is None:
@@ -268,47 +348,6 @@ class Lines:
         """Leave out the next line, or raise, depending on `bad`."""
         self.bad.take(line, why, self._first)
         self._number += 1
-
-
-def whole_lines(data: bytes, form: LineFormat, delimiter: str = ",", *, ended: bool) -> tuple[bytes, bytes]:
-    """Return the whole lines and the unfinished rest; in CSV, a line is whole once its quotes are closed."""
-    if ended:
-        return data if data.endswith(b"\n") or not data else data + b"\n", b""
-    end = after = 0
-    if form == "csv" and b'"' in data:
-        for quoted in _quoted(delimiter).finditer(data):
-            end = max(end, data.rfind(b"\n", after, quoted.start()) + 1)
-            after = quoted.end()
-    end = max(end, data.rfind(b"\n", after) + 1)
-    return data[:end], data[end:]
-
-
-def split_rows(data: bytes, form: LineFormat, delimiter: str = ",") -> list[bytes]:
-    """Return whole lines one by one, with their line ends; in CSV, line breaks within quotes do not end a row."""
-    if form != "csv":
-        return data.splitlines(keepends=True) if b"\r" not in data else [one + b"\n" for one in data.split(b"\n")[:-1]]
-    found, start, after = [], 0, 0
-    for first, last in [*(one.span() for one in _quoted(delimiter).finditer(data)), (len(data), len(data))]:
-        while (end := data.find(b"\n", after, first)) >= 0:
-            found.append(data[start : end + 1])
-            start = after = end + 1
-        after = last
-    found.append(data[start:])
-    return [row for row in found if row.strip(b"\r\n")]
-
-
-def ends_in_quotes(row: bytes, form: LineFormat, delimiter: str = ",") -> bool:
-    """Return whether a row of CSV ends within quotes."""
-    if form != "csv":
-        return False
-    *_, last = [b"", *(one[0] for one in _quoted(delimiter).finditer(row))]
-    return last != b"" and (len(last) == 1 or last.count(b'"') % 2 == 1)
-
-
-@functools.cache
-def _quoted(delimiter: str) -> "re.Pattern[bytes]":
-    # as in RFC 4180 and Arrow: only a quote at the start of a field opens it; others are ordinary characters
-    return re.compile(rb'(?:\A|(?<=[%b\r\n]))"[^"]*+(?:""[^"]*+)*+(?:"|\Z)' % re.escape(delimiter.encode()))
 
 
 def file_blocks(stream: Any, path: str, size: int = BLOCK_BYTES) -> Iterator[bytes]:

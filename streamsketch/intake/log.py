@@ -9,8 +9,10 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Self
 
+from streamsketch.data import LONGEST_ROW
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.files import RowReader
+from streamsketch.intake.framing import ONE_LINE
 from streamsketch.intake.lines import BLOCK_BYTES, Add, LineFormat, Stop, pipe_blocks
 from streamsketch.intake.rotation import (
     KNOWN_BY,
@@ -60,6 +62,10 @@ class Log:
     first and last bytes that were read before identify the log. As long as no row of a file was read, the end of the
     file before it does: a file that was copied and truncated meanwhile is found after that one.
 
+    A newline always ends a row, in CSV also within quotes: no file of a log need begin with a row, and what one row
+    holds cannot decide where others begin. So cells with line breaks need JSON lines, and releases of CSV logs state a
+    condition (`conditions`).
+
     A log with a path is followed through rotation. Once another file that has bytes is at the path, the old file is
     read to its end, then all files into which the log was rotated since (`rotation.rotated`), then the new one. If a
     file was copied and truncated (``copytruncate``), the rest of the copy is read, then the file from its beginning. A
@@ -82,6 +88,8 @@ class Log:
     on_loss
         A function that is called with a message if what was read last no longer exists. The log is then read from the
         beginning of the file at ``path``. Without a function, this is an error.
+    longest
+        Bytes of the longest line. A longer one is bad, and is left out up to its newline.
 
     Raises
     ------
@@ -125,11 +133,14 @@ class Log:
         *,
         path: Path | None = None,
         on_loss: Callable[[str], None] | None = None,
+        longest: int = LONGEST_ROW,
     ) -> None:
         self._descriptor = source if isinstance(source, int) else source.fileno()
         self._name, self._position, self._path, self._on_loss = name, position, path, on_loss
         reader.check_utf8(name)
-        self._lines, self._block_bytes = reader.lines(name, form), reader.block_bytes
+        self._lines, self._block_bytes = reader.lines(name, form, longest=longest), reader.block_bytes
+        self.conditions: tuple[str, ...] = (ONE_LINE,) if form == "csv" else ()
+        """Conditions under which rows of one unit are only its own, as in `Guarantee`."""
         self._lines.mark = self._mark
         status = os.fstat(self._descriptor)
         self.is_file = stat.S_ISREG(status.st_mode)
@@ -197,7 +208,8 @@ class Log:
         number, header = self._lines.position
         ends = {"head": digest(self._head), "tail": digest(self._tail), "row": _first_row(self._head, header)}
         file = {"file": self._identity} if self.is_file else {}
-        return {"bytes": self._consumed, "line": number, "header": header.hex(), **ends, **file}
+        inside = {"inside": True} if self._lines.is_inside else {}
+        return {"bytes": self._consumed, "line": number, "header": header.hex(), **inside, **ends, **file}
 
     def pieces(
         self,
@@ -261,7 +273,7 @@ class Log:
         self._head, self._tail = ends
         self._consumed, self._last, self._read_to = position["bytes"], self._tail, position["bytes"]
         self._file.seek(self._consumed)
-        self._lines.go_on(position["line"], bytes.fromhex(position["header"]))
+        self._go_on_lines(position)
         self._position, self._before = None, position.get("after")
         if self._path is not None and self._before and (grown := grown_after(self._path, self._before)) > 0:
             if self._on_loss is None:
@@ -307,13 +319,11 @@ class Log:
         return before if identity_at(self._path) == self._identity else None
 
     def _rest(self) -> Iterator[bytes]:
-        """Yield the whole lines at the end of a rotated file, which an open quote may have kept back."""
+        """Yield whole lines that were written at the end of a rotated file meanwhile; leave out an unfinished one."""
         self._go_back()
-        whole, _, rest = self._file.read().rpartition(b"\n")
-        if whole:
-            self._mark(whole + b"\n")
-            yield whole + b"\n"
-        if rest:
+        data: bytes = self._file.read()
+        yield from self._lines.pieces(iter([data] if data else []))
+        if (rest := data.rpartition(b"\n")[2]) and not self._lines.is_inside:
             self._lines.refuse(rest, f"{self._lines.name} was rotated, and its last line is incomplete")
 
     def _advance(self, to: _Next) -> None:
@@ -410,8 +420,12 @@ class Log:
         """Resume a pipe from a position, after the bytes before it were read."""
         if (digest(self._head), digest(self._tail)) != (position["head"], position["tail"]):
             raise InvalidInputError(self._other)
-        self._lines.go_on(position["line"], bytes.fromhex(position["header"]))
+        self._go_on_lines(position)
         self._position = None
+
+    def _go_on_lines(self, position: dict[str, Any]) -> None:
+        header, is_inside = bytes.fromhex(position["header"]), "inside" in position
+        self._lines.go_on(position["line"], header, is_inside=is_inside)
 
     def _pipe_blocks(self, stop: Stop | None, wait: Callable[[], float | None]) -> Iterator[bytes | None]:
         """Yield the blocks of a pipe after the position; no empty one, so that an unfinished last line is not read."""
@@ -515,6 +529,7 @@ def _is_position(position: dict[str, Any]) -> bool:
     file, after = position.get("file", []), position.get("after", {})
     return (
         all(type(number) is int and 0 <= number < 1 << 62 for number in numbers)
+        and position.get("inside", True) is True
         and all(isinstance(position.get(name), str) for name in texts)
         and isinstance(position.get("row", ""), str)
         and (isinstance(file, list) and len(file) in (0, 2) and all(type(number) is int for number in file))

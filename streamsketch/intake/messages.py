@@ -1,24 +1,34 @@
 """Read the messages of one partition of a Kafka topic from a pipe, and resume by their offsets."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
+from streamsketch.data import LONGEST_ROW
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.files import RowReader
-from streamsketch.intake.lines import LONGEST_LINE, Add, Stop, pipe_blocks
+from streamsketch.intake.framing import heartbeat, is_heartbeat, json_rows
+from streamsketch.intake.lines import Add, Stop, pipe_blocks
 from streamsketch.intake.rotation import LostLogError, digest
 
 _LARGEST = 1 << 62
+_PLACE = re.compile(
+    rb'\s*{\s*"topic"\s*:\s*"([\w.-]*)"\s*,\s*"partition"\s*:\s*(\d{1,18})\s*,\s*"offset"\s*:\s*(\d{1,18})\s*,'
+)  # where kcat has them
 
 
 class Messages:
     r"""Messages of one partition of a topic, as `kcat -J` prints them: lines of JSON, each with a JSON row as payload.
 
-    Lines have the fields ``topic``, ``partition``, ``offset`` and ``payload``. Offsets ascend. `position` holds the
-    next offset. A later pipe may begin at any offset up to it: what was read before is skipped, and the first and last
-    messages are compared if the pipe delivers them again. Offsets within a pipe may be missing, as in transactions and
-    compacted topics; they are counted.
+    Lines have the fields ``topic``, ``partition``, ``offset`` and ``payload``. A payload is one row, which may be
+    printed over several lines. A message without payload and ``key`` is a heartbeat (`is_heartbeat`) at its ``ts``, in
+    milliseconds since 1970; without a ``ts`` it says nothing. One with a key and no payload has no row, and counts as
+    bad. So does a message that is too long. It is left out up to its newline.
+
+    Offsets ascend. `position` holds the next offset. A later pipe may begin at any offset up to it: what was read
+    before is skipped, and the first and last messages are compared if the pipe delivers them again. Offsets within a
+    pipe may be missing, as in transactions and compacted topics; they are counted.
 
     Parameters
     ----------
@@ -33,6 +43,8 @@ class Messages:
     on_loss
         A function that is called with a message if the pipe begins after the next offset; reading goes on. Without a
         function, this is an error.
+    longest
+        Bytes of the longest line that is read.
 
     Raises
     ------
@@ -62,6 +74,7 @@ class Messages:
         position: dict[str, Any] | None = None,
         *,
         on_loss: Callable[[str], None] | None = None,
+        longest: int = LONGEST_ROW,
     ) -> None:
         if position is not None and not _is_position(position):
             raise InvalidInputError(
@@ -69,8 +82,11 @@ class Messages:
                 "backup"
             )
         self._descriptor = source if isinstance(source, int) else source.fileno()
-        self._name, self._on_loss = name, on_loss
+        self._name, self._on_loss, self._longest = name, on_loss, longest
         reader.check_utf8(name)
+        self.conditions: tuple[str, ...] = ()
+        """As `Log.conditions`: none, since payloads are JSON."""
+        self._columns, self._time = reader.columns, reader.time
         self._lines = reader.lines(name, "jsonl")
         self._at = dict(position) if position is not None else None
         self._lines.go_on(1 if position is None else position["line"], b"")
@@ -99,17 +115,26 @@ class Messages:
             If the pipe delivers another topic or partition, offsets that do not ascend, or messages that differ from
             those that were read before, or if it ends before the next offset.
         """
-        rest = b""
+        rest = left_out = b""
         for block in pipe_blocks(self._descriptor, stop, wait):
             if block is None:
                 yield b""
                 continue
             *whole, rest = (rest + block).split(b"\n")
-            if len(rest) > LONGEST_LINE:
-                raise InvalidInputError(f"{self._name} has a message longer than the limit of {LONGEST_LINE:,} bytes")
-            rows = [row for line in whole if line and (row := self._row(line)) is not None]
-            if rows:
-                yield b"\n".join(rows) + b"\n"
+            if left_out and whole:
+                whole[0], left_out = left_out, b""
+            if left_out or len(rest) > self._longest:
+                left_out, rest = left_out or rest[: self._longest + 1], b""
+            rows: list[bytes] = []
+            for line in filter(None, whole):
+                row = self._row(line)
+                if isinstance(row, _Beat):
+                    yield from _together(rows)
+                    yield row
+                    rows = []
+                elif row is not None:
+                    rows.append(row)
+            yield from _together(rows)
             if not block and self._at is not None and 0 <= self._before < self._at["next"] - 1:
                 raise InvalidInputError(
                     f"{self._name} ended at offset {self._before:,}, but messages up to {self._at['next'] - 1:,} were "
@@ -118,13 +143,23 @@ class Messages:
 
     def read(self, piece: bytes, add: Add) -> None:
         """Pass the rows of a piece to ``add`` in batches, without bad lines, as in `RowReader.read`."""
-        self._lines.read(piece, add)
+        if not isinstance(piece, _Beat):
+            self._lines.read(piece, add)
+            return
+        try:
+            add(heartbeat(self._columns, piece.time, piece.millis), self._lines.position[0])
+        except InvalidInputError as error:  # too far ahead
+            self._lines.refuse(piece, f"a heartbeat of {self._name}: {error}")
 
-    def _row(self, line: bytes) -> bytes | None:
+    def _row(self, line: bytes) -> "bytes | _Beat | None":
         """Return the row of a message that was not read before; None if there is none."""
+        if len(line) > self._longest:
+            self._leave_out(line[: self._longest + 1])
+            return None
         try:
             message = json.loads(line)
             topic, partition, offset, payload = (message[name] for name in ("topic", "partition", "offset", "payload"))
+            key, millis = message.get("key"), message.get("ts")
             numbers = all(_is_number(number) and number < _LARGEST for number in (partition, offset))
             if not (isinstance(topic, str) and numbers and isinstance(payload, str | None)):
                 raise ValueError  # noqa: TRY301 - as what json raises
@@ -137,17 +172,21 @@ class Messages:
         content = "" if payload is None else payload
         if not self._is_new(topic, partition, offset, digest(content.encode(errors="surrogatepass"))):
             return None
-        return self._in_one_line(content) if payload else None
+        if is_heartbeat(key, payload):
+            return None if self._time is None or not _is_number(millis) else _Beat.at(self._time, millis)
+        rows = json_rows(content.encode(errors="surrogatepass"))
+        if len(rows) != 1:
+            what = "a message with a key and no payload" if not payload else "a payload that is not one row of JSON"
+            self._lines.refuse(line, f"{self._name} has {what}")
+            return None
+        return rows[0]
 
-    def _in_one_line(self, content: str) -> bytes | None:
-        if "\n" in content or "\r" in content:
-            try:
-                json.loads(content)  # valid JSON has line breaks between its values only
-            except (ValueError, RecursionError):
-                self._lines.refuse(content.encode(errors="replace"), f"{self._name} has a payload that is not JSON")
-                return None
-            content = content.replace("\n", " ").replace("\r", " ")
-        return content.encode(errors="surrogatepass")
+    def _leave_out(self, start: bytes) -> None:
+        """Count a message that is too long, unless it was read before."""
+        place = _PLACE.match(start)
+        if place and not self._is_new(place[1].decode(), int(place[2]), int(place[3]), digest(start)):
+            return
+        self._lines.refuse(start, f"{self._name} has a message longer than {self._longest:,} bytes, the limit")
 
     def _is_new(self, topic: str, partition: int, offset: int, content: str) -> bool:
         """Return whether a message was not read before, and note that it is read."""
@@ -189,6 +228,25 @@ class Messages:
         if self._on_loss is None:
             raise LostLogError(f"{why}; begin at {expected - 1:,} or before, with kcat -o {expected - 1}")
         self._on_loss(f"{why}; the messages in between are lost")
+
+
+class _Beat(bytes):
+    """A piece that is a heartbeat."""
+
+    time: str
+    millis: int
+
+    @classmethod
+    def at(cls, time: str, millis: int) -> "_Beat":
+        """Return a heartbeat at a time, in milliseconds since 1970, in the column of times."""
+        found = cls(b"{}")
+        found.time, found.millis = time, millis
+        return found
+
+
+def _together(rows: list[bytes]) -> Iterator[bytes]:
+    if rows:
+        yield b"\n".join(rows) + b"\n"
 
 
 def _is_position(position: dict[str, Any]) -> bool:

@@ -9,9 +9,10 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import numpy as np
 
 from streamsketch.agreement import Agreement, Rows, cast, numbers
-from streamsketch.core import Ints, pa, short
+from streamsketch.core import Ints, pa
 from streamsketch.data import (
     HASHED_DIM,
+    NOT_SHOWN,
     batches_of,
     check_codes,
     indices_of,
@@ -106,6 +107,8 @@ class Intake:
         if windows is not None and time is None:
             raise InvalidInputError("windows need a column of times; name it, such as time='at'")
         self._agreement, self._on_bad, self._bounded = agreement, on_bad, bounded
+        self.conditions = set[str]()
+        """Conditions under which the rows of a unit are only its own, which whoever reads a text adds (`Bounds`)."""
         self._time, self._time_format, self._windows = time, time_format, windows
         self._agreed = agreement.names
         self._needed = [name for name in agreement.names if name not in getattr(agreement.features, "columns", ())]
@@ -212,9 +215,7 @@ class Intake:
         columns = {}
         for name in self.names:
             if batch.schema.names.count(name) != 1:
-                raise InvalidInputError(
-                    f"rows must have the column {name} exactly once; they have {short(batch.schema.names)}"
-                )
+                raise InvalidInputError(f"rows must have the column {name} exactly once; {NOT_SHOWN}")
             column = batch.column(name)
             check_codes(column, name)
             columns[name] = plain(column) if name in self._needed else column

@@ -5,27 +5,24 @@ To sketch DuckDB's own data, pass a relation to `Sketch.update_rows` or `SketchT
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from streamsketch.agreement import Agreement
 from streamsketch.core import short
-from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
+from streamsketch.errors import DependentNoiseError, IncompatibleAgreementsError, InvalidInputError
 from streamsketch.estimation import (
-    Block,
     Estimate,
-    below_noise_floor,
-    block_of,
-    check_comparable,
+    SameTest,
+    check_tolerance,
     column_differences,
     cosine,
     describe,
-    few_units,
     frequency,
     inner_product,
     mean_distance,
@@ -40,6 +37,7 @@ from streamsketch.estimation import (
     units_of,
 )
 from streamsketch.features import Category
+from streamsketch.privacy import Populations
 from streamsketch.release import PrivateSketch, check_release
 
 _FIELDS = ["value", "standard_error", "low_95", "high_95"]
@@ -49,6 +47,8 @@ _ITEM = "UNION(integer BIGINT, text VARCHAR, bytes BLOB, date DATE, time TIMESTA
 _NUMBERS = ", ".join(f"{name} DOUBLE" for name in _FIELDS)
 _COLUMNS = f'STRUCT("column" VARCHAR, {_NUMBERS}, differs BOOLEAN)[]'
 _MEASURES = f'STRUCT("column" VARCHAR, measure VARCHAR, {_NUMBERS})[]'
+_NAME = "streamsketch_registration"
+_REGISTERED: dict[str, dict[str, Agreement]] = {}  # of each database, by what its function of that name returns
 _KEPT = 1024  # decoded releases in the cache: a join uses each of them many times
 
 
@@ -70,13 +70,18 @@ def register(connection: Any, *, agreements: Iterable[Agreement] = ()) -> None:
     - ``test_same(x, y, tolerance)``: a struct of ``p_value``, as in `streamsketch.test_same`, and ``distance``, the
       squared distance as a struct as above;
     - ``guarantee(x)``: text;
+    - ``warnings(x)``: text, one sentence a line; empty if there is nothing to be warned of;
     - ``noise_check(x)``: ``enough``, ``too little`` or ``not checked``: whether the stated noise is enough for
       the guarantee;
-    - ``combine(x, y, populations)``: the release of both streams together, as in `PrivateSketch.combine`.
+    - ``combine(x, y, populations)``: the release of both streams together, as in `PrivateSketch.combine`;
+    - ``why_null(x, y, name)``: why the function of this name is NULL for one sketch or for two, as text; NULL where it
+      is not. ``y`` is ignored by a function of one sketch.
 
-    A function of NULL is NULL. The cosine and profile distance are NULL if a stream is empty or too small for its
-    noise, and averages are NULL if a stream has too few units. An invalid sketch raises an error, which aborts the
-    query, and so does an average of a sketch whose units were not counted.
+    A function is NULL where an argument is NULL, and where sound sketches do not say what it needs: if two share noise,
+    as a sketch and itself do, if a cosine is below the noise floor, units were not counted or are too few, features are
+    of units of several rows that were not averaged (`describe`), or a sketch is a row of a schedule. SQL evaluates
+    conditions in any order, so none could guard such a pair. What is no sketch raises an error, which aborts the query,
+    and so do sketches of different projections or agreements.
 
     Five functions are for releases of features whose agreement is in ``agreements``:
 
@@ -97,7 +102,8 @@ def register(connection: Any, *, agreements: Iterable[Agreement] = ()) -> None:
         A connection of DuckDB's Python package.
     agreements
         The agreements of the streams. ``frequency`` needs a stream's agreement to cast items to its type, for an index
-        of one column. Functions of features need it to know the meaning of cells.
+        of one column. Functions of features need it to know the meaning of cells. Where functions are registered
+        already, on this connection or on another one of the same database, these agreements are added.
 
     Notes
     -----
@@ -120,37 +126,8 @@ def register(connection: Any, *, agreements: Iterable[Agreement] = ()) -> None:
     >>> is_interval
     True
     """
-    known = {agreement.fingerprint: agreement for agreement in agreements}
-    frequencies = functools.partial(_frequencies, known)
-    types = {"parameters": ["BLOB", _ITEM], "return_type": _ESTIMATE}
-    connection.create_function("frequency", frequencies, **types, type="arrow", null_handling="special")
-    connection.create_function("test_same", _tested, ["BLOB", "BLOB", "DOUBLE"], _TEST)
-    connection.create_function("combine", _combined, ["BLOB", "BLOB", "VARCHAR"], "BLOB")
-    for estimator in (squared_distance, inner_product):
-        connection.create_function(estimator.__name__, _of_two(estimator), ["BLOB", "BLOB"], _ESTIMATE)
-    for estimator, undefined in (
-        (cosine, below_noise_floor),
-        (profile_distance, below_noise_floor),
-        (mean_distance, few_units),
-        (mean_product, few_units),
-    ):
-        function = _or_null(estimator, undefined, 2)
-        connection.create_function(estimator.__name__, function, ["BLOB"] * 2, _ESTIMATE, null_handling="special")
-    function = _or_null(mean_norm, few_units, 1)
-    connection.create_function("mean_norm", function, ["BLOB"], _ESTIMATE, null_handling="special")
-    for name, of_one in (("squared_norm", squared_norm), ("units", units_of), ("total", total_of)):
-        connection.create_function(name, _of_one(of_one), ["BLOB"], _ESTIMATE)
-    connection.create_function("noise_check", _noise_check, ["BLOB"], "VARCHAR")
-    connection.create_function("guarantee", _guarantee, ["BLOB"], "VARCHAR")
-    for name, function, parameters, result in (
-        ("discrepancy", _discrepancy, ["BLOB", "BLOB"], _ESTIMATE),
-        ("test_populations", _tested_populations, ["BLOB", "BLOB"], _TEST),
-        ("column_differences", _columns, ["BLOB", "BLOB"], _COLUMNS),
-        ("describe_release", _described, ["BLOB"], _MEASURES),
-        ("share", _share, ["BLOB", "VARCHAR", "VARCHAR"], _ESTIMATE),
-    ):
-        of_features = _with_agreement(function, known, len(parameters))
-        connection.create_function(name, of_features, parameters, result, null_handling="special")
+    known = _agreements_of(connection)
+    known |= {agreement.fingerprint: agreement for agreement in agreements}
     for name, arguments in (("column_differences", "x, y"), ("describe_release", "x")):
         connection.execute(
             f"CREATE OR REPLACE TEMP MACRO {name}({arguments}) AS TABLE "
@@ -158,42 +135,111 @@ def register(connection: Any, *, agreements: Iterable[Agreement] = ()) -> None:
         )
 
 
-def _of_two(estimator: Any) -> Any:
-    def estimate(x: bytes, y: bytes) -> dict[str, float]:
-        return _fields(estimator(_release(x), _release(y)))
+def _agreements_of(connection: Any) -> dict[str, Agreement]:
+    """Return the agreements that the functions of a connection's database know, once the functions are there."""
+    asked = "SELECT count(*) FROM duckdb_functions() WHERE function_name = ?"
+    if connection.execute(asked, [_NAME]).fetchall() != [(0,)]:
+        ((name,),) = connection.execute(f"SELECT {_NAME}()").fetchall()
+        return _REGISTERED[name]
+    known: dict[str, Agreement] = {}
+    name, made = uuid.uuid4().hex, list[str]()
+    try:
+        for function in _functions(known, name):
+            special = {"null_handling": "special"} | ({"type": "arrow"} if function.is_arrow else {})
+            connection.create_function(function.name, function.body, function.parameters, function.result, **special)
+            made.append(function.name)
+    except Exception:  # of a function of this name that is not ours: none is left behind
+        for one in made:
+            connection.remove_function(one)
+        raise
+    return _REGISTERED.setdefault(name, known)
 
-    return estimate
+
+class _Function(NamedTuple):
+    name: str
+    body: Callable[..., Any]
+    parameters: list[str]
+    result: str
+    is_arrow: bool = False
 
 
-def _or_null(estimator: Any, undefined: Callable[[Block], NDArray[np.bool_]], count: int) -> Any:
-    """Return a version of a function of one or two sketches that is NULL if it is not defined for one of them."""
+def _functions(agreements: dict[str, Agreement], name: str) -> Iterator[_Function]:
+    """Yield all functions, the last one that by which a second registration finds the first."""
+    estimators = _of_releases(agreements)
+    for estimator, (body, count, result) in estimators.items():
+        yield _Function(estimator, _on_sketches(body, count), ["BLOB"] * count, result)
+    frequencies = functools.partial(_frequencies, agreements)
+    yield _Function("frequency", frequencies, ["BLOB", _ITEM], _ESTIMATE, is_arrow=True)
+    yield _Function("test_same", _tested, ["BLOB", "BLOB", "DOUBLE"], _TEST)
+    yield _Function("combine", _combined, ["BLOB", "BLOB", "VARCHAR"], "BLOB")
+    yield _Function("share", functools.partial(_share, agreements), ["BLOB", "VARCHAR", "VARCHAR"], _ESTIMATE)
+    yield _Function("why_null", functools.partial(_why_null, estimators), ["BLOB", "BLOB", "VARCHAR"], "VARCHAR")
+    for label, text in (("noise_check", _noise_check), ("guarantee", _guarantee), ("warnings", _warnings)):
+        yield _Function(label, _on_sketches(text, 1), ["BLOB"], "VARCHAR")
+    yield _Function(_NAME, lambda: name, [], "VARCHAR")
 
-    def estimate(sketches: Sequence[bytes | None]) -> dict[str, float] | None:
+
+def _of_releases(agreements: dict[str, Agreement]) -> dict[str, tuple[Callable[..., Any], int, str]]:
+    """Return the functions of one release or two alone: what computes them, of how many, and the type in SQL."""
+    found: dict[str, tuple[Callable[..., Any], int, str]] = {}
+    for name, estimator, count in (
+        ("squared_distance", squared_distance, 2), ("inner_product", inner_product, 2), ("cosine", cosine, 2),
+        ("profile_distance", profile_distance, 2), ("mean_distance", mean_distance, 2),
+        ("mean_product", mean_product, 2), ("squared_norm", squared_norm, 1), ("mean_norm", mean_norm, 1),
+        ("units", units_of, 1), ("total", total_of, 1),
+    ):  # fmt: skip
+        found[name] = _fields_of(estimator), count, _ESTIMATE
+    for name, function, count, result in (
+        ("discrepancy", _discrepancy, 2, _ESTIMATE),
+        ("test_populations", _tested_populations, 2, _TEST),
+        ("column_differences", _columns, 2, _COLUMNS),
+        ("describe_release", _described, 1, _MEASURES),
+    ):
+        found[name] = _with_agreement(function, agreements), count, result
+    return found
+
+
+class _Stated(NamedTuple):
+    """What a function comes to, or why sound releases do not say it."""
+
+    result: Any
+    reason: str | None = None
+
+
+def _stated(function: Callable[..., Any], *releases: PrivateSketch) -> _Stated:
+    """Return what a function of releases comes to; what is no fault of the query is a reason, and else an error."""
+    try:
+        return _Stated(function(*releases))
+    except (DependentNoiseError, InvalidInputError) as error:
+        return _Stated(None, str(error))
+
+
+def _on_sketches(function: Callable[..., Any], count: int) -> Any:
+    """Return a version of a function of releases that takes one sketch or two; NULL gives NULL."""
+
+    def found(*sketches: bytes | None) -> Any:
         given = [sketch for sketch in sketches if sketch is not None]
-        if len(given) < count:
-            return None
-        releases = [_release(sketch) for sketch in given]
-        check_comparable(releases)
-        return None if undefined(block_of(releases)).any() else _fields(estimator(*releases))
+        return None if len(given) < count else _stated(function, *map(_release, given)).result
 
-    def of_one(x: bytes | None) -> dict[str, float] | None:
-        return estimate([x])
+    def of_one(x: bytes | None) -> Any:
+        return found(x)
 
-    def of_two(x: bytes | None, y: bytes | None) -> dict[str, float] | None:
-        return estimate([x, y])
+    def of_two(x: bytes | None, y: bytes | None) -> Any:
+        return found(x, y)
 
-    return of_one if count == 1 else of_two
+    return of_one if count == 1 else of_two  # DuckDB counts the parameters
 
 
-def _of_one(estimator: Any) -> Any:
-    def estimate(x: bytes) -> dict[str, float]:
-        return _fields(estimator(_release(x)))
-
-    return estimate
+def _fields_of(estimator: Callable[..., Estimate]) -> Callable[..., dict[str, float]]:
+    return lambda *releases: _fields(estimator(*releases))
 
 
-def _noise_check(x: bytes) -> str:
-    return check_release(_release(x)).verdict
+def _noise_check(x: PrivateSketch) -> str:
+    return check_release(x).verdict
+
+
+def _warnings(x: PrivateSketch) -> str:
+    return "\n".join(x.explain().warnings)
 
 
 def _frequencies(agreements: dict[str, Agreement], x: pa.ChunkedArray, items: pa.ChunkedArray) -> pa.Array:
@@ -207,6 +253,8 @@ def _frequencies(agreements: dict[str, Agreement], x: pa.ChunkedArray, items: pa
         for one in np.unique(place[given & (place >= 0)]):
             (rows,) = np.nonzero(given & (place == one))
             release = _release(releases.dictionary[int(one)].as_py())
+            if release.history is not None and release.history.is_row:
+                continue  # no estimate is made of it
             found = frequency(release, column.take(pa.array(rows)), agreement=_agreement_of(release, agreements))
             numbers[:, rows] = [found.column(name).to_numpy() for name in ("estimate", "error", "low", "high")]
             missing[rows] = False
@@ -222,36 +270,31 @@ def _agreement_of(release: PrivateSketch, agreements: dict[str, Agreement]) -> A
     )
 
 
-def _with_agreement(function: Any, agreements: dict[str, Agreement], count: int) -> Any:
-    """Return a function of arguments, the first of which is a release of features, that finds their agreement.
+def _agreement_with_features(release: PrivateSketch, agreements: dict[str, Agreement]) -> Agreement:
+    agreement = _agreement_of(release, agreements)
+    if agreement is None:
+        raise IncompatibleAgreementsError(
+            "a sketch states no agreement, so the meaning of its cells is not known; pass sketches of an "
+            "agreement with features"
+        )
+    return agreement
 
-    It is NULL where an argument is, or units are too few for an average.
-    """
 
-    def found(*arguments: Any) -> Any:
-        if any(one is None for one in arguments):
-            return None
-        given = [_release(one) if isinstance(one, bytes) else one for one in arguments]
-        agreement = _agreement_of(given[0], agreements)
-        if agreement is None:
-            raise InvalidInputError(
-                "a sketch states no agreement, so the meaning of its cells is not known; pass sketches of an "
-                "agreement with features"
-            )
-        releases = [one for one in given if isinstance(one, PrivateSketch)]
-        check_comparable(releases)
-        return None if few_units(block_of(releases)).any() else function(*given, agreement)
+def _with_agreement(function: Callable[..., Any], agreements: dict[str, Agreement]) -> Callable[..., Any]:
+    """Return a version of a function of releases of features that finds the agreement of the first."""
 
-    def of_one(x: Any) -> Any:
-        return found(x)
+    def found(*releases: PrivateSketch) -> Any:
+        agreement = _agreement_with_features(releases[0], agreements)
+        _check_averages(*releases)
+        return function(*releases, agreement)
 
-    def of_two(x: Any, y: Any) -> Any:
-        return found(x, y)
+    return found
 
-    def of_three(x: Any, y: Any, z: Any) -> Any:
-        return found(x, y, z)
 
-    return (of_one, of_two, of_three)[count - 1]  # DuckDB counts the parameters
+def _check_averages(*releases: PrivateSketch) -> None:
+    """Raise `InvalidInputError` where a release has no average: tables of columns would have rows without numbers."""
+    for release in releases:
+        mean_norm(release)
 
 
 def _discrepancy(x: PrivateSketch, y: PrivateSketch, agreement: Agreement) -> dict[str, float]:
@@ -260,7 +303,10 @@ def _discrepancy(x: PrivateSketch, y: PrivateSketch, agreement: Agreement) -> di
 
 def _tested_populations(x: PrivateSketch, y: PrivateSketch, agreement: Agreement) -> dict[str, Any]:
     del agreement
-    test = test_same(x, y, by="mean", samples=True)
+    return _test_fields(test_same(x, y, by="mean", samples=True))
+
+
+def _test_fields(test: SameTest) -> dict[str, Any]:
     return {"p_value": test.p_value, "distance": _fields(test.distance)}
 
 
@@ -274,17 +320,31 @@ def _described(x: PrivateSketch, agreement: Agreement) -> list[dict[str, Any]]:
     return [{"column": row["column"], "measure": row["measure"], **_row_fields(row)} for row in rows]
 
 
-def _share(x: PrivateSketch, column: str, value: str, agreement: Agreement) -> dict[str, float | None]:
+def _shares_of(agreement: Agreement, column: str, value: str) -> dict[str, list[str]] | None:
+    """Return the shares to describe besides those of listed values. Raises `IncompatibleAgreementsError` for others."""
     kind = None if agreement.features is None else agreement.features.columns.get(column)
-    hashed = isinstance(kind, Category) and kind.values is None
-    rows = describe(x, agreement, shares={column: [value]} if hashed else None).to_pylist()
-    named = [row for row in rows if row["column"] == column and row["measure"] == f"share of {value}"]
-    if not named:
-        raise InvalidInputError(
+    if not isinstance(kind, Category) or (kind.values is not None and value not in kind.values):
+        raise IncompatibleAgreementsError(
             f"the column {short(column)} is not a category with the value {short(value)}; pass a category and one of "
             "its values"
         )
-    return _row_fields(named[0])
+    return {column: [value]} if kind.values is None else None
+
+
+def _share(agreements: dict[str, Agreement], x: bytes | None, column: str | None, value: str | None) -> Any:
+    if x is None or column is None or value is None:
+        return None
+    release = _release(x)
+    agreement = _agreement_with_features(release, agreements)
+    shares = _shares_of(agreement, column, value)
+
+    def share(one: PrivateSketch) -> dict[str, float | None]:
+        _check_averages(one)
+        rows = describe(one, agreement, shares=shares).to_pylist()
+        (row,) = (row for row in rows if row["column"] == column and row["measure"] == f"share of {value}")
+        return _row_fields(row)
+
+    return _stated(share, release).result
 
 
 def _row_fields(row: dict[str, Any]) -> dict[str, float | None]:
@@ -299,17 +359,35 @@ def _one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _combined(x: bytes, y: bytes, populations: str) -> bytes:
-    return _release(x).combine(_release(y), populations=populations).to_bytes()  # type: ignore[arg-type] # checked there
+def _combined(x: bytes | None, y: bytes | None, populations: Any) -> Any:
+    if x is None or y is None or populations is None:
+        return None
+    if populations not in get_args(Populations):
+        raise InvalidInputError(
+            f"populations must be one of {', '.join(get_args(Populations))}, got {short(populations)}"
+        )
+    return _stated(lambda a, b: a.combine(b, populations=populations).to_bytes(), _release(x), _release(y)).result
 
 
-def _tested(x: bytes, y: bytes, tolerance: float) -> dict[str, Any]:
-    found = test_same(_release(x), _release(y), tolerance)
-    return {"p_value": found.p_value, "distance": _fields(found.distance)}
+def _tested(x: bytes | None, y: bytes | None, tolerance: float | None) -> Any:
+    if x is None or y is None or tolerance is None:
+        return None
+    check_tolerance(tolerance)
+    return _stated(lambda a, b: _test_fields(test_same(a, b, tolerance)), _release(x), _release(y)).result
 
 
-def _guarantee(x: bytes) -> str:
-    return str(_release(x).guarantee)
+def _why_null(estimators: dict[str, Any], x: bytes | None, y: bytes | None, function: str | None) -> str | None:
+    if function is None:
+        return None
+    if function not in estimators:
+        raise InvalidInputError(f"there is a reason for {', '.join(estimators)}, and not for {short(function)}")
+    body, count, _ = estimators[function]
+    given = [one for one in (x, y)[:count] if one is not None]
+    return "a sketch is NULL" if len(given) < count else _stated(body, *map(_release, given)).reason
+
+
+def _guarantee(x: PrivateSketch) -> str:
+    return str(x.guarantee)
 
 
 @functools.lru_cache(_KEPT)

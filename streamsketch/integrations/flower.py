@@ -12,7 +12,7 @@ from flwr.serverapp.strategy import FedAvg
 
 from streamsketch.accounting import Ledger
 from streamsketch.errors import LedgerError, StreamsketchError
-from streamsketch.local import ModelUpdates, Report
+from streamsketch.local import ModelUpdates, Report, is_reported
 
 _LOG = logging.getLogger("flwr")
 REPORT = "report"
@@ -25,7 +25,9 @@ class UpdateMod:
     The client sends only the report. Metrics and the number of examples are dropped, because they would not be private.
     The guarantee is that of `ModelUpdates` for one client and one round: ε-LDP for any two updates. The server reads
     reports with `FedAvgOfReports`. The mod is for training only, so put it on that function:
-    ``@app.train(mods=[UpdateMod(updates)])``.
+    ``@app.train(mods=[UpdateMod(updates)])``. Arrays that are floating in the model that the server sent are reported.
+    Integer and boolean ones, such as ``num_batches_tracked`` of a normalisation, do not leave the client. Complex ones
+    are refused.
 
     Parameters
     ----------
@@ -52,11 +54,12 @@ class UpdateMod:
 
     def __call__(self, message: Message, context: Context, call_next: Callable[[Message, Context], Message]) -> Message:
         """Train, and return the report instead of the reply."""
-        before = _arrays(message)
+        names, before = _arrays(message)
         reply = call_next(message, context)
         if reply.has_error():
             return reply
-        update = [after - start for after, start in zip(_arrays(reply), before, strict=True)]
+        trained = zip(_arrays(reply)[1], before, names, strict=True)
+        update = [after - start for after, start, name in trained if is_reported(start.dtype, name)]
         ledger = None if self._ledger is None else self._ledger(context)
         try:
             report = self._updates.report(update, ledger=ledger, dataset=self._dataset)
@@ -68,6 +71,8 @@ class UpdateMod:
 
 class FedAvgOfReports(FedAvg):  # type: ignore[misc]
     """Flower's ``FedAvg`` over reports of `UpdateMod`. Each report counts once, and invalid ones are dropped.
+
+    Integer and boolean arrays stay as they are in the server's model.
 
     A report that cannot be read, or is longer than any honest one, is dropped with a warning. A dishonest report of
     valid form moves the mean of n reports by at most ``updates.clip * updates.mechanism.longest_contribution / n``, in
@@ -99,8 +104,16 @@ class FedAvgOfReports(FedAvg):  # type: ignore[misc]
     ) -> "tuple[ArrayRecord | None, MetricRecord | None]":
         """Return the model plus the mean of the estimated updates, and no metrics; (None, None) without a report."""
         read = [reply for reply in replies if reply.has_error() or self._read(reply)]
-        found: tuple[ArrayRecord | None, MetricRecord | None] = super().aggregate_train(server_round, read)
-        return found
+        arrays, metrics = super().aggregate_train(server_round, read)
+        if arrays is not None:  # an average of integers may have another type
+            kept = {name: self._model[name] for name, held in self._held() if not held}
+            arrays = ArrayRecord({name: kept.get(name, arrays[name]) for name in self._model})
+        return arrays, metrics
+
+    def _held(self) -> list[tuple[str, bool]]:
+        """Return the names of the model's arrays, and whether updates of each are reported."""
+        arrays = zip(self._model, self._model.to_numpy_ndarrays(), strict=True)
+        return [(name, is_reported(array.dtype, name)) for name, array in arrays]
 
     def _read(self, reply: Message) -> bool:
         """Replace a report by the model plus the estimated update; return whether that was possible."""
@@ -112,17 +125,19 @@ class FedAvgOfReports(FedAvg):  # type: ignore[misc]
         except (StreamsketchError, KeyError, TypeError) as error:
             _LOG.warning("a report of node %s is left out: %s", reply.metadata.src_node_id, error)
             return False
-        arrays = [Array(np.asarray(old + step, old.dtype)) for old, step in zip(model, estimate, strict=True)]
-        record = ArrayRecord(dict(zip(self._model.keys(), arrays, strict=True)))
+        arrays = {
+            name: Array(np.asarray(old + step, old.dtype) if held else old)
+            for (name, held), old, step in zip(self._held(), model, estimate, strict=True)
+        }
+        record = ArrayRecord(arrays)
         metrics = MetricRecord({self.weighted_by_key: 1.0})
         reply.content = RecordDict({self.arrayrecord_key: record, "metrics": metrics})
         return True
 
 
-def _arrays(message: Message) -> list[np.ndarray[Any, Any]]:
-    """Return the arrays of a message's only record of arrays."""
+def _arrays(message: Message) -> tuple[list[str], list[np.ndarray[Any, Any]]]:
+    """Return the names and the arrays of a message's only record of arrays."""
     records = list(message.content.array_records.values())
     if len(records) != 1:
         raise ValueError(f"a training message must have one record of arrays, got {len(records)}")
-    arrays: list[np.ndarray[Any, Any]] = records[0].to_numpy_ndarrays()
-    return arrays
+    return list(records[0]), records[0].to_numpy_ndarrays()

@@ -14,7 +14,7 @@ from nvflare.apis.shareable import Shareable
 
 from streamsketch.accounting import Ledger
 from streamsketch.errors import InvalidInputError, StreamsketchError
-from streamsketch.local import ModelUpdates, Report, mechanism_from_fields
+from streamsketch.local import ModelUpdates, Report, is_reported, mechanism_from_fields
 
 REPORT = "report"
 """Key of the report in a client's result."""
@@ -52,7 +52,9 @@ class ReportUpdates(_UpdateFilter):
     clip, unit
         As in `ModelUpdates`.
     parameters
-        The shape of each array of the model, by name, in the same order for clients and server.
+        The shape of each floating array of the model, by name, in the same order for clients and server. Integer and
+        boolean arrays, such as ``num_batches_tracked`` of a normalisation, are not among them: they are not sent, and
+        stay as the server has them.
     budget
         The ε of all reports of one client together, kept in a ledger, ``updates.sqlite`` in the client's workspace.
         Every report is charged before it is drawn, and reports beyond the budget are not sent. None for no limit.
@@ -84,11 +86,18 @@ class ReportUpdates(_UpdateFilter):
     def process_dxo(self, dxo: DXO, shareable: Shareable, fl_ctx: FLContext) -> DXO:
         """Return the report of an update."""
         del shareable
-        if dxo.data.keys() != self._shapes.keys():
+        arrays = {name: np.asarray(array) for name, array in dxo.data.items()}
+        try:
+            held = [name for name, array in arrays.items() if is_reported(array.dtype, name)]
+        except InvalidInputError as error:
+            raise ContentBlockedException(str(error)) from None
+        if set(held) != self._shapes.keys():
+            whole = [f"{name} ({arrays[name].dtype})" for name in self._shapes if name in arrays and name not in held]
+            remedy = f"; {', '.join(whole)} is not floating: leave it out of parameters" if whole else ""
             raise ContentBlockedException(
-                f"an update must have the arrays {', '.join(self._shapes)}, got {', '.join(dxo.data)}"
+                f"an update must have the floating arrays {', '.join(self._shapes)}, got {', '.join(held)}{remedy}"
             )
-        update = [np.asarray(dxo.data[name]) for name in self._shapes]
+        update = [arrays[name] for name in self._shapes]
         ledger = None if self.budget is None else self._ledger(fl_ctx)
         try:
             report = self._updates.report(update, ledger=ledger, dataset=None if ledger is None else "updates")

@@ -1,10 +1,10 @@
 from .brokers import Brokers, TopicError, UnreachableError, client_settings
 from .causes import Cause, FlinkJob
-from .consume import TopicStream, log_failure, malformed_size
+from .consume import TopicStream, log_end, log_failure, malformed_size
 from .dropped import DroppedRows
 from .files import FilesJob
 from .logs import LogForm, logs
-from .partitions import Log, LostOffsetsError, Partitions
+from .partitions import Bounds, Log, LostOffsetsError, Partitions
 from .payloads import Malformed, Message, Payloads
 from .replay import Replay, replay
 from .results import comparisons, read_comparisons, read_releases, write
@@ -15,6 +15,7 @@ from .topics import PartitionLag, Publisher, Record, SilentPartitions, group_of,
 from .watch import Watch
 
 __all__ = [
+    "Bounds",
     "Brokers",
     "Cause",
     "DroppedRows",
@@ -46,6 +47,7 @@ __all__ = [
     "client_settings",
     "comparisons",
     "group_of",
+    "log_end",
     "log_failure",
     "logs",
     "malformed_size",

@@ -13,9 +13,10 @@ import pyarrow as pa
 from streamsketch.core import write_whole
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import LostLogError, Stop
+from streamsketch.intake import idle_after as idle_condition
 from streamsketch.jobs.brokers import TopicError, UnreachableError
 from streamsketch.jobs.logs import causes_of
-from streamsketch.jobs.partitions import Log, LostOffsetsError
+from streamsketch.jobs.partitions import Bounds, Log, LostOffsetsError
 from streamsketch.jobs.payloads import Malformed, Payloads
 from streamsketch.streams import MAX_DROPPED, RowCounts, Stream, StreamPolicy, log_event
 
@@ -32,9 +33,10 @@ class TopicStream:
     """Release each window of a topic once, from all of its partitions.
 
     Partitions are assigned, not shared in a group. Each is read in order, and its own clock decides which of its rows
-    are late, so the content of a window is a function of the partitions' logs. The state holds the next offset of each
-    partition beside the sums and is saved in one transaction. If the process is killed at any point, a later one
-    continues from there and publishes the same bytes. Offsets are committed to Kafka afterwards, for monitors only.
+    are late, so without ``idle_after`` the content of a window is a function of the partitions' logs. The state holds
+    the next offset of each partition beside the sums and is saved in one transaction. If the process is killed at any
+    point, a later one continues from there and publishes the same bytes. Offsets are committed to Kafka afterwards, for
+    monitors only.
 
     A partition that is added to the topic is read from its beginning. A window is released only after the partitions
     were listed once more after its end.
@@ -54,7 +56,10 @@ class TopicStream:
     accept_loss
         Whether to continue if the topic no longer holds offsets that were not read yet.
     idle_after
-        Seconds after which a partition whose clock stands still no longer holds windows back; None for never.
+        Seconds after which a partition that was read to its end, and whose clock stands still, no longer holds windows
+        back; None for never. Which rows are late then depends on when the partitions were read, not on the logs alone.
+        One unit's rows may keep a partition from its end, so the guarantee states a condition
+        (`streamsketch.intake.idle_after`).
     counts
         Folder of counts of rows read and dropped, for `DroppedRows`; None to write none.
     clock
@@ -90,11 +95,13 @@ class TopicStream:
         self._most = MAX_DROPPED if policy.max_dropped is None else policy.max_dropped
         self._bad_before, self._missing = stream.bad_lines, 0
         self._counts, self._counted, self._complains = counts, self._rows, False
-        self._next, self._ends = dict[int, int](), dict[int, int]()
+        self._next, self._bounds = dict[int, int](), dict[int, Bounds]()
         self._marks, self._heard = dict[int, int | None](), dict[int, float]()
-        self._looked, self._saved = clock(), -_SOONEST
+        self._looked, self._saved, self._asked = clock(), -_SOONEST, -_SOONEST
         self._unreachable: str | None = None
         self._identity = log.identity
+        if idle_after is not None:
+            stream.require([idle_condition(idle_after)])
         is_new = stream.position is None
         if stream.position is not None:
             self._restore(stream.position)
@@ -130,20 +137,20 @@ class TopicStream:
     @property
     def lag(self) -> int:
         """How many offsets were unread when the partitions were last listed."""
-        return sum(max(0, end - self._next[number]) for number, end in self._ends.items())
+        return sum(max(0, one.end - self._next[number]) for number, one in self._bounds.items())
 
     def _look(self, *, is_new: bool = False) -> bool:
         """List the partitions; return whether some have to be assigned again."""
-        bounds = self._log.bounds()
+        bounds = {number: Bounds(*found) for number, found in self._log.bounds().items()}
         self._looked = self._clock()
         if gone := sorted(self._next.keys() - bounds.keys()):
             raise TopicError(
                 f"partitions {_listed(gone)} of {self._topic} are gone, so it is another topic; read the topic of the "
                 f"state, or {_NEW}"
             )
-        self._ends = {number: end for number, (_, end) in bounds.items()}
+        self._bounds = bounds
         moved = False
-        for number, (first, end) in sorted(bounds.items()):
+        for number, (first, end, _) in sorted(bounds.items()):
             expected = self._next.get(number)
             if expected is None:
                 if not is_new:
@@ -258,32 +265,53 @@ class TopicStream:
         """Let windows end without idle partitions, and log which partitions windows wait for.
 
         A partition is idle by the time when its clock last moved, not by its records: if heartbeats move the clock, a
-        row must not make windows wait, because others would see that.
+        row at its end must not make windows wait, because others would see that. Records that were not read yet do:
+        a backlog, and those of an open transaction.
         """
         marks = self.stream.watermarks
         for number in self._next:
             mark = marks[self.source(number)]
             if mark != self._marks.get(number):
                 self._marks[number], self._heard[number] = mark, now
-        quiet = {number: now - self._heard[number] for number in ended}
+        after = _SILENT if self._idle_after is None else self._idle_after
+        quiet = {number for number in ended if now - self._heard[number] >= after}
+        marks, idle = self.stream.watermarks, self.stream.idle
+        waits, known = quiet - self._silent, self._silent & quiet
         if self._idle_after is not None:
+            # the newest holds nothing back: without it, no window would end in a pause of all
             newest = max((mark for mark in marks.values() if mark is not None), default=None)
-            for number, seconds in quiet.items():
-                source = self.source(number)
-                # the newest holds nothing back: without it, no window would end in a pause of all
-                if seconds >= self._idle_after and marks[source] != newest and source not in self.stream.idle:
-                    self.stream.set_idle(source)
+            waits = {one for one in quiet if marks[self.source(one)] != newest and self.source(one) not in idle}
+        # what is written there now decides, also what a transaction keeps back
+        if waits and now - self._asked >= _SOONEST:
+            self._asked = now
+            if self._look_again():
+                known |= self._judge_silent(waits, after)
+        self._silent = known
+
+    def _judge_silent(self, numbers: Collection[int], after: float) -> set[int]:
+        """Let windows end without partitions that are at their end, if they may; return those they wait for, logged."""
+        waiting = set()
+        for number in sorted(numbers):
+            behind = self._behind_transaction(number)
+            if self._idle_after is not None and not behind:
+                if self._next[number] >= self._bounds[number].end:
+                    self.stream.set_idle(self.source(number))
                     self._tell(logging.INFO, "idle", "windows no longer wait for it", partition=number)
-            return
-        silent = {number for number, seconds in quiet.items() if seconds >= _SILENT}
-        if new := sorted(silent - self._silent):
-            why = (
-                f"its clock stood still for {_SILENT:.0f} s, and all windows wait for it. Write heartbeats, or pass "
-                "--idle-after"
-            )
-            for number in new:
-                self._tell(logging.WARNING, "silent", why, partition=number)
-        self._silent = silent
+                continue
+            waiting.add(number)
+            if number not in self._silent:
+                why, remedy = "its clock stood still", "Write heartbeats, or pass --idle-after"
+                if behind:
+                    why = f"it is behind an open transaction of {behind:,} offsets, and its clock stood still"
+                    remedy = "Its producer has to commit or abort it; heartbeats do not help"
+                text = f"{why} for {after:.0f} s, and all windows wait for it. {remedy}"
+                self._tell(logging.WARNING, "silent", text, partition=number)
+        return waiting
+
+    def _behind_transaction(self, number: int) -> int:
+        """Return how many offsets of a partition waited for a transaction when the partitions were listed last."""
+        _, end, committed = self._bounds[number]
+        return 0 if committed is None else end - committed
 
     # --- saving ---------------------------------------------------------------------------------------------
 
@@ -295,12 +323,12 @@ class TopicStream:
         return True
 
     def _save(self) -> None:
-        stream, before = self.stream, self.stream.windows.next
+        stream, before = self.stream, self.stream.released
         stream.bad_lines = self._bad_before + self._malformed.rows
         stream.save(self._position)  # which logs alarms of slots that hold other bytes
         self._count()
-        if count := stream.windows.next - before:
-            newest = self._policy.windows.name(stream.windows.next - 1)
+        if (count := stream.released - before) and stream.newest_released is not None:
+            newest = self._policy.windows.name(stream.newest_released)
             self._tell(logging.INFO, "released", None, windows=count, newest=newest)
         self._saved = self._clock()
         with contextlib.suppress(TopicError):  # the offsets are for monitors only
@@ -341,7 +369,8 @@ class TopicStream:
         partitions = {
             str(number): {
                 "next": offset,
-                "end": max(offset, self._ends.get(number, 0)),
+                "end": max(offset, self._bounds[number].end),
+                "behind_transaction": self._behind_transaction(number),
                 "watermark_micros": marks.get(self.source(number)),
                 "idle": self.source(number) in idle,
             }
@@ -358,6 +387,11 @@ class TopicStream:
         if why is None and self._unreachable is not None:
             self._tell(logging.INFO, "reached", "the brokers answer again")
         self._unreachable = why
+
+
+def log_end(*, stopped: bool, finished: bool) -> None:
+    """Log that a command ended: by a signal, after a schedule's last window, or at the end of what was there."""
+    log_event(_LOG, logging.INFO, "ended", state="STOPPED" if stopped else "FINISHED" if finished else "DONE")
 
 
 def log_failure(error: Exception) -> None:

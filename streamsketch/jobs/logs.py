@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal, TypeAlias
 
-from streamsketch.streams import EVENT
+from streamsketch.streams import EVENT, OPERATOR, SECRET_EVENTS
 
 LogForm: TypeAlias = Literal["json", "text"]
 
@@ -52,10 +52,13 @@ def logs(form: LogForm, **always: Any) -> Iterator[dict[str, Any]]:
     """Write logs of the block to standard error, with the given fields; yield the fields, to add more.
 
     ``"json"`` writes one object per line. For messages of other libraries, it has only time and place, because the
-    texts and tracebacks of Beam and Arrow may hold data. ``"text"`` has everything and is for the operator only.
+    texts and tracebacks of Beam and Arrow may hold data. Of events, it has what `streamsketch.streams.EVENTS` lists.
+    ``"text"`` has everything and is for the operator only.
     """
     handler, root, ours = logging.StreamHandler(), logging.getLogger(), logging.getLogger(_OURS)
     handler.setFormatter(_Json(always) if form == "json" else _Text(always))
+    if form == "json":
+        handler.addFilter(lambda record: getattr(record, EVENT, {}).get("event") not in SECRET_EVENTS)
     handlers, levels = root.handlers, (root.level, ours.level)
     root.handlers = [handler]
     root.setLevel(logging.WARNING)
@@ -115,7 +118,7 @@ class _Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         if getattr(record, EVENT, None) is None:
             return super().format(record)
-        fields = {**self._always, **_fields(record)}
+        fields = {**self._always, **_fields(record), **getattr(record, OPERATOR, {})}
         time, level, event, text = (fields.pop(name, None) for name in _FIRST)
         named = "".join(f" {name}={value}" for name, value in fields.items())
         return f"{time} {level} {event}{named}" + (f": {text}" if text else "")

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from confluent_kafka import KafkaError, TopicCollection, TopicPartition
 from confluent_kafka import Message as Received
@@ -22,6 +22,17 @@ _ENDS = {  # errors of records after which no later record can be read
 }
 
 
+class Bounds(NamedTuple):
+    """The first available offset of a partition, the one after its last, and the one after the last that is committed.
+
+    Between the last two, a transaction is open: its records cannot be read yet. None if there are no transactions.
+    """
+
+    first: int
+    end: int
+    committed: int | None = None
+
+
 class LostOffsetsError(TopicError):
     """The offset to read next is no longer in the topic."""
 
@@ -33,8 +44,8 @@ class Log(Protocol):
     def identity(self) -> str | None:
         """An id that distinguishes the topic from another of the same name; None if the brokers have none."""
 
-    def bounds(self) -> dict[int, tuple[int, int]]:
-        """Return the first available offset of each partition and the one after its last."""
+    def bounds(self) -> Mapping[int, "Bounds | tuple[int, int]"]:
+        """Return the bounds of each partition."""
 
     def assign(self, offsets: Mapping[int, int]) -> None:
         """Read partitions from these offsets on, and no others."""
@@ -43,7 +54,7 @@ class Log(Protocol):
         """Return the next messages by partition, in order, after at most so many seconds."""
 
     def ended(self) -> dict[int, int]:
-        """Return the partitions that were read to their end, and the offset after it."""
+        """Return the partitions of which all was read that is committed, and the offset after it."""
 
     def trouble(self) -> str | None:
         """Return why the brokers cannot be reached now, in words; None if they can."""
@@ -82,6 +93,10 @@ class Partitions:
             queued_max_messages_kbytes=_KILOBYTES,
             on_commit=self._committed,
         )
+        # whose ends are those of the partitions: a client that waits for transactions does not see behind open ones
+        self._watcher = brokers.consumer(
+            group_id=group, isolation_level="read_uncommitted", enable_auto_offset_store=False
+        )
 
     @property
     def identity(self) -> str | None:
@@ -92,14 +107,16 @@ class Partitions:
             (found,) = admin.describe_topics(TopicCollection([self._topic]), request_timeout=_SECONDS).values()
             return str(found.result().topic_id)
 
-    def bounds(self) -> dict[int, tuple[int, int]]:
+    def bounds(self) -> dict[int, Bounds]:
         """Return the bounds of each partition; raise `TopicError` if the brokers do not answer."""
         numbers = self._brokers.partitions(self._consumer, self._topic, _LOOK_SECONDS)
         found = {}
         for number in numbers:
             with self._brokers.errors():
                 place = TopicPartition(self._topic, number)
-                found[number] = self._consumer.get_watermark_offsets(place, _LOOK_SECONDS)
+                first, committed = self._consumer.get_watermark_offsets(place, _LOOK_SECONDS)
+                _, end = self._watcher.get_watermark_offsets(place, _LOOK_SECONDS)
+                found[number] = Bounds(first, max(committed, end), committed)
         self._brokers.forget()
         return found
 
@@ -128,7 +145,7 @@ class Partitions:
                 self._take_error(one, error)
                 continue
             self._ended.pop(number, None)
-            found[number].append(Message(one.offset() or 0, one.timestamp()[1], one.value() or b""))
+            found[number].append(Message(one.offset() or 0, one.timestamp()[1], one.value() or b"", one.key()))
         if received:
             self._brokers.forget()
         return found
@@ -164,3 +181,4 @@ class Partitions:
     def close(self) -> None:
         """Disconnect."""
         self._consumer.close()
+        self._watcher.close()

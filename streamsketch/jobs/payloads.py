@@ -12,31 +12,41 @@ import numpy as np
 import pyarrow as pa
 
 from streamsketch.agreement import Agreement
-from streamsketch.core import current_limits, open_secret, write_all
+from streamsketch.core import concealed, current_limits, open_secret, write_all
 from streamsketch.data import message_batches
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import BadLines, Lines, RowReader, salvage, single_value
+from streamsketch.intake import (
+    BadLines,
+    Lines,
+    RowReader,
+    heartbeat,
+    is_heartbeat,
+    json_rows,
+    salvage,
+    single_value,
+)
 
 Format: TypeAlias = Literal["arrow", "json"]
 Add: TypeAlias = Callable[[pa.RecordBatch, int], Any]
 
-_TIME = pa.timestamp("us", "UTC")
 _TOGETHER = 1 << 16  # rows that are added at once
 _ANY = Exception
 """What reading a row may raise: libraries raise many types, and one not caught would stop the stream."""
 
 
+@concealed
 class Message(NamedTuple):
-    """A message of one partition: its offset, its timestamp in milliseconds after 1970, and its content."""
+    """A message of one partition: its offset, its timestamp in milliseconds after 1970, its content, and its key."""
 
     offset: int
     timestamp: int
     content: bytes
+    key: bytes | None = None
 
     @property
     def is_beat(self) -> bool:
-        """Whether it is a heartbeat, which has no content and so no one's data."""
-        return not self.content
+        """Whether it is a heartbeat, which has neither content nor a key, and so no one's data."""
+        return is_heartbeat(self.key, self.content)
 
 
 class Malformed:
@@ -123,17 +133,22 @@ class Payloads:
         """Pass rows to ``add``, in batches, with the offset of their first message; heartbeats as rows with a time.
 
         A row for which ``add`` raises is left out, and its message set aside. It must raise before it changes anything.
+        So is a message without content that has a key: it deletes something, and is no heartbeat.
+
         An OSError or a MemoryError of ``add`` does not make a row malformed. It is raised.
         """
         run: list[Message] = []
         for message in messages:
-            if not message.is_beat:
+            if message.content:
                 run.append(message)
+                continue
+            if not message.is_beat:
+                self._refuse(partition, message, "a message with a key and no content has no row")
                 continue
             self._add_rows(partition, run, add)
             run = []
             try:
-                add(self._beat(message), message.offset)
+                add(heartbeat(self._names, self._time, message.timestamp), message.offset)
             except InvalidInputError as error:  # too far ahead
                 self._refuse(partition, message, str(error))
         self._add_rows(partition, run, add)
@@ -146,13 +161,6 @@ class Payloads:
         self._malformed.rows += 1
         if not again:
             self._malformed.take(partition, message, why)
-
-    def _beat(self, message: Message) -> pa.RecordBatch:
-        """Return a row that has a time and nothing else."""
-        time = pa.array([message.timestamp * 1000], pa.int64()).cast(_TIME)
-        return pa.RecordBatch.from_pydict(
-            {name: time if name == self._time else pa.nulls(1, pa.string()) for name in self._names}
-        )
 
     # --- Arrow ----------------------------------------------------------------------------------------------
 
@@ -217,9 +225,11 @@ class Payloads:
     def _add_json(self, partition: int, messages: Sequence[Message], add: Add) -> None:
         lines, offsets = list[bytes](), list[int]()
         for place, message in enumerate(messages):
-            for line in _lines(message.content):
-                lines.append(line)
-                offsets.append(place)
+            found = json_rows(message.content)
+            if not found:
+                self._refuse(partition, message, "a message of white space has no row")
+            lines += found
+            offsets += [place] * len(found)
         refused = -1
 
         def drop(reason: str) -> None:
@@ -228,6 +238,8 @@ class Payloads:
             self._refuse(partition, messages[place], reason, again=place == refused)
             refused = place
 
+        if not lines:
+            return
         reader = RowReader(self._reader.agreement, self._time, bad=_BadRows(drop))
         rows: Lines = reader.lines("the messages", "jsonl")
         rows.read(b"\n".join(lines) + b"\n", lambda batch, number: add(batch, messages[offsets[number - 1]].offset))
@@ -242,17 +254,6 @@ class _BadRows(BadLines):
 
     def take(self, line: bytes, reason: str, header: bytes = b"") -> None:  # noqa: ARG002 - as `BadLines`
         self._drop(reason)
-
-
-def _lines(content: bytes) -> list[bytes]:
-    """Return the rows of a JSON message, each in a line."""
-    if b"\n" not in content and b"\r" not in content:
-        return [content]
-    try:
-        json.loads(content)
-    except (ValueError, RecursionError):
-        return [line for line in content.split(b"\n") if line.strip()]
-    return [content.replace(b"\n", b" ").replace(b"\r", b" ")]  # line breaks are between values only
 
 
 def _checked(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -6,7 +6,7 @@ import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
@@ -74,8 +74,8 @@ def replay(job: StreamJob, log: Iterable[Record]) -> Replay:
     elements = []
     for record in log:
         clock = clocks[record.partition]
-        elements.append(TimestampedValue(record.content, clock.timestamp))
-        clock.is_late(record.timestamp * 1000, heartbeat=not record.content)
+        elements.append(TimestampedValue(record.element, clock.timestamp))
+        clock.is_late(record.timestamp * 1000, heartbeat=record.is_beat)
     last = max(name.split("/")[1] for name in published)
     stop = (window_time(last) or windows.start(policy.first)) + windows.size
     stop = min(stop, policy.stop_micros or stop)
@@ -86,9 +86,7 @@ def replay(job: StreamJob, log: Iterable[Record]) -> Replay:
         computed = dataclasses.replace(job, policy=again)
         with beam.Pipeline(options=beam_options([])) as pipeline:
             computed.configure(pipeline)
-            steps = computed.build(
-                pipeline | beam.Create(elements, reshuffle=False).with_output_types(bytes), again=True
-            )
+            steps = computed.build(pipeline | beam.Create(elements, reshuffle=False).with_output_types(Any), again=True)
             steps["sketches"] | "Keep sums" >> beam.Map(_keep_sums, job.stream, folder)
             steps["batches"] | "Keep rows" >> beam.Map(_keep_rows, folder)
         expected = _files(Path(again.folder), "*.sketch")

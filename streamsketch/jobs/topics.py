@@ -7,6 +7,7 @@ from typing import NamedTuple
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import ConfigResource, NewTopic  # type: ignore[attr-defined]  # as documented
 
+from streamsketch.intake import is_heartbeat
 from streamsketch.jobs.brokers import GROUP, Brokers, TopicError
 from streamsketch.jobs.causes import Found
 
@@ -21,7 +22,17 @@ class Record(NamedTuple):
     partition: int
     timestamp: int
     content: bytes
-    key: bytes = b""
+    key: bytes | None = None
+
+    @property
+    def is_beat(self) -> bool:
+        """Whether it is a heartbeat, which has neither content nor a key."""
+        return is_heartbeat(self.key, self.content)
+
+    @property
+    def element(self) -> bytes | list[bytes]:
+        """The element that `streamsketch.beam.ReadTopic` makes of it, alone: empty bytes are a heartbeat."""
+        return self.content if self.content or self.is_beat else [b""]
 
 
 class Publisher:
@@ -124,7 +135,7 @@ def records(servers: str, topic: str, settings: Mapping[str, str] | None = None)
             error = record.error()
             if error is None:
                 _, timestamp = record.timestamp()
-                yield Record(record.partition() or 0, timestamp, record.value() or b"", record.key() or b"")
+                yield Record(record.partition() or 0, timestamp, record.value() or b"", record.key())
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - so it is documented
                 unread.discard(record.partition() or 0)
             else:

@@ -9,7 +9,7 @@ from .plausible_lengths import all_fit, implausible
 from .priv_unit_g import PrivUnitG
 from .proj_unit import ProjUnit
 from .report import Report, Reports
-from .updates import ModelUpdates
+from .updates import ModelUpdates, is_reported
 
 __all__ = [
     "SQKR",
@@ -27,6 +27,7 @@ __all__ = [
     "Reports",
     "all_fit",
     "implausible",
+    "is_reported",
     "mechanism_from_fields",
     "step_exponent_of",
 ]

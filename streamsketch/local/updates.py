@@ -35,7 +35,8 @@ class ModelUpdates:
     Parameters
     ----------
     mechanism
-        The mechanism of the reports, with ``ball=True``; its ``dim`` is the number of the model's parameters.
+        The mechanism of the reports, with ``ball=True``; its ``dim`` is the number of the model's parameters: of the
+        numbers in its floating arrays. Integer and boolean arrays, such as a count of batches, are not reported.
     clip
         Updates that are longer (ℓ2) are shortened to this length, in the units of the parameters. Public.
     unit
@@ -94,10 +95,14 @@ class ModelUpdates:
 
         An update that holds anything that is not finite is reported as zero: whether it did is also private.
 
+        Integer and boolean arrays are left out. They are counters and indices, and one that grew by 40 would take the
+        whole clip from weights that moved by 0.3. All floating arrays share the clip, so running means and variances of
+        normalisation take a part of it, too: leave them out where they move farther than the weights.
+
         Parameters
         ----------
         update
-            Numbers, an array or a list of arrays that are laid end to end: dim in all.
+            Floating numbers, an array or a list of arrays that are laid end to end: dim in all.
         ledger, dataset
             Where the report is charged before it is drawn, and to which data set, as in `Ledger.charge`.
         bits
@@ -106,7 +111,7 @@ class ModelUpdates:
         Raises
         ------
         InvalidInputError
-            If the update has another number of parameters.
+            If the update has another number of parameters, or holds complex numbers or anything else but numbers.
         LedgerError
             If the budget does not suffice; nothing is drawn then.
         """
@@ -125,12 +130,12 @@ class ModelUpdates:
         report
             Of one client.
         like
-            Arrays of the shapes to return; by default one of shape (dim,).
+            Arrays of the shapes and types to return; by default one of shape (dim,).
 
         Returns
         -------
         list of ndarray
-            float64.
+            float64; zeros of their type for integer and boolean arrays, which stay as the server has them.
 
         Raises
         ------
@@ -140,18 +145,54 @@ class ModelUpdates:
         server = self.mechanism.aggregator()
         server.add(report)
         vector = self.clip * server.mean()
-        shapes = [(self.mechanism.dim,)] if like is None else [np.shape(array) for array in like]
-        sizes = [math.prod(shape) for shape in shapes]
-        _check_size(sum(sizes), self.mechanism.dim)
+        arrays = [vector] if like is None else [np.asarray(array) for array in like]
+        held = [is_reported(array.dtype, f"array {place}") for place, array in enumerate(arrays, 1)]
+        sizes = [array.size if one else 0 for array, one in zip(arrays, held, strict=True)]
+        _check_size(sizes, self.mechanism.dim)
         parts = np.split(vector, np.cumsum(sizes)[:-1])
-        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+        return [
+            part.reshape(array.shape) if one else np.zeros_like(array)
+            for part, array, one in zip(parts, arrays, held, strict=True)
+        ]
+
+
+def is_reported(kind: "np.dtype[Any]", name: str) -> bool:
+    """Return whether arrays of a type are parameters, which reports are of: floating ones, not integers and booleans.
+
+    Parameters
+    ----------
+    kind
+        The type of an array of a model.
+    name
+        What the array is called in an error.
+
+    Raises
+    ------
+    InvalidInputError
+        For complex numbers, and what is not a number.
+
+    Examples
+    --------
+    >>> is_reported(np.dtype(np.float16), "weight"), is_reported(np.dtype(np.int64), "num_batches_tracked")
+    (True, False)
+    """
+    if kind.kind not in "fiub":
+        raise InvalidInputError(
+            f"{name} of the update holds {kind}, but reports are of real numbers: leave it out, or report real and "
+            "imaginary parts as two arrays"
+        )
+    return kind.kind == "f"
 
 
 def _flat(update: Any, dim: int) -> Floats:
-    """Return the numbers of an update, end to end: float64, (dim,)."""
-    parts = update if isinstance(update, list | tuple) else [update]
-    vector = np.concatenate([np.asarray(part, dtype=np.float64).ravel() for part in parts] or [np.empty(0)])
-    _check_size(vector.size, dim)
+    """Return the floating numbers of an update, end to end: float64, (dim,)."""
+    given = update if isinstance(update, list | tuple) else [update]
+    arrays = [np.asarray(part) for part in given]
+    held = [
+        array for place, array in enumerate(arrays, 1) if is_reported(array.dtype, f"array {place}") or not array.size
+    ]
+    vector = np.concatenate([array.ravel().astype(np.float64) for array in held] or [np.empty(0)])
+    _check_size([vector.size], dim, [array.size for array in arrays])
     return vector
 
 
@@ -166,8 +207,11 @@ def _cut(vector: Floats, clip: float) -> Floats:
     return cut
 
 
-def _check_size(size: int, dim: int) -> None:
+def _check_size(sizes: Sequence[int], dim: int, of_all: Sequence[int] = ()) -> None:
+    size, others = sum(sizes), sum(of_all) - sum(sizes)
     if size != dim:
+        left_out = f" and {others} integers or booleans, which are not reported" if others > 0 else ""
         raise InvalidInputError(
-            f"the model has {size} parameters, but the mechanism has dim={dim}; make a mechanism with dim={size}"
+            f"the model has {size} parameters{left_out}, but the mechanism has dim={dim}; make a mechanism with "
+            f"dim={size}" + (", or give the parameters as floats" if others > 0 else "")
         )

@@ -98,8 +98,8 @@ class Round:
         Counts of units beside the cells, as in `AdditiveNoise`. The parties' counts are added up under the masks, as
         cells are. Each party clips and counts its own units, so the guarantee is for units with data at only one party.
     clip
-        How all parties clip their units, ``"scale"`` or ``"equal"``; with `counting`, under `SketchL2`. The release
-        states it, and data that were clipped differently are refused.
+        How all parties clip their units, ``"scale"``, ``"equal"`` or ``"average"``; with `counting`, under `SketchL2`.
+        The release states it, and data that were clipped differently are refused.
     round_id
         16 random bytes, by default new ones. Do not use them twice. Masks do not depend on that alone: each party adds
         32 random bytes when it signs, and a key refuses a second contribution.
@@ -353,9 +353,10 @@ class Round:
     def _check_clip(self, clip: str) -> None:
         if clip not in get_args(SketchClip) or not self.neighbours.of_sketches or self.counting is None:
             raise InvalidInputError(
-                "clip must be 'scale' or 'equal' in a round with SketchL2 and counting, and None in others; got "
-                f"{short(clip)} for {self.neighbours!r}, {self.counting or 'without counting'}"
+                "clip must be 'scale', 'equal' or 'average' in a round with SketchL2 and counting, and None in others; "
+                f"got {short(clip)} for {self.neighbours!r}, {self.counting or 'without counting'}"
             )
+        self.neighbours.check_clip(clip)
 
     def check_counted(self, bounds: Bounds) -> None:
         """Raise `InvalidInputError` if units are to be counted, or clipped alike, and those of these data were not.

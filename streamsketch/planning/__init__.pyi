@@ -11,7 +11,7 @@ from .site_plans import SiteOption, SitePlan, SitePrediction, plan_sites
 from .typical import TypicalUnit, UnitSample
 from .unit_keys import PlannedKey, Remedy
 from .unit_options import UnitOption
-from .unit_plans import UnitPlan, plan_units
+from .unit_plans import Outlook, UnitPlan, plan_sizes, plan_units
 
 __all__ = [
     "Accuracy",
@@ -21,6 +21,7 @@ __all__ = [
     "Goal",
     "MeanShift",
     "NoiseFloor",
+    "Outlook",
     "Plan",
     "PlannedKey",
     "Remedy",
@@ -43,5 +44,6 @@ __all__ = [
     "plan_schedule",
     "plan_signs",
     "plan_sites",
+    "plan_sizes",
     "plan_units",
 ]

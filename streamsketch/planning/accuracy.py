@@ -49,8 +49,9 @@ class Accuracy:
         are counted.
     items
         About how many different items a unit adds to a key.
-    match, cosine
-        As in `TypicalUnit`.
+    match, cosine, catalogue
+        As in `TypicalUnit`. If neither ``match`` nor ``catalogue`` is stated, or only the latter, the bound is that of
+        least worst regret over the range there.
 
     Raises
     ------
@@ -76,21 +77,29 @@ class Accuracy:
     delta: float = 0.0
     units: float | Sequence[float] | None = None
     items: float = 10.0
-    match: float = 0.004
-    cosine: float | Sequence[float] = 0.5
+    match: float | None = None
+    cosine: float | Sequence[float] | None = None
+    catalogue: float | None = None
 
     def __post_init__(self) -> None:
         if self.question not in QUESTIONS:
             raise InvalidInputError(f"question must be one of {', '.join(QUESTIONS)}, got {short(self.question)}")
         if not self.neighbours.counted:
             raise InvalidInputError(f"bounds are chosen for L1(bound) or SketchL2(bound), got {self.neighbours!r}")
-        object.__setattr__(self, "cosine", TypicalUnit(items=self.items, match=self.match, cosine=self.cosine).cosine)
+        object.__setattr__(self, "cosine", self._typical.cosine)
         if self.units is not None:
             object.__setattr__(self, "units", key_sizes(self.units))
         Budget(self.epsilon, self.delta)
 
+    @property
+    def _typical(self) -> TypicalUnit:
+        return TypicalUnit(items=self.items, match=self.match, cosine=self.cosine, catalogue=self.catalogue)
+
     def errors(self, bounds: Sequence[Fraction], counts: Sequence[int], deviation: float) -> list[float]:
         """Return the predicted error for each bound; see `streamsketch.privacy.bound_choice.Criterion`.
+
+        Where it is not stated how often pieces match, it is the worst regret of a bound over the range, times the best
+        error of the likely match.
 
         Counts that may be noise alone are left out, because a few large units that do not exist would distort sizes.
         Each unit is taken to add the geometric mean of the bounds on both sides of it.
@@ -99,7 +108,15 @@ class Accuracy:
         found[found < _SURE * deviation] = 0.0
         if not found.any():
             found[:] = 1.0  # nothing is known
-        facts = _CountedUnits(self, _sizes_between(bounds, self), found / found.sum())
+        typical = [self._typical, *(self._typical.others().values() if self.match is None else [])]
+        table = np.array([self._errors(bounds, found, one.likely_match) for one in typical])
+        regrets = (table / table.min(axis=1, keepdims=True)).max(axis=0)
+        worst: list[float] = (regrets * table[0].min()).tolist()
+        return worst
+
+    def _errors(self, bounds: Sequence[Fraction], found: Floats, match: float) -> list[float]:
+        """Return the predicted error for each bound if pieces match with this probability."""
+        facts = _CountedUnits(self, match, _sizes_between(bounds, self), found / found.sum())
         many = (max(1.0, float(found.sum())),) if self.units is None else key_sizes(self.units)
         goal = UnitGoal(self.question, many, self.neighbours.unit, self.question == "mean", Goal())
         budget, everything = Budget(self.epsilon, self.delta), np.ones(found.size)
@@ -118,6 +135,7 @@ class _CountedUnits(UnitFacts):
     """Units of which there are so many of each size."""
 
     asked: Accuracy
+    match: float
     sizes_given: UnitSizes
     often: Floats
 
@@ -134,10 +152,10 @@ class _CountedUnits(UnitFacts):
         return np.atleast_1d(np.asarray(self.asked.cosine, dtype=np.float64))
 
     def squared_norms(self, units: Floats, weights: Floats, kept: Floats) -> Floats:
-        return modelled_norms(self.sizes, self.often, self.asked.match, units, weights, kept)[1]
+        return modelled_norms(self.sizes, self.often, self.match, units, weights, kept)[1]
 
     def sums(self, units: Sequence[float], weights: Floats, kept: Floats) -> UnitSums:
-        return modelled_sums(self.sizes, self.often, (self.asked.match, self.asked.cosine), units, weights, kept)  # type: ignore[arg-type] # __post_init__ made it a tuple
+        return modelled_sums(self.sizes, self.often, (self.match, self.asked.cosine), units, weights, kept)  # type: ignore[arg-type] # __post_init__ made it a tuple
 
     def assumed(self, unit: str) -> str:
         return f"{unit}s counted by size"

@@ -290,9 +290,9 @@ def _projections(streams: StreamFacts, goal: Goal, protection: Protection) -> It
 def _with_each_mechanism(
     projection: Projection, streams: StreamFacts, goal: Goal, protection: Protection
 ) -> Iterator[Option]:
-    for place, candidate in enumerate(_candidates(projection, protection)):
+    for candidate in _candidates(projection, protection):
         option = _option(projection, candidate.noise, streams, goal)
-        by_rule = place == 0
+        by_rule = candidate.is_automatic
         finer = _on_finer_grid(projection, streams, goal, protection, candidate)
         if finer is not None and finer.estimates[0].variance < _WORTH * option.estimates[0].variance:
             option = finer

@@ -311,7 +311,7 @@ def _on_mechanism(plan: Plan) -> Iterator[str]:
         pure = " and ".join(name.title() for name, kind in NOISES.items() if not kind.needs_delta)
         yield f"δ = 0 allows {pure} noise only."
         return
-    if other is None:
+    if other is None or not (chosen.by_rule or other.by_rule):  # the noise of the rule is too wide to be drawn
         return
     rule, exact = (chosen, other) if chosen.by_rule else (other, chosen)
     sensitivity = planned_sensitivity(chosen.projection, plan.neighbours)

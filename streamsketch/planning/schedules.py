@@ -3,13 +3,17 @@
 import dataclasses
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from streamsketch.core import aligned, check_int, short
-from streamsketch.errors import InvalidInputError
+from streamsketch.errors import InvalidInputError, NoiseTooWideError
+from streamsketch.privacy import SketchL2
 from streamsketch.schedules import Factorisation, Schedule, Separate, Tree
+
+if TYPE_CHECKING:
+    from streamsketch.agreement import Agreement
 
 Range: TypeAlias = int | Literal["prefix"]
 """So many windows in a row, anywhere in the stream; or all windows from the first on."""
@@ -96,7 +100,7 @@ class SchedulePlan:
         }
 
 
-def plan_schedule(
+def plan_schedule(  # noqa: PLR0913 - what a schedule depends on
     horizon: int,
     ranges: Sequence[Range] = ("prefix",),
     *,
@@ -105,6 +109,8 @@ def plan_schedule(
     gap: int = 1,
     together: bool = False,
     most_held: int | None = None,
+    agreement: "Agreement | None" = None,
+    epsilon: float | None = None,
 ) -> SchedulePlan:
     """Choose a schedule for the ranges of time that you want to read, before there are data.
 
@@ -128,11 +134,15 @@ def plan_schedule(
         Whether a unit is bounded over all windows together, as under `SketchL2`, or in each window.
     most_held
         The largest number of exact sketches to keep for each key.
+    agreement, epsilon
+        The agreement of the stream, with its relation, and the ε of the stream. Schedules whose noise is too wide to be
+        drawn on the agreement's grid are then left out, and weights are as fine as the noise allows.
 
     Raises
     ------
     InvalidInputError
-        If a number is out of range, or there are no ranges.
+        If a number is out of range, or there are no ranges; if only one of ``agreement`` and ``epsilon`` is given, the
+        agreement has no bound on what a unit adds, or the noise of every schedule is too wide to be drawn.
 
     Examples
     --------
@@ -147,12 +157,14 @@ def plan_schedule(
         raise InvalidInputError("ranges is empty; pass numbers of windows, such as 7, or 'prefix'")
     who: dict[str, Any] = {"horizon": horizon, "max_windows": max_windows, "gap": gap}
     found = []
-    for schedule in _candidates(who, wanted, laplace=delta == 0):
+    for schedule in _drawable(_candidates(who, wanted, laplace=delta == 0), agreement, epsilon, delta):
         held = int(np.diff(schedule.layout.offsets).max()) - 1
         if most_held is None or held <= most_held:
             found.append(
                 ScheduleOption(schedule, _errors(schedule, wanted, laplace=delta == 0, together=together), held)
             )
+    if not found:
+        raise InvalidInputError(f"no schedule keeps at most {most_held} sums for each key; allow more")
     best = [min(option.errors[place] for option in found) for place in range(len(wanted))]
 
     def regret(option: ScheduleOption) -> float:
@@ -162,6 +174,38 @@ def plan_schedule(
     close = [option for option in found if regret(option) <= _LITTLE * regret(found[0])]
     first = min(close, key=lambda option: option.held)
     return SchedulePlan(wanted, (first, *(option for option in found if option is not first)))
+
+
+def _drawable(
+    schedules: Iterator[Schedule], agreement: "Agreement | None", epsilon: float | None, delta: float
+) -> Iterator[Schedule]:
+    """Yield the schedules whose noise can be drawn under an agreement, with weights as fine as it allows."""
+    if agreement is None or epsilon is None:
+        if (agreement is None) != (epsilon is None):
+            raise InvalidInputError("the noise of a schedule depends on agreement and epsilon: pass both, or neither")
+        yield from schedules
+        return
+    from streamsketch.release import AdditiveNoise  # noqa: PLC0415 - plans without an agreement do not load releases
+
+    relation, refusal, drawn = agreement.neighbours, None, 0
+    if relation is None:
+        raise InvalidInputError("the agreement states no bound on what a unit adds; agree on neighbours")
+    for schedule in schedules:
+        within = relation
+        if isinstance(relation, SketchL2):  # in each window, as streams bound it
+            within = dataclasses.replace(relation.in_windows(schedule.most), max_keys=relation.max_keys)
+        publisher = AdditiveNoise(
+            epsilon=epsilon, delta=delta, neighbours=within, counting=agreement.counting, schedule=schedule
+        )
+        try:
+            fitted = publisher.fitted(agreement.projection).schedule
+        except NoiseTooWideError as error:
+            refusal = refusal or error
+            continue
+        drawn += 1
+        yield fitted or schedule
+    if not drawn and refusal is not None:
+        raise refusal
 
 
 def _checked(one: Any, horizon: int) -> Range:

@@ -29,7 +29,8 @@ class PlannedKey(NamedTuple):
     Examples
     --------
     >>> from streamsketch.planning import TypicalUnit, plan_units
-    >>> plan = plan_units(TypicalUnit(items=40), units={"Wien": 900}, epsilon=1.0, delta=1e-6, unit="customer")
+    >>> typical = TypicalUnit(items=40, match=0.004)
+    >>> plan = plan_units(typical, units={"Wien": 900}, epsilon=1.0, delta=1e-6, unit="customer")
     >>> key = plan.keys[0]
     >>> key.key, key.units, key.below < 0.01
     ('Wien', 900.0, True)

@@ -141,7 +141,7 @@ def unit_options(
     refusal: InvalidInputError | None = None
     for neighbours, clip in _ways(facts, goal, given):
         left = facts.sums(goal.units, *clipped(facts, neighbours, clip))
-        for projection in _projections(goal.limits, goal.dim):
+        for projection in projections_within(goal.limits, goal.dim):
             try:
                 found += with_each_mechanism(projection, neighbours, clip, goal, budget, (exact, left))
             except InvalidInputError as error:  # noise too wide to sample; that of another may not be
@@ -193,7 +193,8 @@ def _bounds(sizes: Floats, series: tuple[int, ...] = _TENTHS) -> list[Fraction]:
     return found[max(first - 1, 0) : last + 1][-_MOST_BOUNDS:]
 
 
-def _projections(limits: Goal, dim: int) -> Iterator[Projection]:
+def projections_within(limits: Goal, dim: int) -> Iterator[Projection]:
+    """Yield the maps that are compared, of an unknown seed: the raw histogram if it is small enough, and sketches."""
     if dim <= limits.max_cells:
         yield Identity(dim=dim)
     cells = _LEAST_CELLS

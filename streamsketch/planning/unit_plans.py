@@ -5,11 +5,12 @@ import functools
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamsketch.accounting import guarantee_of
+from streamsketch.agreement import Agreement
 from streamsketch.core import NO_BREAK, Exact, aligned, check_int, check_text, exact_fraction, filled, short, short_name
 from streamsketch.data import HASHED_DIM
 from streamsketch.errors import InvalidInputError
@@ -18,8 +19,17 @@ from streamsketch.planning.facts import Goal
 from streamsketch.planning.noise_floor import NoiseFloor
 from streamsketch.planning.typical import MOST_SUMS, UnitFacts, either, key_sizes
 from streamsketch.planning.unit_keys import KeyPlanner, PlannedKey, Remedy
-from streamsketch.planning.unit_options import QUESTIONS, Question, UnitGoal, UnitOption, unit_options
-from streamsketch.privacy import MOST_KEYS, Budget, Clip, Guarantee, Neighbours
+from streamsketch.planning.unit_options import (
+    QUESTIONS,
+    Question,
+    UnitGoal,
+    UnitOption,
+    clipped,
+    projections_within,
+    unit_options,
+    with_each_mechanism,
+)
+from streamsketch.privacy import MOST_KEYS, Budget, Clip, Guarantee, Neighbours, SketchL2
 from streamsketch.projections import Projection
 
 _NEAR_BEST = {True: 1.03, False: 1.06}  # the optimum is flat, and sums shorter than those stated want fewer cells
@@ -33,6 +43,15 @@ _ASKED = {
     "mean": "the squared distance of two keys' averages, relative to it",
     "point": "the amount of one item in a sum, in data units",
 }
+
+
+class Outlook(NamedTuple):
+    """What becomes of a recommended option under other facts."""
+
+    error: float
+    """Its error then."""
+    best: UnitOption
+    """The option with the least error then."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,11 +70,14 @@ class UnitPlan:
         The recommended option.
     options
         All options, fewest cells first.
+    outlooks
+        What becomes of the recommended option under other facts, by the condition that makes them hold: its error, and
+        the best option then.
 
     Examples
     --------
     >>> from streamsketch.planning import TypicalUnit
-    >>> typical = TypicalUnit(items=40)
+    >>> typical = TypicalUnit(items=40, catalogue=1000)
     >>> plan = plan_units(typical, units=500, unit="customer", epsilon=1.0, delta=1e-6)
     >>> plan.projection(seed=2024)
     CountSketch(dim=2**60, sketch_dim=1024, seed=2024, resolution='1/16384', independence=8)
@@ -72,6 +94,7 @@ class UnitPlan:
     delta: float
     chosen: UnitOption
     options: tuple[UnitOption, ...] = dataclasses.field(repr=False)
+    outlooks: Mapping[str, Outlook] = dataclasses.field(repr=False, default_factory=dict)
 
     def projection(self, seed: int) -> Projection:
         """Return the recommended projection with a public seed, which must be chosen independently of the data.
@@ -124,7 +147,7 @@ class UnitPlan:
         --------
         >>> from streamsketch.planning import TypicalUnit
         >>> units = {"France": 900, "Austria": 20}
-        >>> plan = plan_units(TypicalUnit(items=40), units=units, epsilon=1.0, delta=1e-6, unit="customer")
+        >>> plan = plan_units(TypicalUnit(items=40, match=0.004), units=units, epsilon=1.0, delta=1e-6, unit="customer")
         >>> for key in plan.keys:
         ...     print(f"{key.key}: below the noise floor with probability {key.below:.2f}")
         France: below the noise floor with probability 0.00
@@ -138,6 +161,11 @@ class UnitPlan:
         For ``question="mean"``, the number with which it has no average.
         """
         return self._planner.least_units(self.chosen, chance)
+
+    @property
+    def standing(self) -> tuple[str, ...]:
+        """Which keys stand out from the noise, which drown, and what would lift these, in sentences."""
+        return tuple(_standing(self))
 
     @functools.cached_property
     def noise_floor(self) -> NoiseFloor:
@@ -171,6 +199,10 @@ class UnitPlan:
         return {
             "question": self.question,
             "assumed": self.facts.assumed(self.unit),
+            "unstated": self.facts.unstated,
+            "outlooks": {
+                condition: {"error": one.error, "best": _option(one.best)} for condition, one in self.outlooks.items()
+            },
             "units": self.units,
             "projection": _projection(self.chosen),
             "mechanism": self.chosen.mechanism,
@@ -192,7 +224,7 @@ class UnitPlan:
         blocks = [
             filled(f"Plan: {_headline(self)}."),
             filled(f"Each release: {self.guarantee}."),
-            filled(f"Predicted error of {_ASKED[self.question]}: ± {error}."),
+            filled(f"Predicted error of {_ASKED[self.question]}: ± {error}{_range_of(self)}."),
             _choices(self),
             *([_keys(self)] if len(self.units) > 1 and self.question in ("cosine", "mean") else []),
             "\n".join(filled(note, first="- ", indent="  ") for note in _notes(self)),
@@ -220,7 +252,9 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
     It compares kinds of bounds (`L1` and `SketchL2`), ways to clip, kinds of noise and sizes of the sketch. The
     criterion is the predicted root mean square error for the given question: the errors of map and noise (Theory 4),
     and the bias between clipped and unclipped units. The plan recommends the smallest sketch whose error is within 3 %
-    of the smallest error, or within 6 % for a typical unit, about which less is known. For cosines, among equally small
+    of the smallest error, or within 6 % for a typical unit, about which less is known. If a `TypicalUnit` does not
+    state how often pieces match, it recommends the sketch of least worst regret over a range: the one whose error,
+    wherever in the range the truth is, is the least multiple of the best error there. For cosines, among equally small
     sketches, it recommends the one in which every unit counts the same, because it needs no bound.
 
     How well a plan predicts depends on what is known. Cosines depend on typical units. The bias of distances, averages
@@ -274,7 +308,7 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
     --------
     >>> from streamsketch.planning import TypicalUnit
     >>> for items in (4, 40):
-    ...     plan = plan_units(TypicalUnit(items=items), units=2_000, epsilon=1.0, delta=1e-6)
+    ...     plan = plan_units(TypicalUnit(items=items, match=0.004), units=2_000, epsilon=1.0, delta=1e-6)
     ...     print(f"{items}: {plan.neighbours!r}, {plan.clip}, {plan.chosen.mechanism}, k = {plan.chosen.cells}")
     4: L1(4, unit='unit'), scale, laplace, k = 4096
     40: SketchL2(1, unit='unit', max_keys=1), equal, gaussian, k = 16384
@@ -304,11 +338,116 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
         question, _typical_sizes(many), unit, count, Goal(max_cells=max_cells, max_nonzeros=max_nonzeros), dim, max_keys
     )
     options = unit_options(facts, goal, budget, wanted)
+    others = {name: unit_options(other, goal, budget, wanted) for name, other in facts.others().items()}  # in one order
     # with equal weights, what large units lose and small ones gain cancels in sizes only if all units are known
-    fair = question == "cosine" or facts.knows_all
-    chosen = _best((one for one in options if fair or one.clip != "equal"), _NEAR_BEST[facts.knows_all])
+    fair = [
+        place for place, one in enumerate(options) if question == "cosine" or facts.knows_all or one.clip != "equal"
+    ]
+    place = _least_regret(facts, [options, *others.values()], fair)
+    return _plan_of(facts, (many, names, unit, question), budget, options, others, fair, place)
+
+
+def _least_regret(facts: UnitFacts, found: Sequence[Sequence[UnitOption]], fair: Sequence[int]) -> int:
+    """Return the place of the option to recommend, by its errors under facts that fit as well, of which some are fair.
+
+    Its error over the best one is nearly the least, in the worst case of the facts. They are the stated ones alone, if
+    it is stated how often pieces match.
+    """
+    errors = np.array([[options[place].error for place in fair] for options in found])
+    errors = errors[: None if "match" in facts.unstated else 1]
+    regrets = (errors / errors.min(axis=1, keepdims=True)).max(axis=0)
+    enough = _NEAR_BEST[facts.knows_all] * regrets.min()
+    candidates = (place for place, regret in zip(fair, regrets, strict=True) if regret <= enough)
+    return min(candidates, key=lambda place: _preference(found[0][place]))
+
+
+def _plan_of(
+    facts: UnitFacts,
+    asked: tuple[tuple[float, ...], tuple[str, ...], str, Question],
+    budget: Budget,
+    options: Sequence[UnitOption],
+    others: Mapping[str, Sequence[UnitOption]],
+    fair: Sequence[int],
+    place: int,
+) -> UnitPlan:
+    """Return the plan whose option is at a place."""
+    outlooks = {
+        name: Outlook(found[place].error, min((found[one] for one in fair), key=lambda one: one.error))
+        for name, found in others.items()
+    }
     ordered = tuple(sorted(options, key=lambda one: (one.cells, one.nonzeros, one.error)))
-    return UnitPlan(facts, many, names, unit, question, budget.epsilon, budget.delta, chosen, ordered)
+    return UnitPlan(facts, *asked, budget.epsilon, budget.delta, options[place], ordered, outlooks)
+
+
+def plan_sizes(
+    agreement: Agreement,
+    facts: UnitFacts,
+    *,
+    units: float | Sequence[float] | Mapping[str, float] | None = None,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+) -> tuple[UnitPlan, UnitPlan]:
+    """Return what cosines to expect under an agreement, and what to expect of the size of a sketch that is best for it.
+
+    Parameters
+    ----------
+    agreement
+        Under `SketchL2`, whose units, bound and way to clip are those of both plans.
+    facts, units, epsilon, delta
+        As in `plan_units`.
+
+    Returns
+    -------
+    tuple of UnitPlan
+        With the agreed projection, and with the recommended one. `UnitPlan.standing` tells which keys drown.
+
+    Raises
+    ------
+    InvalidInputError
+        If the agreement has other neighbours, and as in `plan_units`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from streamsketch import CountSketch, agree
+    >>> from streamsketch.planning import TypicalUnit
+    >>> rows = pa.table({"shop": ["Wien"], "item": ["tea"], "who": ["Ann"]})
+    >>> agreement = agree(
+    ...     rows, CountSketch(sketch_dim=1024, seed=7), key="shop", index="item", unit="who", max_keys=1
+    ... )
+    >>> agreed, best = plan_sizes(agreement, TypicalUnit(items=20), units={"Wien": 900, "Graz": 90})
+    >>> agreed.chosen.cells, best.chosen.cells
+    (1024, 16)
+    >>> [key.key for key in agreed.keys if key.below > 0.5]
+    ['Graz']
+    """
+    neighbours, projection = agreement.neighbours, agreement.projection
+    if not isinstance(neighbours, SketchL2) or agreement.features is not None:
+        raise InvalidInputError(
+            "the size of a sketch is planned for units that are clipped in sketch space: agree on an index and "
+            f"SketchL2(…), got {neighbours or 'no neighbours'}{' and features' if agreement.features else ''}"
+        )
+    many, names = _many(facts, units)
+    counted = agreement.counting is not None
+    goal = UnitGoal("cosine", _typical_sizes(many), neighbours.unit, counted, Goal(max_nonzeros=4), projection.dim)
+    budget = Budget(epsilon, delta).warn_if_weak()
+    everything, clip = np.ones_like(facts.sizes.pieces), agreement.clip_of()
+
+    def sized(known: UnitFacts) -> list[UnitOption]:
+        exact = known.sums(goal.units, everything, everything)
+        left = known.sums(goal.units, *clipped(known, neighbours, clip))
+        found = []
+        for one in (projection, *projections_within(goal.limits, goal.dim)):
+            each = with_each_mechanism(one, neighbours, clip, goal, budget, (exact, left))
+            found.append(min(each, key=lambda option: option.noise.cumulants.k2))
+        return found
+
+    options, others = sized(facts), {name: sized(other) for name, other in facts.others().items()}
+    fair = list(range(len(options)))
+    asked: Any = (many, names, neighbours.unit, "cosine")
+    best = _least_regret(facts, [options, *others.values()], fair)
+    agreed, planned = (_plan_of(facts, asked, budget, options, others, fair, place) for place in (0, best))
+    return agreed, planned
 
 
 def _many(
@@ -412,6 +551,14 @@ def _shown(plan: UnitPlan, part: float, error: float | None = None) -> str:
     if plan.question in ("distance", "mean"):
         return f"{format_value(100 * part, 100 * part)} %"
     return format_value(part, part)
+
+
+def _range_of(plan: UnitPlan) -> str:
+    """Return between which errors the truth is, where something was not stated."""
+    if "match" not in plan.facts.unstated:
+        return ""
+    errors = [plan.chosen.error, *(one.error for one in plan.outlooks.values())]
+    return f", from ± {_shown(plan, min(errors))} to ± {_shown(plan, max(errors))} by how often pieces match"
 
 
 def _choices(plan: UnitPlan) -> str:
@@ -527,9 +674,24 @@ def _remedy_fields(remedy: Remedy) -> dict[str, Any]:
     return {"standing": remedy.standing, "epsilon": remedy.epsilon, "option": option, "merged": remedy.merged}
 
 
+def _resting_on(plan: UnitPlan) -> Iterator[str]:
+    """Yield sentences on what was assumed because it was not stated, and on what the answer hangs."""
+    if plan.facts.unstated:
+        yield (
+            f"Not stated, and so assumed: {'; '.join(plan.facts.unstated.values())}. State it (match, catalogue, "
+            f"cosine, shares), or plan from a public sample."
+        )
+    for condition, (error, best) in plan.outlooks.items():
+        better = ""
+        if error > _WORTH_SAYING * best.error:
+            better = f", where {_kind(best)} with k = {best.cells:,} would give ± {_shown(plan, best.error)}"
+        yield f"If {condition}: ± {_shown(plan, error)}{better}."
+
+
 def _notes(plan: UnitPlan) -> Iterator[str]:
     yield f"Assumed: {plan.facts.assumed(plan.unit)}; {either(plan.units)} {plan.unit}s in a key."
     chosen, kind, keys = plan.chosen, plan.neighbours.kind, plan.neighbours.max_keys
+    yield from _resting_on(plan)
     if not plan.facts.knows_all and keys < plan.facts.sizes.keys.max() + 1:
         where = "one key" if keys == 1 else f"{keys} keys"
         yield (

@@ -1,7 +1,15 @@
 from . import calibration
+from .assertions import (
+    KEYS_AND_WINDOWS_ARE_PUBLIC,
+    KEYS_ARE_PUBLIC,
+    apart_in_merge,
+    apart_in_streams,
+    apart_in_tables,
+    under,
+)
 from .bound_choice import ChosenBound, choose_bound
-from .bounds import NO_DATA, UNKNOWN, Basis, Bounds, apart_in_tables
-from .budget import Budget
+from .bounds import NO_DATA, UNKNOWN, Basis, Bounds
+from .budget import Budget, exact_text, least, less, rounded_down, rounded_up, written
 from .calibration import Candidate, candidates, mechanism_names
 from .claims import Claim
 from .composition import Accounted, PrivacyCost, account
@@ -36,6 +44,8 @@ from .sketch_l2 import SketchL2
 from .zcdp import epsilon_to_rho, pure_rho, rho_to_epsilon
 
 __all__ = [
+    "KEYS_AND_WINDOWS_ARE_PUBLIC",
+    "KEYS_ARE_PUBLIC",
     "L1",
     "L2",
     "MAX_CONDITIONS",
@@ -84,6 +94,8 @@ __all__ = [
     "Step",
     "SystemBits",
     "account",
+    "apart_in_merge",
+    "apart_in_streams",
     "apart_in_tables",
     "calibration",
     "candidates",
@@ -93,11 +105,14 @@ __all__ = [
     "choose_bound",
     "compose",
     "epsilon_to_rho",
+    "exact_text",
     "flips",
     "gaussian_epsilon",
     "gaussian_log_delta",
     "gaussian_sigma",
     "key_threshold",
+    "least",
+    "less",
     "mechanism_names",
     "non_redundant",
     "pure_rho",
@@ -105,7 +120,11 @@ __all__ = [
     "register",
     "register_relation",
     "rho_to_epsilon",
+    "rounded_down",
+    "rounded_up",
     "sharing_data",
     "sign_margin",
     "squared_distance_variance",
+    "under",
+    "written",
 ]

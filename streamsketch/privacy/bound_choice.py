@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from streamsketch.core import Exact, Ints, exact_fraction, short
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.budget import Budget, least
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.laplace import DiscreteLaplace
 from streamsketch.privacy.mechanism import Mechanism
@@ -180,7 +180,7 @@ def choose_bound(
         return _most_accurate(totals, grid, budget, accuracy, source)
     covered = _share(_DEFAULT_SHARE if share is None else share)
     drawn = [(_uniform(place + 1, source), _height(source)) for place in range(len(grid))]
-    exponents = exponents_of(totals, grid, Fraction(budget.epsilon), covered)
+    exponents = exponents_of(totals, grid, least(budget.epsilon), covered)
     return ChosenBound(grid[_first_to_succeed(exponents, drawn)], budget, covered, len(grid))
 
 

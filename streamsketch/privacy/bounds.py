@@ -6,13 +6,14 @@ from typing import Any, Literal, Self, TypeAlias
 
 from streamsketch.core import check_text
 from streamsketch.errors import InvalidInputError
+from streamsketch.privacy.assertions import apart_in_merge, under
 from streamsketch.privacy.neighbours import MOST_KEYS, Neighbours
 
 Basis: TypeAlias = Literal["enforced", "asserted"]
 """Whether the bound of a relation was enforced on the data, or is asserted of them."""
 
 _PLAIN = "rows were added that nothing clipped"
-_WAYS, _AND = ("scale", "cut", "equal"), " and "
+_WAYS, _AND = ("scale", "cut", "equal", "average"), " and "
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Bounds:
     neighbours
         The relation that was enforced, for all keys of a table. None if nothing was enforced.
     clip
-        How units were clipped: ``"scale"``, ``"cut"``, ``"equal"``, or several of these if parts differ.
+        How units were clipped: ``"scale"``, ``"cut"``, ``"equal"``, ``"average"``, or several of these if parts differ.
     together
         Over how many keys of a unit the bound holds together. 1 if the bound holds for each key by itself.
     conditions
@@ -109,9 +110,6 @@ class Bounds:
         weaker = mine if theirs.implies_kind(mine) else theirs
         if mine.unit != theirs.unit or not mine.implies_kind(weaker):
             return dataclasses.replace(self, ended=f"data were added that were bounded to {theirs}")
-        conditions = {*self.conditions, *other.conditions}
-        if disjoint_units:
-            conditions.add(f"no {mine.unit} is in two of the parts that were merged")
         ways = {*self.clip.split(_AND), *other.clip.split(_AND)}
         if "equal" in ways and mine.bound != theirs.bound:
             ways.add("scale")  # units of one part count less than those of the other
@@ -121,7 +119,8 @@ class Bounds:
             return dataclasses.replace(self, ended="data were added with which a unit may be in too many keys to count")
         neighbours = dataclasses.replace(weaker, bound=bound, max_keys=keys)
         counted = disjoint_units and self.counted and other.counted and mine.kind == theirs.kind
-        return Bounds(neighbours, clip, together, tuple(sorted(conditions)), counted=counted)
+        found = under(Bounds(neighbours, clip, together, counted=counted), *self.conditions, *other.conditions)
+        return under(found, apart_in_merge(mine.unit)) if disjoint_units else found
 
     def _added(self, other: "Bounds", *, keyed: bool, disjoint_units: bool) -> tuple[Fraction, int, int]:
         """Return the bound, the keys that each have it, and the keys that have it together, of a unit in the sum."""
@@ -226,11 +225,6 @@ class Bounds:
         if "counted" in fields and known is None:
             raise InvalidInputError("units are counted where they are bounded")
         return cls(**(fields | {"neighbours": known, "conditions": tuple(conditions)}))
-
-
-def apart_in_tables(neighbours: Neighbours) -> str:
-    """Return the condition under which a bound on each of several data sets is one on a table of their releases."""
-    return f"no {neighbours.unit} is in two of the data sets whose releases are in the table"
 
 
 def _relation(bounds: Bounds) -> Neighbours:

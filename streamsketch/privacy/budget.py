@@ -1,8 +1,13 @@
-"""ε and δ, checked, and how they add up."""
+"""ε and δ, checked, and how they add up.
+
+A float counts as the decimal that it prints as: 0.1 is a tenth, so ten times 0.1 are 1, as people write budgets. Noise
+is calibrated to that decimal, or to the float itself where that is less (`least`, `Budget.rounded_down`), so a
+guarantee holds in either reading.
+"""
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from numbers import Real
 from typing import Any
@@ -55,17 +60,17 @@ class Budget:
 
     @staticmethod
     def total(budgets: Sequence["Budget"]) -> "Budget":
-        """Return the sums of ε and of δ, rounded up.
+        """Return the sums of ε and of δ, as decimals, rounded up.
 
         Raises
         ------
         InvalidInputError
             If the δ add up to 1 or more.
         """
-        delta = _sum_rounded_up([one.delta for one in budgets])
+        delta = rounded_up(sum(written(one.delta) for one in budgets))
         if delta >= 1:
             raise InvalidInputError(f"the δ of these releases add up to {delta:g}: together they guarantee nothing")
-        return Budget(_sum_rounded_up([one.epsilon for one in budgets]), delta)
+        return Budget(rounded_up(sum(written(one.epsilon) for one in budgets)), delta)
 
     @staticmethod
     def largest(budgets: Sequence["Budget"]) -> "Budget":
@@ -76,29 +81,48 @@ class Budget:
         return Budget.total([self, other])
 
     def minus(self, share: "Budget | None") -> "Budget":
-        """Return the rest of the budget after a share was spent.
+        """Return the rest of the budget after a share was spent, rounded down.
 
         Raises
         ------
         InvalidInputError
             If nothing is left.
         """
-        return self if share is None else Budget(self.epsilon - share.epsilon, self.delta - share.delta)
+        if share is None:
+            return self
+        epsilon, delta = written(self.epsilon) - written(share.epsilon), written(self.delta) - written(share.delta)
+        return Budget(rounded_down(epsilon), rounded_down(delta))
+
+    def rounded_down(self) -> "Budget":
+        """Return the budget to which noise is calibrated in floats: no float in it exceeds the decimal it stands for.
+
+        Examples
+        --------
+        >>> Budget(0.1).rounded_down().epsilon < 0.1, Budget(0.5).rounded_down().epsilon
+        (True, 0.5)
+        """
+        return Budget(_float_below(self.epsilon), _float_below(self.delta))
+
+    @property
+    def weaknesses(self) -> list[str]:
+        """Why this budget protects hardly anyone, in sentences; empty where it protects."""
+        found = []
+        if self.epsilon > _WEAK_EPSILON:
+            found.append(
+                f"ε = {exact_text(self.epsilon)} hardly protects anybody: an attacker's odds that a unit is in the "
+                f"data may change by a factor of e^ε, and e^{_WEAK_EPSILON} is 485 million. 0.1 to 10 is usual"
+            )
+        if self.delta >= _WEAK_DELTA:
+            found.append(
+                f"δ = {exact_text(self.delta)} permits a release that reveals one unit in {1 / self.delta:,.0f} "
+                "outright. Choose a δ far below 1 / number of units, such as 1e-9"
+            )
+        return found
 
     def warn_if_weak(self) -> "Budget":
         """Return this budget, and warn if it protects hardly anyone. For budgets that users ask for, not for sums."""
-        if self.epsilon > _WEAK_EPSILON:
-            warn_outside(
-                f"ε = {_exact(self.epsilon)} hardly protects anybody: an attacker's odds that a unit is in the data "
-                f"may change by a factor of e^ε, and e^{_WEAK_EPSILON} is 485 million. 0.1 to 10 is usual",
-                WeakGuaranteeWarning,
-            )
-        if self.delta >= _WEAK_DELTA:
-            warn_outside(
-                f"δ = {_exact(self.delta)} permits a release that reveals one unit in {1 / self.delta:,.0f} outright. "
-                "Choose a δ far below 1 / number of units, such as 1e-9",
-                WeakGuaranteeWarning,
-            )
+        for weakness in self.weaknesses:
+            warn_outside(weakness, WeakGuaranteeWarning)
         return self
 
     def to_dict(self) -> dict[str, Any]:
@@ -106,19 +130,69 @@ class Budget:
         return {"epsilon": self.epsilon, "delta": self.delta}
 
     def __str__(self) -> str:
-        return f"ε = {_exact(self.epsilon)}, δ = {_exact(self.delta)}"
+        return f"ε = {exact_text(self.epsilon)}, δ = {exact_text(self.delta)}"
+
+
+def written(amount: float) -> Fraction:
+    """Return the decimal that a float prints as.
+
+    Examples
+    --------
+    >>> written(0.1)
+    Fraction(1, 10)
+    """
+    return Fraction(repr(float(amount)))
+
+
+def least(amount: float) -> Fraction:
+    """Return the lesser of a float and of the decimal that it prints as, to which exact noise is calibrated.
+
+    Examples
+    --------
+    >>> least(0.1), least(0.3) == Fraction(0.3)
+    (Fraction(1, 10), True)
+    """
+    return min(written(amount), Fraction(amount))
+
+
+def less(total: float, spent: Iterable[float]) -> float:
+    """Return what is left of an amount, subtracted as decimals and rounded down; never below 0.
+
+    Examples
+    --------
+    >>> less(1.0, [0.1] * 9), less(0.3, [0.1, 0.2]), less(0.3, [1.0])
+    (0.1, 0.0, 0.0)
+    """
+    exact = written(total) - sum(map(written, spent), start=Fraction(0))
+    return rounded_down(max(exact, Fraction(0)))
+
+
+def rounded_down(exact: Fraction) -> float:
+    """Return the largest float whose decimal is at most an amount."""
+    nearest = float(exact)
+    return nearest if written(nearest) <= exact else math.nextafter(nearest, -math.inf)
+
+
+def rounded_up(exact: Fraction | int) -> float:
+    """Return the least float whose decimal is not below an amount.
+
+    Examples
+    --------
+    >>> rounded_up(written(0.1) + written(0.2))
+    0.3
+    """
+    nearest = float(exact)
+    return nearest if written(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
 def _is_number(value: object) -> bool:
     return type(value) is float or (isinstance(value, Real) and not isinstance(value, bool))
 
 
-def _exact(value: float) -> str:
+def exact_text(value: float) -> str:
     """Return a float's shortest exact text, so that no guarantee looks better than it is."""
     return repr(value).removesuffix(".0")
 
 
-def _sum_rounded_up(values: list[float]) -> float:
-    exact = sum(map(Fraction, values))
-    nearest = float(exact)
-    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+def _float_below(amount: float) -> float:
+    return amount if Fraction(amount) <= written(amount) else math.nextafter(amount, 0.0)

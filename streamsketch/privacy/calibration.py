@@ -1,7 +1,7 @@
 """Which noise a guarantee takes, by its name or by a rule."""
 
 import dataclasses
-from collections.abc import Iterator
+from typing import NamedTuple
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.budget import Budget
@@ -34,21 +34,28 @@ class Candidate:
     variance
         The noise's part of the variance of a squared distance between two close streams released with it, in
         grid steps⁴ (Theory 4).
+    is_automatic
+        Whether ``mechanism="auto"`` takes it. It takes none of the others in its place.
     """
 
     mechanism: str
     noise: Noise
     variance: float
+    is_automatic: bool = False
 
 
 def candidates(sensitivity: Sensitivity, budget: Budget) -> list[Candidate]:
-    """Return the mechanisms that give (ε, δ), with their predicted variance, the automatic choice first.
+    """Return the mechanisms that give (ε, δ), with their predicted variance, the automatic choice first if it is one.
 
-    A mechanism whose noise would be too wide to sample is left out, or refused if it is the only one. The automatic
-    choice is Laplace when δ < exp(-D1²/D2²), else Gaussian (Stausholm 2021, Note 5); for an SJLT that is δ < e^{-s}.
-    The rule ignores constants, so the other one may have the smaller variance.
+    A mechanism whose noise would be too wide to sample is left out, or refused if it is the only one. `choose` refuses
+    such an automatic choice. The automatic choice is Laplace when δ < exp(-D1²/D2²), else Gaussian (Stausholm 2021,
+    Note 5); for an SJLT that is δ < e^{-s}. The rule ignores constants, so the other one may have the smaller variance.
     """
-    return [_candidate(noise, sensitivity) for noise in _noises(sensitivity, budget)]
+    tried = _tried(sensitivity, budget)
+    found = [_candidate(one, sensitivity) for one in tried if one.noise is not None]
+    if not found:
+        raise _refusal_of(tried[0])
+    return found
 
 
 def choose(sensitivity: Sensitivity, budget: Budget, mechanism: str) -> Noise:
@@ -59,21 +66,32 @@ def choose(sensitivity: Sensitivity, budget: Budget, mechanism: str) -> Noise:
     sensitivity, budget
         What the noise has to hide, and what it may spend.
     mechanism
-        ``"laplace"``, ``"gaussian"`` or another registered noise; ``"auto"``, the first of `candidates`;
-        ``"least-variance"``, the one of them with the least predicted variance.
+        ``"laplace"``, ``"gaussian"`` or another registered noise; ``"auto"``, the noise that suits the sensitivity and
+        the budget; ``"least-variance"``, the one of `candidates` with the least predicted variance.
 
     Raises
     ------
     InvalidInputError
-        For Gaussian with δ = 0, another mechanism, or noise too wide to sample.
+        For Gaussian with δ = 0, another mechanism, or noise too wide to sample. Where the noise that is asked for
+        cannot be drawn, no other takes its place: it could be hundreds of times as wide, and with another δ.
     """
     check_choice(budget, mechanism)
     if mechanism in NOISES:
         return NOISES[mechanism].calibrated(sensitivity, budget)
-    found = _noises(sensitivity, budget)
     if mechanism == _AUTO:
-        return next(found)  # the others are not calibrated
-    return min(found, key=lambda noise: _candidate(noise, sensitivity).variance)
+        first = _try(_kinds(sensitivity, budget)[0], sensitivity, budget, is_first=True)  # others are not calibrated
+        if first.noise is None:
+            raise _instead_of(first, budget)
+        return first.noise
+    tried = _tried(sensitivity, budget)
+    found = [one.noise for one in tried if one.noise is not None]
+    refused = [one for one in tried if one.noise is None]
+    if not found:
+        raise _refusal_of(refused[0])
+    best = min(found, key=lambda noise: noise.cumulants.k2)
+    if narrower := [one for one in refused if one.kind.widest < best.cumulants.k2]:
+        raise _instead_of(narrower[0], budget)  # it may have had less
+    return min(found, key=lambda noise: _variance(noise, sensitivity))
 
 
 def check_choice(budget: Budget, mechanism: str) -> None:
@@ -84,23 +102,55 @@ def check_choice(budget: Budget, mechanism: str) -> None:
         NOISES[mechanism].check_budget(budget)
 
 
-def _noises(sensitivity: Sensitivity, budget: Budget) -> Iterator[Noise]:
-    """Yield each noise that gives the guarantee, the automatic choice first."""
+class _Tried(NamedTuple):
+    """A kind of noise, calibrated, or why it cannot be."""
+
+    kind: type[Noise]
+    noise: Noise | None
+    refusal: InvalidInputError | None
+    is_automatic: bool
+
+
+def _kinds(sensitivity: Sensitivity, budget: Budget) -> list[type[Noise]]:
+    """Return the kinds that give the guarantee, the automatic choice first."""
     kinds = [kind for kind in NOISES.values() if budget.delta > 0 or not kind.needs_delta]
-    kinds.sort(key=lambda kind: not kind.suits(sensitivity, budget))
-    refusals, found = [], False
-    for kind in kinds:
-        try:
-            noise = kind.calibrated(sensitivity, budget)
-        except InvalidInputError as refusal:  # too wide to sample; another may not be
-            refusals.append(refusal)
-            continue
-        found = True
-        yield noise
-    if not found:
-        raise refusals[0]
+    return sorted(kinds, key=lambda kind: not kind.suits(sensitivity, budget))
 
 
-def _candidate(noise: Noise, sensitivity: Sensitivity) -> Candidate:
-    layered = noise.cumulants.times(sensitivity.layers)
-    return Candidate(noise.name, noise, squared_distance_variance(layered, sensitivity.cells))
+def _tried(sensitivity: Sensitivity, budget: Budget) -> list[_Tried]:
+    kinds = _kinds(sensitivity, budget)
+    return [_try(kind, sensitivity, budget, is_first=kind is kinds[0]) for kind in kinds]
+
+
+def _try(kind: type[Noise], sensitivity: Sensitivity, budget: Budget, *, is_first: bool) -> _Tried:
+    try:
+        return _Tried(kind, kind.calibrated(sensitivity, budget), None, is_first)
+    except InvalidInputError as refusal:
+        return _Tried(kind, None, refusal, is_first)
+
+
+def _refusal_of(tried: _Tried) -> InvalidInputError:
+    if tried.refusal is None:
+        raise ValueError("the noise was not refused")
+    return tried.refusal
+
+
+def _instead_of(tried: _Tried, budget: Budget) -> InvalidInputError:
+    """Return the refusal of a noise, with what else there is."""
+    refusal, others = _refusal_of(tried), [kind.name for kind in NOISES.values() if kind is not tried.kind]
+    spent = " and gives δ = 0" if budget.delta and others == ["laplace"] else ""
+    ways = " or ".join(f"mechanism={name!r}" for name in others)
+    return type(refusal)(
+        f"{refusal}. No other noise is taken instead of {tried.kind.name} noise; {ways} asks for one, which may be "
+        f"many times as wide{spent}"
+    )
+
+
+def _candidate(tried: _Tried, sensitivity: Sensitivity) -> Candidate:
+    if tried.noise is None:
+        raise ValueError("the noise was refused")
+    return Candidate(tried.noise.name, tried.noise, _variance(tried.noise, sensitivity), tried.is_automatic)
+
+
+def _variance(noise: Noise, sensitivity: Sensitivity) -> float:
+    return squared_distance_variance(noise.cumulants.times(sensitivity.layers), sensitivity.cells)

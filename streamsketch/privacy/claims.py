@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.bounds import apart_in_tables
+from streamsketch.privacy.assertions import apart_in_tables
 from streamsketch.privacy.noise import NoiseMoments
 
 _CLOSE = 1e-9  # relative: of residuals, and of noise that was added up in another order
@@ -105,7 +105,7 @@ def _differences(one: _Found, other: _Found) -> str:
 def _alone(guarantee: Any) -> Any:
     """Return a guarantee without the condition that a table of several data sets adds to those of its rows."""
     conditions = getattr(guarantee, "conditions", ())
-    added = apart_in_tables(guarantee.neighbours) if conditions else ""
+    added = apart_in_tables(guarantee.neighbours.unit) if conditions else ""
     if added not in conditions:
         return guarantee
     return dataclasses.replace(guarantee, conditions=[one for one in conditions if one != added])

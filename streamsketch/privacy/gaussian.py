@@ -47,6 +47,7 @@ class DiscreteGaussian(Noise):
         "(documentation, Theory 3)"
     )
     needs_delta = True
+    widest = float(samplers.MAX_SIGMA_SQUARED)
     gains_by_finer_grid = True
 
     def __post_init__(self) -> None:
@@ -160,7 +161,7 @@ def _less_rounding(budget: Budget, eta: float, sensitivity: Sensitivity) -> Budg
 
     Cells that the unit does not move have the same distribution with and without it, and cost nothing.
     """
-    lost = eta * sensitivity.moved
+    budget, lost = budget.rounded_down(), eta * sensitivity.moved
     if 2 * lost > _MOST_LOST * budget.epsilon:
         raise InvalidInputError(
             f"one unit may move {sensitivity.moved:,} cells, and rounding the noise in so many of them spends ε = "

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from streamsketch.core import check_text, short
 from streamsketch.errors import InvalidInputError
+from streamsketch.privacy.assertions import apart_in_streams, under
 from streamsketch.privacy.bounds import Basis
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.mechanism import AddedNoise, Mechanism
@@ -190,8 +191,8 @@ def compose(guarantees: Iterable[Guarantee | Release], *, populations: Populatio
         confirmed counts in full.
     populations
         ``"disjoint"`` if no privacy unit is in two of the streams: the worst guarantee then holds for all (parallel
-        composition). ``"overlapping"`` if units may be in several: ε and δ then add up (Dwork and Roth 2014, Theorem
-        3.16).
+        composition), under the condition that this is so. ``"overlapping"`` if units may be in several: ε and δ then
+        add up (Dwork and Roth 2014, Theorem 3.16).
 
     Raises
     ------
@@ -208,8 +209,8 @@ def compose(guarantees: Iterable[Guarantee | Release], *, populations: Populatio
     >>> parts = [Guarantee(1.0, 0.0, L1(1), Mechanism.stated("a mechanism"))] * 3
     >>> compose(parts, populations="overlapping").epsilon
     3.0
-    >>> compose(parts, populations="disjoint").epsilon
-    1.0
+    >>> print(compose(parts, populations="disjoint"))
+    ε = 1, δ = 0 for one event of at most 1 (L1), by a mechanism, only if: no event is in two of the streams
     """
     given = list(guarantees)
     parts: list[Any] = [getattr(part, "guarantee", part) for part in given]
@@ -232,7 +233,8 @@ def compose(guarantees: Iterable[Guarantee | Release], *, populations: Populatio
     combined = Budget.largest if populations == "disjoint" else Budget.total
     budget = combined([part.budget for part in parts])
     conditions = [condition for part in parts for condition in part.conditions]
-    return Guarantee.of(budget, neighbours, mechanism, conditions, _weakest(part.basis for part in parts))
+    found = Guarantee.of(budget, neighbours, mechanism, conditions, _weakest(part.basis for part in parts))
+    return under(found, apart_in_streams(neighbours.unit)) if populations == "disjoint" and len(parts) > 1 else found
 
 
 def _weakest(given: Iterable[Basis | None]) -> Basis | None:

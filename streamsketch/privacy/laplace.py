@@ -8,7 +8,7 @@ import numpy as np
 
 from streamsketch.core import Floats, Ints
 from streamsketch.privacy import samplers
-from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.budget import Budget, least
 from streamsketch.privacy.noise import Loss, Noise, NoiseMoments, Sensitivity, parameter_text, round_up
 from streamsketch.privacy.samplers import BitSource
 from streamsketch.privacy.share_samplers import laplace_share
@@ -34,6 +34,7 @@ class DiscreteLaplace(Noise):
     label = "discrete Laplace, scale"
     theorem = "Dwork and Roth 2014, Theorem 3.6, on the integer lattice (documentation, Theory 3)"
     needs_delta = False
+    widest = 2.0 * samplers.MAX_LAPLACE_SCALE**2
 
     def __post_init__(self) -> None:
         samplers.check_laplace(self.scale)
@@ -50,7 +51,7 @@ class DiscreteLaplace(Noise):
         >>> print(DiscreteLaplace.calibrated(Sensitivity(l1=4, l2_squared=4, cells=64), Budget(1.0)))
         discrete Laplace, scale 4
         """
-        scale = Fraction(sensitivity.l1) / Fraction(budget.epsilon)
+        scale = Fraction(sensitivity.l1) / least(budget.epsilon)
         if scale.numerator.bit_length() > 2 * _KEPT_BITS or scale.denominator.bit_length() > 2 * _KEPT_BITS:
             whole_bits = max(0, math.floor(scale).bit_length())
             scale = round_up(scale, max(0, _KEPT_BITS - whole_bits) if whole_bits else 2 * _KEPT_BITS - 1)

@@ -20,7 +20,7 @@ MOST_KEYS = (1 << 32) - 1  # what the exchange format carries
 _COMMON = ("bound", "unit", "max_keys")  # the fields of every relation
 _ABSENT = object()
 
-Clip: TypeAlias = Literal["scale", "cut", "equal"]
+Clip: TypeAlias = Literal["scale", "cut", "equal", "average"]
 """How what a unit adds is brought within a bound: shrunk as a whole, some of it dropped, or all units at one length."""
 
 Norm: TypeAlias = Literal["l1", "l2"]
@@ -137,7 +137,9 @@ class Neighbours(ABC):
     def check_clip(self, clip: str) -> None:
         """Raise `InvalidInputError` if units cannot be clipped to this relation in this way."""
         if clip not in self.clips:
-            known = " or ".join(f"clip={way!r}" for way in self.clips) or "nothing: it is not one of units' totals"
+            ways = [f"clip={way!r}" for way in self.clips]
+            known = " or ".join([part for part in (", ".join(ways[:-1]), *ways[-1:]) if part])
+            known = known or "nothing: it is not one of units' totals"
             raise InvalidInputError(f"units are clipped to {type(self).__name__} by {known}, got {short(clip)}")
 
     @property

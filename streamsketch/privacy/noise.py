@@ -138,6 +138,8 @@ class Noise(ABC):
     """What its guarantee rests on."""
     needs_delta: ClassVar[bool]
     """Whether it needs δ > 0. Noise that does not guarantees δ = 0 for any δ of the budget."""
+    widest: ClassVar[float] = math.inf
+    """The largest variance that can be drawn, in grid steps²."""
     gains_by_finer_grid: ClassVar[bool] = False
     """Whether its variance has a part in grid steps that is the same on any grid."""
 

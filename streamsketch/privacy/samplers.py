@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from streamsketch.core import Ints
-from streamsketch.errors import InvalidInputError
+from streamsketch.errors import InvalidInputError, NoiseTooWideError
 from streamsketch.privacy.exact_coins import Bytes
 from streamsketch.privacy.inverse_sampler import Table
 from streamsketch.privacy.probability_digits import Shape
@@ -93,7 +93,7 @@ class KeyedBits:
 def check_laplace(scale: Fraction) -> None:
     """Raise `InvalidInputError` unless the sampler can take this scale."""
     if not 0 < scale <= MAX_LAPLACE_SCALE:
-        raise InvalidInputError(_out_of_range("Laplace scale", scale, "(0", MAX_LAPLACE_SCALE))
+        raise _out_of_range("Laplace scale", scale, "(0", MAX_LAPLACE_SCALE)
     if max(scale.numerator.bit_length(), scale.denominator.bit_length()) > _MAX_RATIO_BITS:
         raise InvalidInputError(f"a Laplace scale must be a ratio of {_MAX_RATIO_BITS}-bit integers, got {scale}")
 
@@ -101,16 +101,17 @@ def check_laplace(scale: Fraction) -> None:
 def check_gaussian(sigma_squared: Fraction) -> None:
     """Raise `InvalidInputError` unless the sampler can take this variance."""
     if not MIN_SIGMA_SQUARED <= sigma_squared <= MAX_SIGMA_SQUARED:
-        raise InvalidInputError(_out_of_range("Gaussian variance", sigma_squared, "[1/2", MAX_SIGMA_SQUARED))
+        raise _out_of_range("Gaussian variance", sigma_squared, "[1/2", MAX_SIGMA_SQUARED)
     if sigma_squared.numerator.bit_length() > _MAX_RATIO_BITS + 1 or sigma_squared.denominator > 1 << 8:
         raise InvalidInputError(
             f"a Gaussian variance must be a ratio of a 48-bit and an 8-bit integer, got {sigma_squared}"
         )
 
 
-def _out_of_range(what: str, value: Fraction, low: str, limit: int) -> str:
+def _out_of_range(what: str, value: Fraction, low: str, limit: int) -> InvalidInputError:
     about = f"about 2^{value.numerator.bit_length() - value.denominator.bit_length()}" if value > 0 else str(value)
-    return (
+    kind = NoiseTooWideError if value > limit else InvalidInputError
+    return kind(
         f"the noise would have a {what} of {about} grid steps, outside {low}, {limit}]. If it is too wide, use a "
         "coarser resolution: a grid far finer than the noise gains nothing"
     )

@@ -52,7 +52,7 @@ class SketchL2(Neighbours):
 
     kind: ClassVar[str] = "sketch-l2"
     label: ClassVar[str] = "L2 of sketches"
-    clips: ClassVar[tuple[Clip, ...]] = ("scale", "equal")
+    clips: ClassVar[tuple[Clip, ...]] = ("scale", "equal", "average")
     when_enforced: ClassVar[str] = "enforced whatever its rows hold"
     norm: ClassVar[Norm | None] = "l2"
     of_sketches: ClassVar[bool] = True
@@ -63,6 +63,33 @@ class SketchL2(Neighbours):
     def any_keys(self) -> bool:
         """Whether a unit may be in any number of keys."""
         return self.max_keys == MOST_KEYS
+
+    @staticmethod
+    def of_averages(unit: str = "unit", max_keys: int = 1) -> "SketchL2":
+        """Return the relation of units that add the average of their rows, of length 1, to each of ``max_keys`` keys.
+
+        Its bound is √max_keys, rounded up, so that a unit in all these keys is not shortened.
+
+        Examples
+        --------
+        >>> SketchL2.of_averages("patient", 4)
+        SketchL2(2, unit='patient', max_keys=4)
+        """
+        return SketchL2(1, unit, 1).in_windows(max_keys)
+
+    def check_clip(self, clip: str) -> None:
+        """Raise `InvalidInputError` if units cannot be clipped to this relation in this way.
+
+        ``"average"`` adds a vector of length 1 at most to each key. If the bound were less for all keys together, a
+        unit in several keys would count less in each than the number of units says.
+        """
+        super().check_clip(clip)
+        if clip == "average" and (self.any_keys or Fraction(self.bound) ** 2 < self.max_keys):
+            least = "" if self.any_keys else f": at least {SketchL2.of_averages(self.unit, self.max_keys).bound}"
+            raise InvalidInputError(
+                f"clip='average' adds a vector of length 1 to each key of a unit, so it needs a number of keys and a "
+                f"bound of its square root or more{least}, got {self!r}; use SketchL2.of_averages(unit, max_keys)"
+            )
 
     def squared_cell_steps(self, projection: Cells) -> int:
         """Return ⌊(bound / cell_unit)²⌋, the largest change of all cells by one unit, in squared grid steps.

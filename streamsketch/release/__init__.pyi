@@ -1,4 +1,13 @@
 from .additive_noise import AdditiveNoise, CalibratedNoise
+from .agreed import (
+    PUBLISHERS,
+    exit_of,
+    load_agreed,
+    publisher_of,
+    register_publisher,
+    release_agreed,
+    sketch_agreed,
+)
 from .checking.noise import NoiseCheck, Verdict, unread_matrix
 from .checking.release import (
     QUICK_ENTRIES,
@@ -14,6 +23,7 @@ from .checking.release import (
     with_norm,
 )
 from .history import HISTORY_ID_BYTES, HistoryPart, check_streams
+from .key_choice import KeyChoice
 from .keys_to_release import sketches_to_release
 from .pan_private import PanPrivateSketch
 from .private_matrix import PrivateProjection
@@ -31,11 +41,13 @@ from .published import (
 )
 from .published_table import PublishedTable, stated_apart
 from .publishers import Publisher
-from .ready import BitsOfKey, Calibrated, Ready, ReadyRows, ReadyTable, Stated, check_readable, numbers_of
+from .readable import check_readable, row_memory
+from .ready import BitsOfKey, Calibrated, Ready, ReadyRows, ReadyTable, Stated, numbers_of
 from .releaser import BitsOfRow, HistoryState, Releaser
 
 __all__ = [
     "HISTORY_ID_BYTES",
+    "PUBLISHERS",
     "QUICK_ENTRIES",
     "RELEASE_ID_BYTES",
     "AdditiveNoise",
@@ -47,6 +59,7 @@ __all__ = [
     "Encoded",
     "HistoryPart",
     "HistoryState",
+    "KeyChoice",
     "NoiseCheck",
     "NoisePart",
     "PanPrivateSketch",
@@ -72,12 +85,19 @@ __all__ = [
     "check_stated",
     "check_streams",
     "composition_of",
+    "exit_of",
     "impossible_norm",
+    "load_agreed",
     "mismatch",
     "noisy_coordinates",
     "numbers_of",
+    "publisher_of",
+    "register_publisher",
+    "release_agreed",
     "release_vector",
+    "row_memory",
     "sign_rows",
+    "sketch_agreed",
     "sketches_to_release",
     "stated_apart",
     "unread_matrix",

@@ -3,14 +3,14 @@
 import dataclasses
 import functools
 from collections.abc import Iterable
-from typing import Any, cast, get_args
+from typing import Any, Self, cast, get_args
 
 import numpy as np
 
-from streamsketch.accounting import Ledger, check_mechanism, guarantee_of, sensitivity_of
+from streamsketch.accounting import check_mechanism, guarantee_of, sensitivity_of
 from streamsketch.core import Ints
 from streamsketch.data import DataIds, data_ids
-from streamsketch.errors import InvalidInputError
+from streamsketch.errors import InvalidInputError, NoiseTooWideError
 from streamsketch.privacy import (
     BitSource,
     Bounds,
@@ -29,7 +29,7 @@ from streamsketch.release.private_table import PrivateTable
 from streamsketch.release.publishers import Publisher
 from streamsketch.release.ready import Calibrated, Facts, Ready, ReadyRows, Stated, numbers_of
 from streamsketch.schedules import Schedule
-from streamsketch.sketching import Sketch, SketchTable
+from streamsketch.sketching import Sketch
 
 
 def _unit_over(unit: str, schedule: Schedule) -> str:
@@ -258,6 +258,7 @@ class AdditiveNoise(Publisher[PrivateSketch]):
     """
 
     published = PrivateSketch
+    keyed = PrivateTable
 
     epsilon: float
     neighbours: Neighbours
@@ -281,32 +282,36 @@ class AdditiveNoise(Publisher[PrivateSketch]):
         return Budget(self.epsilon, self.delta)
 
     def calibrated(self, projection: Projection) -> CalibratedNoise:
-        """Return the noise for a projection's sketches; raise `InvalidInputError` if it is too wide to sample."""
-        sensitivity = sensitivity_of(projection, self.neighbours, self.counting, self.schedule)
-        return self.calibrated_to(projection, sensitivity)
+        """Return the noise for a projection's sketches; raise `InvalidInputError` if it is too wide to sample.
 
-    def release_table(
-        self,
-        table: SketchTable,
-        *,
-        public_keys: Iterable[Any] | None = None,
-        keys_are_public: bool = False,
-        assert_bounds: bool = False,
-        again: bool = False,
-        ledger: Ledger | None = None,
-        dataset: str | None = None,
-    ) -> PrivateTable:
-        """Return one release of all keys of a table. Parameters and errors are those of `SketchTable.release`."""
-        rows = self._by_key(
-            table,
-            public_keys,
-            keys_are_public=keys_are_public,
-            assert_bounds=assert_bounds,
-            again=again,
-            ledger=ledger,
-            dataset=dataset,
-        )
-        return PrivateTable.of_one(rows)
+        The weights of a schedule are as fine as its noise allows (`fitted`).
+        """
+        return self._fitted(projection)[1]
+
+    def fitted(self, projection: Projection) -> Self:
+        """Return the publisher with a schedule whose noise can be drawn: its own, or one with coarser weights.
+
+        Raises
+        ------
+        InvalidInputError
+            As in `calibrated`.
+        """
+        return self._fitted(projection)[0]
+
+    def _fitted(self, projection: Projection) -> tuple[Self, CalibratedNoise]:
+        sensitivity = sensitivity_of(projection, self.neighbours, self.counting, self.schedule)
+        try:
+            return self, self.calibrated_to(projection, sensitivity)
+        except NoiseTooWideError as refusal:
+            coarser = None if self.schedule is None else self.schedule.coarser()
+            if coarser is not None:
+                return dataclasses.replace(self, schedule=coarser)._fitted(projection)  # noqa: SLF001 - of this class
+            if self.schedule is None or self.schedule.scale == 1:
+                raise
+            raise NoiseTooWideError(
+                f"{refusal}. {self.schedule} was tried with weights down to multiples of 1/{self.schedule.scale}; a "
+                "Tree has no weights, and moves cells by less"
+            ) from None
 
     def calibrated_to(
         self, projection: Projection, sensitivity: Sensitivity, *, noise_place: NoisePlace = "output"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from streamsketch.estimation import Estimate
     from streamsketch.explanation import Explanation
 
-SketchClip: TypeAlias = Literal["scale", "equal"]
+SketchClip: TypeAlias = Literal["scale", "equal", "average"]
 """How each unit's sketch was brought to the bound: longer ones shortened, or all brought to one length."""
 
 RELEASE_ID_BYTES = 8
@@ -341,7 +341,7 @@ class PrivateSketch(Published):
 
     @property
     def clip(self) -> SketchClip | None:
-        """How each unit's sketch was clipped to an enforced `SketchL2` bound, ``"scale"`` or ``"equal"``.
+        """How each unit was clipped to an enforced `SketchL2` bound: by ``"scale"``, ``"equal"`` or ``"average"``.
 
         The bound is that of the neighbours. None for other neighbours, and if parts were merged or added that were
         clipped to other bounds or may have units in common.
@@ -566,7 +566,7 @@ class PrivateSketch(Published):
 def _checked_clip(clip: SketchClip | None, guarantee: Guarantee) -> SketchClip | None:
     """Return how units were clipped, once it fits the guarantee."""
     if clip not in (None, *get_args(SketchClip)):
-        raise InvalidInputError(f"a sketch is clipped by 'scale' or 'equal', got {short(clip)}")
+        raise InvalidInputError(f"a sketch is clipped by 'scale', 'equal' or 'average', got {short(clip)}")
     if clip is not None and not guarantee.neighbours.of_sketches:
         raise InvalidInputError(
             f"clip={clip!r} is for SketchL2 neighbours, but the guarantee is for {guarantee.neighbours}: leave it out"

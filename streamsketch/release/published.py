@@ -4,6 +4,7 @@ import functools
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -151,17 +152,35 @@ class Published(Encoded, ABC):
         """
         return cls._decoded(data, expect=expect, max_bytes=max_bytes)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write `to_bytes` to a file atomically. `streamsketch.load` reads it.
 
         Names usually end in ``.sketch``, ``.signs`` or, for a table, ``.parquet``.
 
+        Parameters
+        ----------
+        path
+            The destination.
+        overwrite
+            Whether a file that holds anything else is replaced. The same release may be saved again.
+
         Raises
         ------
+        InvalidInputError
+            If the file holds another release, or anything else, and ``overwrite`` is False: a release cannot be drawn
+            again without spending ε again.
         OSError
             If the file cannot be written.
         """
-        write_whole(path, self.to_bytes())
+        data, target = self.to_bytes(), Path(path)
+        if not overwrite and target.is_file():
+            if _holds(target, data):
+                return
+            raise InvalidInputError(
+                f"{path} already exists and is not this release: a release that is lost can only be replaced by "
+                "another one, which spends ε again. Save under another name, or pass overwrite=True"
+            )
+        write_whole(target, data)
 
     def explain(self) -> Any:
         """Return an explanation: who is protected, by which theorem, with how much noise, and what is not protected."""
@@ -178,6 +197,16 @@ def _wire() -> ModuleType:
     from streamsketch import wire  # noqa: PLC0415 - the wire knows what is published, not the reverse
 
     return wire
+
+
+def load_published(path: str | os.PathLike[str], **checked: Any) -> Any:
+    """Return what is published in a file: ``streamsketch.load``."""
+    return _wire().load(path, **checked)
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(data) + 1) == data
 
 
 def sign_rows(path: str | os.PathLike[str], **agreed: Any) -> Iterator[Any]:

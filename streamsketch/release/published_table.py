@@ -1,6 +1,5 @@
 """Tables of releases that are one release: what private sketches and signs have in common."""
 
-import dataclasses
 import datetime as dt
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +9,7 @@ from streamsketch.agreement import check_same
 from streamsketch.core import INT64_MAX, pa, pc, short
 from streamsketch.data import key_column
 from streamsketch.errors import InvalidInputError, UnknownKeyError
-from streamsketch.privacy import Neighbours, apart_in_tables
+from streamsketch.privacy import Neighbours, apart_in_tables, under
 from streamsketch.projections import Projection
 from streamsketch.release.published import Published, copy_with
 
@@ -185,8 +184,7 @@ def stated_apart(release: Row) -> Row:
     guarantee = release.guarantee
     if guarantee.basis != "enforced":
         return release
-    conditions = [*guarantee.conditions, apart_in_tables(guarantee.neighbours)]
-    return copy_with(release, _guarantee=dataclasses.replace(guarantee, conditions=conditions))
+    return copy_with(release, _guarantee=under(guarantee, apart_in_tables(guarantee.neighbours.unit)))
 
 
 def _ordered(names: list[Any]) -> list[Any] | None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, Generic, TypeVar
 
 from streamsketch.accounting import Ledger
+from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import Neighbours
 from streamsketch.projections import Projection
 from streamsketch.release.ready import Calibrated, Ready, ReadyTable
@@ -22,6 +23,9 @@ class Publisher(ABC, Generic[PublishedT]):
 
     published: ClassVar[type[Any] | None] = None
     """Type of the release of one key of a table; None if the mechanism has no guarantee for tables."""
+
+    keyed: ClassVar[type[Any] | None] = None
+    """Type of the release of a table; None as for ``published``."""
 
     neighbours: Neighbours
 
@@ -104,6 +108,57 @@ class Publisher(ABC, Generic[PublishedT]):
         ready = self.calibrated(projection).for_rows(matrix)
         ready.charge(ledger, dataset)
         return ready.draw()
+
+    def table_of(self, rows: dict[Any, PublishedT]) -> Any:
+        """Return releases by key, of one draw, as one release.
+
+        Raises
+        ------
+        InvalidInputError
+            If the mechanism has no guarantee for tables.
+        """
+        if self.keyed is None:
+            raise InvalidInputError(f"{type(self).__name__} has no guarantee for tables; release one sketch")
+        return self.keyed.of_one(rows)
+
+    def release_table(
+        self,
+        table: SketchTable,
+        *,
+        public_keys: Iterable[Any] | None = None,
+        keys_are_public: bool = False,
+        assert_bounds: bool = False,
+        again: bool = False,
+        ledger: Ledger | None = None,
+        dataset: str | None = None,
+    ) -> Any:
+        """Return one release of all keys of a table, whose guarantee covers them together.
+
+        Parameters
+        ----------
+        table, public_keys, keys_are_public, assert_bounds, again, ledger, dataset
+            As in `SketchTable.release`. A public key without data is released as noise, or as fair coin flips.
+
+        Raises
+        ------
+        TypeError
+            If ``table`` is not a `SketchTable`.
+        InvalidInputError
+            As in `calibrated` and `SketchTable.release`; for ``public_keys`` if the guarantee has conditions on every
+            vector, which a key without data does not meet; if the mechanism has no guarantee for tables.
+        """
+        if self.keyed is None:
+            return self.table_of({})
+        rows = self._by_key(
+            table,
+            public_keys,
+            keys_are_public=keys_are_public,
+            assert_bounds=assert_bounds,
+            again=again,
+            ledger=ledger,
+            dataset=dataset,
+        )
+        return self.table_of(rows)
 
     def _by_key(
         self,

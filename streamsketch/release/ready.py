@@ -1,8 +1,6 @@
 """From a mechanism that is calibrated to a map to a draw: every guard on data, once, and what passed them."""
 
 import dataclasses
-import json
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar, overload
@@ -10,22 +8,21 @@ from typing import Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar,
 import numpy as np
 
 from streamsketch.accounting import Ledger, charge_for, check_whole_steps
-from streamsketch.core import Ints, current_limits, warn_outside
+from streamsketch.core import Ints, warn_outside
 from streamsketch.data import DataIds, matrix_of
 from streamsketch.errors import BoundExceededWarning, InvalidInputError
-from streamsketch.privacy import UNKNOWN, BitSource, Bounds, Counting, Neighbours, SystemBits
+from streamsketch.privacy import KEYS_ARE_PUBLIC, UNKNOWN, BitSource, Bounds, Counting, Neighbours, SystemBits, under
 from streamsketch.projections import Projection, transform_read
 from streamsketch.release.history import HistoryPart
 from streamsketch.release.keys_to_release import sketches_to_release
+from streamsketch.release.readable import check_readable
+from streamsketch.release.terms_kept import check_terms, keys_for
 from streamsketch.sketching import Sketch, SketchTable
 
 PublishedT = TypeVar("PublishedT")
 
 BitsOfKey: TypeAlias = Callable[[Any], BitSource]
 """A function of a key that returns the secret, uniform bits of its draw, independent of those of other keys."""
-
-_FRAME_BYTES = 1024  # of a release, around what is measured: ids of data and release, lengths, the checksum
-_OBJECT_BYTES = 1536  # of the objects of a release in a reader's memory
 
 
 class Facts(Protocol):
@@ -99,48 +96,6 @@ def refuse_new(data: Facts, *, beside_bounded: bool = False) -> None:
             f"a new {type(data).__name__} states no bound, so its release would differ from those with rows, and show "
             f"that it has none. Pass what streamsketch.bound makes of its rows, even if there are none (or "
             f"streamsketch.sketch, if nothing is clipped); of a bounded table, pass sketch_of(key)"
-        )
-
-
-def check_readable(projection: Projection, guarantee: Any, keys: Iterable[Any] | None, row_bytes: int) -> None:
-    """Raise `InvalidInputError` for a release that readers with the limits in force here would refuse.
-
-    It takes what a release may be at most, so that the answer does not depend on the data.
-
-    Parameters
-    ----------
-    projection, guarantee
-        Of the release.
-    keys
-        The keys of a table; None for a single release.
-    row_bytes
-        How many bytes the numbers of a key take at most.
-    """
-    limits = current_limits()
-    texts = [str(guarantee.mechanism), guarantee.neighbours.unit, *guarantee.conditions]
-    stated = json.dumps(guarantee.to_dict())  # no shorter than its fields in a release
-    encoded = _FRAME_BYTES + len(projection.to_json()) + 2 * len(stated) + row_bytes
-    if keys is None:
-        _check_limit(encoded, limits.max_bytes, "max_bytes", "a release")
-        return
-    names = list(keys)
-    kept = _OBJECT_BYTES + sum(map(sys.getsizeof, texts)) + row_bytes
-    whole = len(names) * max(encoded, kept) + sum(map(sys.getsizeof, names))
-    if len(names) > limits.max_keys:
-        raise InvalidInputError(
-            f"a table of {len(names):,} keys is over the limit of {limits.max_keys:,} at which readers stop: release "
-            "fewer keys at a time, or raise max_keys (streamsketch.reading_limits, or STREAMSKETCH_LIMITS) here and "
-            "for everyone who reads it"
-        )
-    _check_limit(whole, limits.max_table_bytes, "max_table_bytes", f"a table of {len(names):,} keys")
-
-
-def _check_limit(size: int, most: int, name: str, what: str) -> None:
-    if size > most:
-        raise InvalidInputError(
-            f"{what} of this size may take {size:,} bytes, over the limit of {most:,} at which readers stop: release "
-            f"fewer keys at a time or fewer cells, or raise {name} (streamsketch.reading_limits, or "
-            "STREAMSKETCH_LIMITS) here and for everyone who reads it"
         )
 
 
@@ -243,10 +198,12 @@ class Calibrated(ABC, Generic[PublishedT]):
             return ready
         if isinstance(data, SketchTable):
             self.projection.check_same(data.projection)
-            judged = self.with_guarantee(self.guarantee_for(data, assert_bounds=assert_bounds))
-            if public_keys is not None:
+            asked = self.guarantee_for(data, assert_bounds=assert_bounds)
+            keys = keys_for(data, public_keys, keys_are_public=keys_are_public)
+            judged = self.with_guarantee(under(asked, KEYS_ARE_PUBLIC) if keys["keys_are_public"] else asked)
+            if keys["public_keys"] is not None:
                 self.check_public_keys()
-            sketches = sketches_to_release(data, public_keys, keys_are_public=keys_are_public)
+            sketches = sketches_to_release(data, **keys)
             return ReadyTable(judged._ready(sketches, data.largest), data.data_ids.with_keys(sketches))  # noqa: SLF001
         if not isinstance(data, Mapping):
             raise TypeError(f"only a Sketch or a SketchTable can be released, got a {type(data).__name__}")
@@ -281,6 +238,7 @@ class Calibrated(ABC, Generic[PublishedT]):
         if not assert_bounds:
             refuse_new(data, beside_bounded=beside_bounded)
         self._check_facts(data)
+        check_terms(data.agreement, self.guarantee, self.projection)
         if data.bounds.together > 1 and not (assert_bounds or self.holds_together):
             raise InvalidInputError(
                 f"units were bounded over {data.bounds.together} keys together, for which {self.guarantee.mechanism} "

@@ -1,6 +1,7 @@
 """Windows of a stream, one after the other, published by a schedule: a row each, and one guarantee for all."""
 
 import dataclasses
+import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Self, TypeAlias
 
@@ -9,24 +10,28 @@ from numpy.typing import NDArray
 
 from streamsketch.accounting import Ledger
 from streamsketch.agreement import fingerprint_of
-from streamsketch.core import Ints, short
+from streamsketch.core import Ints, concealed, short
 from streamsketch.data import data_ids
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import BitSource, Guarantee, SystemBits
+from streamsketch.privacy import KEYS_ARE_PUBLIC, BitSource, Guarantee, SystemBits, under
 from streamsketch.projections import Projection
 from streamsketch.release.additive_noise import AdditiveNoise, CalibratedNoise
 from streamsketch.release.history import HISTORY_ID_BYTES, HistoryPart
 from streamsketch.release.keys_to_release import sketches_to_release
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.private_table import PrivateTable
-from streamsketch.release.ready import check_readable, numbers_of, warn_of_exceeded
+from streamsketch.release.readable import check_readable
+from streamsketch.release.ready import numbers_of, warn_of_exceeded
 from streamsketch.schedules import Progress, Schedule
 from streamsketch.sketching import Sketch, SketchTable
+
+_ID_BYTES = 16
 
 BitsOfRow: TypeAlias = Callable[[Any, Ints], BitSource]
 """A function of a key (None for a stream without keys) and the exact numbers of its row that returns secret bits."""
 
 
+@concealed
 class HistoryState(NamedTuple):
     """The state that a `Releaser` needs to continue after a restart. **Secret**, like raw sketches.
 
@@ -116,6 +121,7 @@ class Releaser:
         HistoryPart(self._history, 0, 1)  # which checks it
         self._of: _Windows | None = None
         self._progress: Progress | None = None
+        self._next = SystemBits().read(_ID_BYTES)  # names the next row's draw in a ledger: another object's is another
 
     # --- state ----------------------------------------------------------------------------------------------
 
@@ -163,7 +169,8 @@ class Releaser:
         """Return a releaser that continues from a state.
 
         If a row was published after the state was taken, do not draw that row again, except with the same ``bits``
-        for the same window. Otherwise it would be published twice, with two noises, and charged once.
+        for the same window. Otherwise it would be published twice, with two noises, and charged once. A ledger refuses
+        that: it knows which rows were drawn.
 
         Parameters
         ----------
@@ -218,9 +225,11 @@ class Releaser:
             later.
         bits
             The secret, uniform bits from which the noise of a key's row is drawn. They must be independent for
-            different keys, windows and exact numbers. By default they come from the operating system's CSPRNG.
+            different keys, windows and exact numbers, and the same if it is called again. By default they come from the
+            operating system's CSPRNG.
         ledger, dataset
-            As in `Sketch.release`. The history is charged once for all its windows.
+            As in `Sketch.release`. The history is charged once for all its windows. Each row's draw is entered beside
+            the charge, so that no state draws a row a second time, unless it has the same ``bits``.
 
         Returns
         -------
@@ -238,13 +247,13 @@ class Releaser:
         IncompatibleProjectionsError
             If the window has another projection.
         LedgerError
-            If the history exceeds the budget that is left for the data set, or the window holds data of another data
-            set than the first window.
+            If the history exceeds the budget that is left for the data set, the window holds data of another data set
+            than the first window, or the row was drawn before.
         """
         of, numbers = self._read(window, public_keys, keys_are_public=keys_are_public)
         progress = self._progress or Progress(self._schedule, numbers.size)
         exact = progress.row(numbers).reshape(of.number, -1)
-        self._charge(window, of, ledger, dataset)
+        self._charge(window, of, ledger, dataset, None if bits is None else _id_of(bits, of.names, exact))
         noise = self._noise.with_guarantee(of.guarantee)
         part = HistoryPart(self._history, progress.window, progress.window + 1, is_row=True)
         rows = []
@@ -254,6 +263,7 @@ class Releaser:
         published = rows[0] if of.keys is None else PrivateTable.of_one(dict(zip(of.keys, rows, strict=True)))
         progress.hold(numbers)
         self._of, self._progress = of, progress
+        self._next = SystemBits().read(_ID_BYTES)
         return published
 
     def exact(
@@ -301,7 +311,7 @@ class Releaser:
                 f"all windows of a history follow one agreement, {before.agreement or 'or none'}, and window "
                 f"{self.windows} follows {agreement or 'none'}"
             )
-        guarantee = self._guarantee_of(window)
+        guarantee = self._guarantee_of(window, keys_are_public=keys_are_public)
         check_readable(window.projection, guarantee, keys, self._noise.row_bytes)
         warn_of_exceeded(window.largest, self._noise.guarantee.neighbours, window.projection)
         counting, neighbours = self._noise.counting, self._noise.guarantee.neighbours
@@ -324,12 +334,18 @@ class Releaser:
             public_keys = self._of.keys
         return sketches_to_release(window, public_keys, keys_are_public=keys_are_public)
 
-    def _guarantee_of(self, window: Sketch | SketchTable) -> Guarantee:
+    def _guarantee_of(self, window: Sketch | SketchTable, *, keys_are_public: bool) -> Guarantee:
         """Return the guarantee of the rows, once this window is known to keep to it."""
         before = None if self._of is None else self._of.guarantee
+        asserted = [KEYS_ARE_PUBLIC] if keys_are_public else []
+        if before is not None and not {*asserted} <= {*before.conditions}:
+            raise InvalidInputError(
+                "all rows of a history have one guarantee, and the first window's keys were stated: pass these "
+                "public_keys, or none, instead of keys_are_public=True"
+            )
         if self._stated is not None:
             stated: Guarantee = self._stated
-            return stated
+            return under(stated, *asserted) if before is None else before
         is_bounded = before is not None and before.basis == "enforced"
         if before is not None and window.bounds.is_empty and not is_bounded:
             return before
@@ -337,7 +353,7 @@ class Releaser:
             window, assert_bounds=self._assert_bounds, beside_bounded=is_bounded
         )
         if before is None:
-            return found
+            return under(found, *asserted)
         if (before.basis == "enforced" and found.basis != "enforced") or set(found.conditions) - set(before.conditions):
             raise InvalidInputError(
                 "all rows of a history have one guarantee, which holds for all of its windows. Rows before window "
@@ -345,18 +361,33 @@ class Releaser:
             )
         return before
 
-    def _charge(self, window: Sketch | SketchTable, of: "_Windows", ledger: Ledger | None, dataset: str | None) -> None:
-        """Charge the history, with the data of its first window, and enter those of this window beside them."""
+    def _charge(
+        self,
+        window: Sketch | SketchTable,
+        of: "_Windows",
+        ledger: Ledger | None,
+        dataset: str | None,
+        drawn: bytes | None,
+    ) -> None:
+        """Charge the history, with the data of its first window; enter those of this window, and its draw."""
         if ledger is None:
             if dataset is not None:
                 raise InvalidInputError(f"dataset={dataset!r} names a data set of a ledger; pass ledger= as well")
             return
-        own = window.data_ids if isinstance(window, Sketch) else window.data_ids.with_keys(of.names)
-        charged: dict[str, Any] = {"data_ids": own if self._of is None else of.ids[0], "once": self._history.hex()}
+        own, once = window.data_ids if isinstance(window, Sketch) else window.data_ids.with_keys(of.names), self.history
+        charged: dict[str, Any] = {"data_ids": own if self._of is None else of.ids[0], "once": once.hex()}
         ledger.charge(dataset, of.guarantee, projection=self._noise.projection, **charged)
-        ledger.cover(self._history.hex(), own, what=f"window {self.windows}")
+        ledger.cover(once.hex(), own, what=f"window {self.windows}")
+        ledger.draw(once.hex(), self.windows, (self._next if drawn is None else drawn).hex())
 
 
+def _id_of(bits: BitsOfRow, names: Iterable[Any], exact: Iterable[Ints]) -> bytes:
+    """Return an id of a row's draw: equal for equal bits, and without a meaning for whoever does not know them."""
+    first = [bits(key, row).read(2 * _ID_BYTES) for key, row in zip(names, exact, strict=True)]
+    return hashlib.blake2b(b"".join(first), digest_size=_ID_BYTES, person=b"streamsketch.row").digest()
+
+
+@concealed
 class _Windows(NamedTuple):
     """What is the same in all windows of a history."""
 

@@ -12,6 +12,7 @@ from streamsketch.estimation import (
     AnySketch,
     By,
     Estimates,
+    Intervals,
     OutputNoise,
     below_noise_floor,
     block_of,
@@ -31,7 +32,8 @@ class Chosen(NamedTuple):
 
     by: By
     kept: list[int]
-    """The streams above the noise floor; all, if those are fewer than two. For averages, those that have one."""
+    """The streams above the noise floor of as many streams; all, if those are fewer than two. For averages, those that
+    have one."""
     below_noise_floor: list[int]
     """The others."""
     distinguishable_shares: dict[By, float]
@@ -41,6 +43,23 @@ class Chosen(NamedTuple):
     """Between those kept: (n, n)."""
     squares: Estimates
     """Squared distances for the map and the order: between the streams, those scaled to length 1, or averages."""
+    given: int | None = None
+    """How many streams those kept were selected from; None if all are kept."""
+
+    @property
+    def streams(self) -> int:
+        """How many streams there were, of which noise may have lifted some above the floor."""
+        return len(self.estimates.value) if self.given is None else self.given
+
+    @property
+    def ends(self) -> Intervals:
+        """95 % intervals that hold for all pairs of all streams at once, whichever are kept: the page has no others."""
+        return self.estimates.selected_interval(max(self.streams * (self.streams - 1) // 2, 1))
+
+    @property
+    def tells_apart(self) -> NDArray[np.bool_]:
+        """Of which streams the nearest and the farthest others differ; see `tells_apart`."""
+        return tells_apart(self.estimates, self.streams)
 
     def nearest_first(self, values: NDArray[np.float64]) -> NDArray[np.intp]:
         """Return the order of values, from the nearest to the farthest."""
@@ -75,7 +94,8 @@ def choose(releases: Sequence[PrivateSketch], by: By | None) -> Chosen:
         raise InvalidInputError(f"a report needs at least two releases, got {len(releases)}")
     check_comparable(releases)
     whole = block_of(releases)
-    lost = few_units(whole) if by == "mean" else below_noise_floor(whole)
+    count = len(releases)
+    lost = few_units(whole) if by == "mean" else below_noise_floor(whole, count)
     everything = int((~lost).sum()) < 2
     if by == "mean" and everything:
         raise InvalidInputError(
@@ -86,19 +106,19 @@ def choose(releases: Sequence[PrivateSketch], by: By | None) -> Chosen:
     block = block_of([releases[place] for place in kept])
     if by == "mean":
         means = compare_blocks(block, block, by, same=True)
-        return Chosen(by, kept, np.flatnonzero(lost).tolist(), {}, means, means)
+        return Chosen(by, kept, np.flatnonzero(lost).tolist(), {}, means, means, count)
     found: dict[By, Estimates] = {"distance": compare_blocks(block, block, "distance", same=True)}
     if by in ("cosine", "profile") or (isinstance(block.effect, OutputNoise) and not everything):
         found["cosine"] = compare_blocks(block, block, "cosine", same=True)
         found["profile"] = compare_blocks(block, block, "profile", same=True)
-    shares: dict[By, float] = {one: distinguishable_share(found[one]) for one in found if one != "profile"}
+    shares: dict[By, float] = {one: distinguishable_share(found[one], count) for one in found if one != "profile"}
     if by is None:
         by = "cosine" if shares.get("cosine", 0.0) >= ENOUGH else "distance"
     elif everything:
         by = "distance"
     estimates = found[by] if by in found else compare_blocks(block, block, by, same=True)
     squares = found["profile" if by in ("cosine", "profile") else "distance"]
-    return Chosen(by, kept, np.flatnonzero(lost).tolist(), shares, estimates, squares)
+    return Chosen(by, kept, np.flatnonzero(lost).tolist(), shares, estimates, squares, count)
 
 
 def measure_of(sketches: Sequence[AnySketch]) -> By:
@@ -109,7 +129,7 @@ def measure_of(sketches: Sequence[AnySketch]) -> By:
     IncompatibleProjectionsError
         If sketches cannot be compared.
     """
-    lost = below_noise_floor(block_of(sketches))
+    lost = below_noise_floor(block_of(sketches), len(sketches))
     kept = [sketch for sketch, gone in zip(sketches, lost, strict=True) if not gone]
     if len(kept) < 2:
         return "distance"
@@ -117,22 +137,22 @@ def measure_of(sketches: Sequence[AnySketch]) -> By:
     if not isinstance(block.effect, OutputNoise):
         return "distance"
     cosines = compare_blocks(block, block, "cosine", same=True)
-    return "cosine" if distinguishable_share(cosines) >= ENOUGH else "distance"
+    return "cosine" if distinguishable_share(cosines, len(sketches)) >= ENOUGH else "distance"
 
 
-def distinguishable_share(estimates: Estimates) -> float:
+def distinguishable_share(estimates: Estimates, given: int | None = None) -> float:
     """Return the share of n streams whose nearest and farthest others differ: see `tells_apart`."""
-    return float(tells_apart(estimates).mean())
+    return float(tells_apart(estimates, given).mean())
 
 
-def tells_apart(estimates: Estimates) -> NDArray[np.bool_]:
+def tells_apart(estimates: Estimates, given: int | None = None) -> NDArray[np.bool_]:
     """Return of which of n streams the nearest and the farthest others differ: their intervals are disjoint.
 
-    The intervals allow for the selection of both from n - 1. Of streams without differences the share is at most 5 % on
-    average.
+    The intervals allow for the selection of both from n - 1, or from one less than the ``given`` streams of which these
+    n were selected. Of streams without differences the share is at most 5 % on average.
     """
     n = len(estimates.value)
-    low, high = estimates.selected_interval(max(n - 1, 1))
+    low, high = estimates.selected_interval(max((n if given is None else given) - 1, 1))
     apart = ~np.eye(n, dtype=bool)
     found: NDArray[np.bool_] = np.where(apart, low, -np.inf).max(axis=1) > np.where(apart, high, np.inf).min(axis=1)
     return found

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsketch.agreement import Agreement
-from streamsketch.core import printable
+from streamsketch.errors import printable
 from streamsketch.estimation import (
     By,
     DifferenceBy,

@@ -11,7 +11,6 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import (
     MEASURES,
     By,
-    Interval,
     estimate_cells,
     format_value,
     ordered_tree,
@@ -20,7 +19,7 @@ from streamsketch.estimation import (
 )
 from streamsketch.release import PrivateSketch, PrivateTable
 from streamsketch.report.changes import changes_in
-from streamsketch.report.choice import Chosen, choose, tells_apart
+from streamsketch.report.choice import Chosen, choose
 from streamsketch.report.differences import Dictionary, pair_facts, separated
 from streamsketch.report.guarantees import guarantees
 from streamsketch.report.pairs import Pairs, pairs_of
@@ -49,13 +48,15 @@ def page_of(
     plan: Mapping[str, Any] | None = None,
     by: By | None = None,
     why: Dictionary | None = None,
-    together: bool = False,
     on: dt.date | None = None,
 ) -> str:
     """Return a report of all pairs of releases, as HTML.
 
     It contains only what anyone could compute from the releases, so it is as public as they are. It is complete without
     a script, and has one that makes no requests: the page forbids them.
+
+    A pair has one interval on the page. All of them hold at once with 95 %, for all pairs of the releases given:
+    also of those below the noise floor, as noise decides which of many small streams are above.
 
     Parameters
     ----------
@@ -76,8 +77,6 @@ def page_of(
     why
         Items, of which the report shows those that differ most, as in `streamsketch.top_differences`: between two
         streams, or between each of several and the average of the others.
-    together
-        Whether the intervals of the heat map and of all pairs are to hold at once, for all pairs.
     on
         The day that the page states it was made, by default today (UTC).
 
@@ -103,7 +102,7 @@ def page_of(
     order = similar if drawn and not by_time else list(range(len(names)))
     found = groups_in(chosen, tree)
     changed = changes_in(releases, chosen.by)
-    pairs = pairs_of(chosen.estimates, "all" if together else "each")
+    pairs = pairs_of(chosen.estimates, chosen.ends)
     scale = scale_of(pairs, chosen.by)
     scaling = classical_scaling(chosen.squares)
     heat = heat_map(names, pairs, order, chosen.by, scale)
@@ -115,7 +114,7 @@ def page_of(
         "guarantee": promised["brief"],
         "ranked": drawn,
         "sizes": [_size(release, cells) for release, cells in _of_kept(releases, sizes, chosen)],
-        **comparison_facts(names, pairs, chosen.by, scale, display_unit(pairs, chosen.by), together=together),
+        **comparison_facts(names, pairs, chosen.by, scale, display_unit(pairs, chosen.by), together=True),
         **tree_facts(tree, similar, found.groups),
         "differing": None if why is None else pair_facts(_kept(releases, chosen), why, by),
     }
@@ -146,14 +145,13 @@ def page_of(
             drawn=drawn,
             by_time=by_time,
             heat=heat,
-            together=together,
             separated=None if why is None else separated(_kept(releases, chosen), why, by),
             map=map_of(names, scaling) if drawn and len(names) > 2 else None,
             places=_places(names, scaling),
             sizes=sizes,
             changes=changed,
             counts=_counts(everything, list(releases.values())),
-            nearest=_nearest(names, chosen, order) if drawn and len(names) > 2 else [],
+            nearest=_nearest(names, chosen, pairs, order) if drawn and len(names) > 2 else [],
             pairs=_pairs(names, chosen, pairs, ranked=drawn),
             all_pairs=len(names) * (len(names) - 1) // 2,
         )
@@ -213,14 +211,13 @@ class _Nearest(NamedTuple):
     """Whether no other stream is shown to be nearer than another, so that these are not said to be."""
 
 
-def _nearest(names: Sequence[str], chosen: Chosen, order: Sequence[int]) -> list[_Nearest]:
-    """Return the nearest neighbours of each stream, with intervals that allow for their selection."""
-    compared = tells_apart(chosen.estimates)
-    low, high = chosen.estimates.selected_interval(len(names) - 1)
+def _nearest(names: Sequence[str], chosen: Chosen, pairs: Pairs, order: Sequence[int]) -> list[_Nearest]:
+    """Return the nearest neighbours of each stream."""
+    compared = chosen.tells_apart
     groups = []
     for i in order:
         others = [int(j) for j in chosen.nearest_first(chosen.estimates.value[i]) if j != i][:_NEIGHBOURS]
-        cells = [estimate_cells(chosen.estimates[i, j], Interval(low[i, j], high[i, j])) for j in others]
+        cells = [pairs.cells(i, j) for j in others]
         groups.append(_Nearest(names[i], list(zip([names[j] for j in others], cells, strict=True)), not compared[i]))
     return groups
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core import Floats
-from streamsketch.estimation import Estimate, Estimates, Interval, Level, estimate_cells
+from streamsketch.estimation import Estimate, Estimates, Interval, Intervals, estimate_cells
 
 _EXACT = 5_000  # pairs, up to which a page has all digits
 _STEPS = 2.0**14  # of the grid of larger pages, to a standard error: the digits shown are about 1/30 of one
@@ -50,9 +50,12 @@ class Pairs(NamedTuple):
         return {"bytes": size, "base64": base64.b64encode(zlib.compress(planes, 6)).decode()}
 
 
-def pairs_of(estimates: Estimates, level: Level = "each") -> Pairs:
-    """Return (n, n) estimates as the numbers of a page: all digits of few, and those that mean something of many."""
-    low, high = estimates.interval(0.95, level=level)
+def pairs_of(estimates: Estimates, ends: Intervals | None = None) -> Pairs:
+    """Return (n, n) estimates as the numbers of a page: all digits of few, and those that mean something of many.
+
+    The intervals are ``ends``, by default 95 % intervals that hold by themselves.
+    """
+    low, high = estimates.interval(0.95) if ends is None else ends
     numbers = estimates.value, estimates.standard_error, low, high
     if len(estimates.value) * (len(estimates.value) - 1) // 2 <= _EXACT:
         return Pairs(*numbers)

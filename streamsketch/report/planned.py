@@ -83,7 +83,7 @@ def _against_unit_plan(plan: Mapping[str, Any], releases: Mapping[str, PrivateSk
     guarantee, averages = plan["guarantee"], plan["question"] == "mean"
     block = block_of(list(releases.values()))
     counted = block.units is not None and not np.isnan(block.units.number).any()
-    lost = few_units(block) if averages and counted else below_noise_floor(block)
+    lost = few_units(block) if averages and counted else below_noise_floor(block, len(releases))
     found = dict(zip(releases, lost.tolist(), strict=True))
     words = {True: "no average" if averages else "below", False: "stands out", None: "not released"}
     keys = [

@@ -9,13 +9,11 @@ from numpy.typing import NDArray
 from streamsketch.core import Floats
 from streamsketch.estimation import (
     MEASURES,
-    By,
-    Estimates,
     Interval,
     estimate_cells,
     format_value,
 )
-from streamsketch.report.choice import Chosen, tells_apart
+from streamsketch.report.choice import Chosen
 from streamsketch.report.series import series_in
 
 _MOST_NAMED = 6
@@ -57,8 +55,8 @@ def groups_in(chosen: Chosen, merges: Floats) -> Groups:
     merges
         Their tree, (n - 1, 4), as `streamsketch.estimation.tree_of` returns it.
     """
-    lows, highs = _nearness(chosen.estimates, chosen.by)
-    distinguishable = tells_apart(chosen.estimates)
+    lows, highs = _nearness(chosen)
+    distinguishable = chosen.tells_apart
     widths = np.median(highs - lows, axis=1)
     wide = [int(place) for place in np.argsort(-widths, kind="stable") if widths[place] > _WIDE * np.median(widths)]
     best: list[list[int]] = []
@@ -116,10 +114,10 @@ def _apart(group: Sequence[int], others: Sequence[int], lows: Floats, highs: Flo
     return bool((within.max(axis=1) < lows[group][:, others].min(axis=1)).all())
 
 
-def _nearness(estimates: Estimates, by: By) -> tuple[Floats, Floats]:
+def _nearness(chosen: Chosen) -> tuple[Floats, Floats]:
     """Return the ends of simultaneous intervals as distances: the nearest and the farthest that each may be."""
-    low, high = estimates.interval(0.95, level="all")
-    return (low, high) if MEASURES[by].sign > 0 else (-high, -low)
+    low, high = chosen.ends
+    return (low, high) if MEASURES[chosen.by].sign > 0 else (-high, -low)
 
 
 class Answer(NamedTuple):
@@ -166,9 +164,9 @@ def _of_streams(names: Sequence[str], chosen: Chosen, found: Groups, *, drawn: b
             [],
         )
     if len(names) == 2:
-        pair = chosen.estimates[0, 1]
-        value, shown, interval = estimate_cells(pair)
-        unclear = ", so it cannot be distinguished from 0" if pair.interval().low <= 0 <= pair.interval().high else ""
+        pair = Interval(*(float(end[0, 1]) for end in chosen.ends))
+        value, shown, interval = estimate_cells(chosen.estimates[0, 1], pair)
+        unclear = ", so it cannot be distinguished from 0" if pair.low <= 0 <= pair.high else ""
         return Answer(
             f"{names[0]} and {names[1]}: {title} {value} ± {shown}.",
             f"With 95\u00a0% confidence it is in {interval}{unclear}.",
@@ -186,14 +184,14 @@ def _of_streams(names: Sequence[str], chosen: Chosen, found: Groups, *, drawn: b
             [(_streams(len(group)), _members(names, group)) for group in found.groups],
         )
     if found.alike:
-        error = float(np.median(chosen.estimates.standard_error[np.triu_indices(len(names), 1)]))
-        low, high = (
-            format_value(end, error) for end in (chosen.estimates.smallest().low, chosen.estimates.largest().high)
-        )
+        places = np.triu_indices(len(names), 1)
+        error = float(np.median(chosen.estimates.standard_error[places]))
+        ends = chosen.ends
+        least, most = (format_value(float(end), error) for end in (ends.low[places].min(), ends.high[places].max()))
         return Answer(
             "No difference between the streams stands out.",
             f"No stream is shown to be nearer to one stream than to another. With 95\u00a0% confidence, every {title} "
-            f"is in {low} … {high}.",
+            f"is in {least} … {most}.",
             [],
         )
     return _of_pairs(names, chosen)
@@ -202,9 +200,10 @@ def _of_streams(names: Sequence[str], chosen: Chosen, found: Groups, *, drawn: b
 def _of_pairs(names: Sequence[str], chosen: Chosen) -> Answer:
     """Return which pairs are shown to be alike or to differ, where no group stands out.
 
-    The intervals of all pairs hold at once, with 95 %, so any pairs may be selected by their intervals.
+    The intervals of all pairs hold at once, with 95 %, so any pairs may be selected by their intervals. A pair is said
+    to be the nearest only if its interval ends below those of all others.
     """
-    low, high = chosen.estimates.interval(0.95, level="all")
+    low, high = chosen.ends
     first, second = np.triu_indices(len(names), 1)
     low, high, value = (part[first, second] for part in (low, high, chosen.estimates.value))
     alike = chosen.by in ("cosine", "profile")
@@ -213,7 +212,7 @@ def _of_pairs(names: Sequence[str], chosen: Chosen) -> Answer:
     else:
         shown, surest = low > 0, -low if alike else value
     count, pairs = int(shown.sum()), len(low)
-    order = [int(place) for place in np.argsort(surest, kind="stable") if shown[place] or not alike]
+    order = [int(place) for place in np.argsort(surest, kind="stable") if shown[place]]
     title = MEASURES[chosen.by].title
     listed = []
     for place in order[:_MOST_PAIRS]:
@@ -225,7 +224,10 @@ def _of_pairs(names: Sequence[str], chosen: Chosen) -> Answer:
     some = f"All {pairs:,} pairs" if count == pairs else f"{count:,} of {pairs:,} pairs"
     one = count == 1 < pairs
     verb = ("is similar" if one else "are similar") if alike else "differs" if one else "differ"
-    led = f", most surely {listed[0][0]}" if alike else f"; the nearest are {listed[0][0]}"
+    led = f", most surely {listed[0][0]}" if alike else ""
+    nearest = int(np.argmin(value))
+    if not alike and pairs > 1 and shown[nearest] and high[nearest] < np.delete(low, nearest).min():
+        led = f"; the nearest are {listed[0][0]}"
     ends = (
         f"below {_NOTHING_IN_COMMON}, the value for streams with nothing in common"
         if chosen.by == "profile"

@@ -10,6 +10,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.schedules.kernels import least_upper
 from streamsketch.schedules.schedule import MOST_WINDOWS, Norms, Schedule, toeplitz_norms
 
+_LEAST_BITS = 4  # that a publisher takes by itself; fewer cost accuracy
 _MOST_BITS = 12  # so that the sums of `toeplitz_norms` stay below 2^62: 4096 · 2·sqrt(100000/π) is below 2^21
 
 
@@ -37,9 +38,10 @@ class Factorisation(Schedule):
         that length anywhere in the stream, and worse for long ranges.
     bits
         Weights are multiples of 2^-bits, with bits from 1 to 12. Cells are larger by that factor, and so is their
-        noise, which must stay below the widest that can be drawn. Sums are larger, too: a row of 2^63 steps or more
-        wraps around, as cells do, but its ranges then cannot be solved for. If a stream's cells reach 2^63 steps over
-        √horizon · 2^bits, use a `Tree`.
+        noise. Where it would be wider than any that can be drawn, `AdditiveNoise` takes fewer bits, down to 4, which
+        the guarantee states: for a year of days, the worst error is then 1.08 times that of 8 bits. Sums are larger,
+        too: a row of 2^63 steps or more wraps around, as cells do, but its ranges then cannot be solved for. If a
+        stream's cells reach 2^63 steps over √horizon · 2^bits, use a `Tree`.
 
     Examples
     --------
@@ -62,6 +64,10 @@ class Factorisation(Schedule):
             check_int(self.band, "the band", 1, MOST_WINDOWS)
             if self.band > self.horizon:
                 raise InvalidInputError(f"band must be at most the horizon of {self.horizon} windows, got {self.band}")
+
+    def coarser(self) -> "Factorisation | None":
+        """Return the schedule with one bit less, while its error stays near that of exact weights."""
+        return dataclasses.replace(self, bits=self.bits - 1) if self.bits > _LEAST_BITS else None
 
     @property
     def scale(self) -> int:

@@ -113,6 +113,10 @@ class Schedule(ABC):
 
     # --- the matrix -----------------------------------------------------------------------------------------
 
+    def coarser(self) -> "Schedule | None":
+        """Return the schedule with the next coarser weights, whose noise is narrower in grid steps; None for none."""
+        return None
+
     @property
     @abstractmethod
     def scale(self) -> int:

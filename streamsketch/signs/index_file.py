@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from streamsketch.core import current_limits, pa, short, write_whole
-from streamsketch.data import is_key_type, message_batches
+from streamsketch.data import check_keys, is_key_type, message_batches
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.kernels import COLUMNS, Words
 from streamsketch.release import Encoded
@@ -85,11 +85,13 @@ def _keys_in(content: Any, count: int) -> "pa.Array":
     try:
         schema, batches = message_batches(pa.py_buffer(content), len(content))
         if schema.names != ["key"] or not is_key_type(schema.field(0).type):
-            raise WireFormatError("keys", f"they must be one column of text, bytes, integers or times, got {schema}")
+            raise WireFormatError(
+                "keys", f"they must be one column of text, bytes, integers or times, got {short(schema)}"
+            )
         if len(batches) != 1:
             raise WireFormatError("keys", f"they must be in one batch, got {len(batches)}")
         keys = batches[0].column(0)
-        keys.validate(full=True)
+        check_keys(keys)
         if len(keys) != count or keys.null_count:
             raise WireFormatError("keys", f"{count:,} members need as many, got {len(keys) - keys.null_count:,}")
     except (pa.ArrowException, InvalidInputError, UnicodeDecodeError) as error:

@@ -23,6 +23,7 @@ from streamsketch.privacy import (
     IndividualGuarantee,
     Sensitivity,
     flips,
+    least,
     rate_below,
     sign_margin,
 )
@@ -219,7 +220,7 @@ class IDPSignRPRR(IndividualSignMechanism):
 
     def _share(self, count: int) -> Fraction:
         """Return the ε of each of ``count`` cells near zero."""
-        return Fraction(self.epsilon) / count
+        return least(self.epsilon) / count
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -257,7 +258,7 @@ class IDPSignOPORP(IDPSignRPRR):
 
     def _share(self, count: int) -> Fraction:
         del count
-        return Fraction(self.epsilon)
+        return least(self.epsilon)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

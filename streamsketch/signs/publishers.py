@@ -8,13 +8,12 @@ integer cells and rational rates alone; proofs on the lattice are in Theory 6. W
 import dataclasses
 import functools
 from abc import abstractmethod
-from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
+from typing import ClassVar, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
-from streamsketch.accounting import Ledger, check_carried, grid_steps, sensitivity_of
+from streamsketch.accounting import check_carried, grid_steps, sensitivity_of
 from streamsketch.core import Exact, Ints, exact_fraction, short
 from streamsketch.data import DataIds
 from streamsketch.errors import InvalidInputError
@@ -28,10 +27,11 @@ from streamsketch.privacy import (
     Neighbours,
     check_neighbours,
     flips,
+    least,
     rate_below,
 )
 from streamsketch.projections import OPORP, GaussianProjection, Projection
-from streamsketch.release import RELEASE_ID_BYTES, Calibrated, PublishedTable, Publisher, Stated
+from streamsketch.release import RELEASE_ID_BYTES, Calibrated, PublishedTable, Publisher, Stated, register_publisher
 from streamsketch.signs.sign_changes import (
     binomial_count,
     cell_steps,
@@ -40,7 +40,6 @@ from streamsketch.signs.sign_changes import (
     pair_change_bound,
 )
 from streamsketch.signs.sketch import Signs, SignSketch, pack_signs
-from streamsketch.sketching import SketchTable
 
 _INT64_MAX = (1 << 63) - 1
 
@@ -158,6 +157,7 @@ class SignMechanism(SignPublisher[SignSketch]):
     """
 
     published = SignSketch
+    keyed = SignTable
 
     @abstractmethod
     def law(self, projection: Projection) -> FlipLaw:
@@ -181,43 +181,6 @@ class SignMechanism(SignPublisher[SignSketch]):
         steps = cell_steps(projection, self.neighbours) if by_step else np.ones(1, dtype=np.int64)
         return _CalibratedFlips(projection, self.guarantee(projection), law, steps)
 
-    def release_table(
-        self,
-        table: SketchTable,
-        *,
-        public_keys: Iterable[Any] | None = None,
-        keys_are_public: bool = False,
-        assert_bounds: bool = False,
-        again: bool = False,
-        ledger: Ledger | None = None,
-        dataset: str | None = None,
-    ) -> SignTable:
-        """Return the signs of every key of a table as one release, whose guarantee covers all keys.
-
-        Parameters
-        ----------
-        table, public_keys, keys_are_public, assert_bounds, again, ledger, dataset
-            As in `SketchTable.release`. A public key without data is released as fair coin flips.
-
-        Raises
-        ------
-        TypeError
-            If ``table`` is not a `SketchTable`.
-        InvalidInputError
-            As in `calibrated` and `SketchTable.release`; for ``public_keys`` if the guarantee has conditions on every
-            vector, which a key without data does not meet.
-        """
-        rows = self._by_key(
-            table,
-            public_keys,
-            keys_are_public=keys_are_public,
-            assert_bounds=assert_bounds,
-            again=again,
-            ledger=ledger,
-            dataset=dataset,
-        )
-        return SignTable.of_one(rows)
-
     @property
     def _least_norm(self) -> Fraction | None:
         """The norm that every vector is asserted to have at least, where the guarantee rests on that."""
@@ -231,7 +194,7 @@ class SignMechanism(SignPublisher[SignSketch]):
     @property
     def _key_epsilon(self) -> Fraction:
         """The share of ε for the signs of one key."""
-        return Fraction(self.epsilon) / self.neighbours.max_keys
+        return least(self.epsilon) / self.neighbours.max_keys
 
 
 @dataclasses.dataclass(frozen=True)
@@ -387,7 +350,8 @@ class DPSignRPRR(SignMechanism):
                 f"on a grid of {projection.grid} neighbours may differ by {farthest}, more than "
                 f"norm_bound={self.norm_bound}; use a finer resolution"
             )
-        delta, fine = self.delta / self.neighbours.max_keys, (projection.fraction_bits, projection.max_entry)
+        delta = self.delta / self.neighbours.max_keys
+        fine = (projection.fraction_bits, projection.max_entry)
         return _count(projection.sketch_dim, projection.dim, ratio, *fine, delta=delta, counting=self.counting)
 
     def law(self, projection: Projection) -> FlipLaw:
@@ -539,4 +503,9 @@ class DPSignLogistic(SignMechanism):
     def law(self, projection: Projection) -> FlipLaw:
         """Return flips with log-odds ε|y| / D1; see `SignMechanism.law`."""
         # over all keys: a unit's D1 there is that of one key times max_keys
-        return FlipLaw("linear", rate_below(Fraction(self.epsilon) / sensitivity_of(projection, self.neighbours).l1))
+        return FlipLaw("linear", rate_below(least(self.epsilon) / sensitivity_of(projection, self.neighbours).l1))
+
+
+# DPSignRPRR needs a bound on norms, which no agreement has
+for _mechanism in (DPSignRPRRSmooth, DPSignOPORPRR, DPSignOPORPRRSmooth, DPSignLogistic):
+    register_publisher(_mechanism.name, _mechanism)

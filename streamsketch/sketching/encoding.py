@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from streamsketch.agreement import Agreement
     from streamsketch.intake import Events
     from streamsketch.privacy import Counting, Neighbours
+    from streamsketch.release import AdditiveNoise
 
 _INT64, _CONTIGUOUS = np.dtype(np.int64), (8,)
 
@@ -140,6 +141,13 @@ def counting_of(data: Any, neighbours: "Neighbours") -> "Counting | None":
     agreed = data.agreement
     counting: Counting | None = None if agreed is None else agreed.counting
     return counting if data.bounds.counts_for(neighbours) else None
+
+
+def exit_noise(data: Any, **asked: Any) -> "AdditiveNoise":
+    """Return the noise of a sketch's or table's release: ``streamsketch.release.exit_of``."""
+    from streamsketch.release import exit_of  # noqa: PLC0415 - releases know sketches, not the reverse
+
+    return exit_of(data, **asked)
 
 
 def check_counts(counts: Ints, shape: tuple[int, ...]) -> Ints:

@@ -16,9 +16,9 @@ from streamsketch.sketching.encoding import (
     check_counts,
     check_disjoint,
     check_state,
-    counting_of,
     encode_batch,
     events_of,
+    exit_noise,
     parts_of,
 )
 
@@ -442,10 +442,10 @@ class Sketch:
     def release(
         self,
         *,
-        epsilon: float,
-        neighbours: "Neighbours",
-        delta: float = 0.0,
-        mechanism: str = "auto",
+        epsilon: float | None = None,
+        neighbours: "Neighbours | None" = None,
+        delta: float | None = None,
+        mechanism: str | None = None,
         assert_bounds: bool = False,
         again: bool = False,
         ledger: "Ledger | None" = None,
@@ -463,13 +463,14 @@ class Sketch:
         Parameters
         ----------
         epsilon
-            Privacy loss bound in nats, > 0.
+            Privacy loss bound in nats, > 0. An agreement with terms states it, with δ and the mechanism; leave it out.
         neighbours
             The neighbour relation, that is, the change of the stream to hide: ``L1(bound)``, ``SketchL2(bound)`` or
-            ``OneCoordinate(bound)``. Contributions beyond the bound must be clipped before the rows are sketched, or,
-            for `SketchL2`, while they are sketched. `streamsketch.bound` does both.
+            ``OneCoordinate(bound)``; by default that to which the data were bounded, or that of their agreement.
+            Contributions beyond the bound must be clipped before the rows are sketched, or, for `SketchL2`, while they
+            are sketched. `streamsketch.bound` does both.
         delta
-            In [0, 1).
+            In [0, 1), by default 0.
         mechanism
             ``"laplace"`` or ``"gaussian"``; ``"auto"`` for Laplace if δ < exp(-Δ1²/Δ2²) and otherwise Gaussian
             (Stausholm 2021, Note 5); or ``"least-variance"`` for the smaller predicted variance of a squared distance
@@ -498,7 +499,9 @@ class Sketch:
             If ε or δ is out of range, for Gaussian noise with δ = 0, or if the noise is too wide for exact 64-bit
             sampling. If neither the bounds enforced on the data nor their agreement imply ``neighbours``. If the sketch
             is new and its agreement names units: its release would show that it has no rows. If readers would refuse
-            the release for its size (`Limits`).
+            the release for its size (`Limits`). If ε or the neighbours are left out and nothing states them.
+        IncompatibleAgreementsError
+            If the agreement has terms, and the release would keep to others.
         LedgerError
             If the release exceeds the budget that is left for the data set. Nothing is charged then.
 
@@ -510,8 +513,5 @@ class Sketch:
         >>> basket.release(epsilon=1.0, neighbours=L1(1)).guarantee.epsilon
         1.0
         """
-        from streamsketch.release import AdditiveNoise  # noqa: PLC0415 - releases know sketches, not the reverse
-
-        given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism}
-        publisher = AdditiveNoise(**given, neighbours=neighbours, counting=counting_of(self, neighbours))
+        publisher = exit_noise(self, epsilon=epsilon, delta=delta, mechanism=mechanism, neighbours=neighbours)
         return publisher.release(self, assert_bounds=assert_bounds, again=again, ledger=ledger, dataset=dataset)

@@ -15,7 +15,7 @@ from streamsketch.intake import Events, Intake
 from streamsketch.kernels import add_dense, add_masses, add_to_cells, looked_up, seen
 from streamsketch.privacy import NO_DATA, UNKNOWN, Bounds
 from streamsketch.projections import MAX_MASS, Projection
-from streamsketch.sketching.encoding import agreed_by, check_counts, check_disjoint, counting_of, events_of, parts_of
+from streamsketch.sketching.encoding import agreed_by, check_counts, check_disjoint, events_of, exit_noise, parts_of
 from streamsketch.sketching.keyed import codes_of, keyed_steps, python_keys, table_keys
 from streamsketch.sketching.sketch import Sketch
 
@@ -449,10 +449,10 @@ class SketchTable(Mapping[Any, Sketch]):
     def release(  # noqa: PLR0913 - a release is asked for by keyword
         self,
         *,
-        epsilon: float,
-        neighbours: "Neighbours",
-        delta: float = 0.0,
-        mechanism: str = "auto",
+        epsilon: float | None = None,
+        neighbours: "Neighbours | None" = None,
+        delta: float | None = None,
+        mechanism: str | None = None,
         public_keys: Iterable[Any] | None = None,
         keys_are_public: bool = False,
         assert_bounds: bool = False,
@@ -478,7 +478,8 @@ class SketchTable(Mapping[Any, Sketch]):
             The keys to release, chosen without looking at the data. A key without data is released as noise alone. Data
             of other keys are left out.
         keys_are_public
-            Your assertion that the keys in the table are public, instead of ``public_keys``.
+            Your assertion that the keys in the table are public, instead of ``public_keys``; a condition of the
+            guarantee.
         assert_bounds, again
             As in `Sketch.release`.
         ledger, dataset
@@ -499,11 +500,8 @@ class SketchTable(Mapping[Any, Sketch]):
         >>> list(table.release(epsilon=1.0, neighbours=one_sale, public_keys=["UA", "DL", "AA"]))
         ['AA', 'DL', 'UA']
         """
-        from streamsketch.release import AdditiveNoise  # noqa: PLC0415 - releases know sketches, not the reverse
-
-        given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism}
-        publisher = AdditiveNoise(**given, neighbours=neighbours, counting=counting_of(self, neighbours))
-        return publisher.release_table(
+        publisher = exit_noise(self, epsilon=epsilon, delta=delta, mechanism=mechanism, neighbours=neighbours)
+        released: PrivateTable = publisher.release_table(
             self,
             public_keys=public_keys,
             keys_are_public=keys_are_public,
@@ -512,6 +510,7 @@ class SketchTable(Mapping[Any, Sketch]):
             ledger=ledger,
             dataset=dataset,
         )
+        return released
 
 
 def sketch(rows: Any, agreement: "Agreement") -> Sketch | SketchTable:

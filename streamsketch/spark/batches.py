@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamsketch.accounting import Ledger
 from streamsketch.agreement import Agreement
-from streamsketch.privacy import Clip, Neighbours
+from streamsketch.privacy import KEYS_AND_WINDOWS_ARE_PUBLIC, Clip, Neighbours, under
 from streamsketch.release import Publisher
 from streamsketch.spark.releases import checked_publisher
 from streamsketch.spark.sketches import Work
@@ -106,7 +106,7 @@ class ReleaseBatches:
         bounds: dict[str, Any] = {"neighbours": neighbours, "max_keys": max_keys, "clip": clip, "shards": shards}
         self._work = Work(agreement, public_keys=public_keys, **bounds)
         self._window, self._alarmed = _seconds if window is None else window, alarmed
-        self._sink, self._stream, self._epoch = sink, stream, epoch
+        self._sink, self._stream = sink, stream
         self._bounds, unit, publish = self._work.bounds, None, publisher
         enforced = self._bounds.neighbours
         if enforced is not None:
@@ -123,7 +123,8 @@ class ReleaseBatches:
             f"the rows of one {unit or guarantee.neighbours.unit} do not decide in which batch those of others are, "
             f"and which batches have rows is public"
         )
-        guarantee = dataclasses.replace(guarantee, conditions=[*guarantee.conditions, condition])
+        named = agreement.key is None or self._work.public_keys is not None
+        guarantee = under(guarantee, condition, *([] if named else [KEYS_AND_WINDOWS_ARE_PUBLIC]))
         calibrated = calibrated.with_guarantee(guarantee)
         self.guarantee = guarantee
         """The guarantee of all releases of a batch together."""
@@ -143,7 +144,8 @@ class ReleaseBatches:
     def __call__(self, batch: "DataFrame", number: int) -> None:
         """Release a batch; errors as `ReleaseOnce.release` and `KeyedSketches.table`, after which it is tried again."""
         start = start_of(self._window(number))
-        named = (b"ReleaseBatches", self._stream.encode(), b"bounds", b"%d" % self._epoch, b"%d" % start)
+        # in all epochs those of the first: equal rows are bounded alike, and so are one version of their window
+        named = (b"ReleaseBatches", self._stream.encode(), b"bounds", b"1", b"%d" % start)
         table = self._work.sketches(batch, hkdf(self._key, *named), self._bounds).table()
         with self._sink:  # opened by the thread that puts, as connections to SQLite belong to one
             _, alarms = self._once.release(start, table)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from streamsketch.core import check_length, current_limits, remove_partial, replacing
+from streamsketch.core import check_length, concealed, current_limits, remove_partial, replacing
 from streamsketch.errors import InvalidInputError, WireFormatError
 
 _SCHEMA = (
@@ -51,6 +51,7 @@ class NotSQLiteError(Exception):
     """The file is of another format, perhaps of an earlier version."""
 
 
+@concealed
 class Row(NamedTuple):
     """A row of a part."""
 
@@ -61,6 +62,7 @@ class Row(NamedTuple):
     """Bytes, or int64 cells to write."""
 
 
+@concealed
 class Header(NamedTuple):
     """What is known of a part without its rows."""
 

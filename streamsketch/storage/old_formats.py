@@ -120,6 +120,14 @@ def _header(text: bytes) -> RawHeader:
 # --- states of streams --------------------------------------------------------------------------------------------
 
 
+def _are_sizes(value: Any) -> bool:
+    """Return whether this lists numbers of windows with sizes in bytes."""
+    return isinstance(value, list) and all(
+        isinstance(pair, list) and len(pair) == 2 and type(pair[0]) is int and type(pair[1]) is int and pair[1] >= 0
+        for pair in value
+    )
+
+
 def read_old_state(data: bytes) -> tuple[dict[str, Any], dict[int, bytes], dict[int, bytes]]:
     """Return the header in the state of a stream, and windows and drawn releases by number.
 
@@ -134,6 +142,8 @@ def read_old_state(data: bytes) -> tuple[dict[str, Any], dict[int, bytes], dict[
     if version != _STREAM_VERSION:
         raise WireFormatError("version", f"{version}, but this version of streamsketch reads {_STREAM_VERSION}")
     header = json.loads(bytes(body.take(length, "header")))
+    if not isinstance(header, dict) or not all(_are_sizes(header.get(name)) for name in ("windows", "waiting")):
+        raise WireFormatError("header", "is not what a stream writes")
     windows, waiting = (
         {number: bytes(body.take(size, name)) for number, size in header.pop(name)} for name in ("windows", "waiting")
     )

@@ -10,7 +10,7 @@ import numpy as np
 
 from streamsketch.accounting import check_carried
 from streamsketch.agreement import Agreement, check_agreed
-from streamsketch.core import Ints, Limits
+from streamsketch.core import Ints, Limits, concealed
 from streamsketch.data import DataIds, canonical_bytes, data_ids
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, WireFormatError
 from streamsketch.privacy import NO_DATA, UNKNOWN, Bounds, Guarantee, Neighbours
@@ -102,6 +102,7 @@ class RawSketch:
         return f"<RawSketch, secret, of {self.projection!r}>"
 
 
+@concealed
 @dataclasses.dataclass(frozen=True)
 class RawHeader:
     """What is known of a raw sketch without its cells.

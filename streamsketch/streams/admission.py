@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsketch.core import concealed
 from streamsketch.errors import WireFormatError
 from streamsketch.kernels import Words
 from streamsketch.schedules import Schedule
@@ -15,6 +16,7 @@ _UNIT = np.dtype("S16")  # two words as bytes, all of one length, so that NumPy 
 _ROW = np.dtype([("unit", _UNIT), ("windows", "<i4"), ("last", "<i4")])
 
 
+@concealed
 @dataclasses.dataclass(frozen=True, eq=False)
 class Admission:
     """The number of windows that each unit was in, and the last of them: **secret**.

@@ -8,9 +8,11 @@ from streamsketch.streams.slots import Slot
 REFUSED = "refused"
 """The ``result`` of an alarm whose window the ledger did not cover."""
 WITHHELD = "withheld"
-"""The ``result`` of an alarm whose window has another slot that holds other bytes."""
+"""The ``result`` of an alarm whose window has another slot that holds other bytes, or is another version's."""
 OTHER_BYTES = "the slot already holds other bytes, so this result is not published"
 """Text of an alarm in the log."""
+OTHER_VERSION = "the window was claimed for another version of its rows, so none of this one is published"
+"""Text of an alarm in the log, if the claim of a window is another version's."""
 
 
 class Alarm(NamedTuple):
@@ -25,11 +27,12 @@ class Alarm(NamedTuple):
     result
         The slot's result: the end of its file's name, or the name of its table. ``"refused"`` if the ledger did not
         cover the window, so that nothing was drawn. ``"withheld"`` if the result was not offered to its sink, because
-        an earlier slot of the window holds other bytes.
+        an earlier slot of the window has an alarm.
     epoch
         Epoch of the job that was refused, or None if the sink was made without one.
     held, offered
-        SHA-256 of the bytes in the slot and of the refused bytes, in hexadecimal, if there are any.
+        SHA-256 of the bytes in the slot and of the refused bytes, in hexadecimal, if there are any. Nothing is drawn
+        for a window that was claimed for another version of its rows, so nothing was offered.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from streamsketch.core import Ints
@@ -10,6 +10,8 @@ from streamsketch.data import canonical_bytes
 from streamsketch.privacy import KeyedBits
 from streamsketch.release import Calibrated
 from streamsketch.sketching import Sketch
+from streamsketch.streams.root_keys import joined
+from streamsketch.streams.versions import drawn_numbers, name_of_draw
 
 _SECRET_BYTES = 32
 _ID_BYTES = 16
@@ -62,36 +64,28 @@ class DrawSecret:
 
     def draw(self, number: int, publisher: Calibrated[Any], sketches: Mapping[Any, Sketch]) -> Draw:
         """Return the draw of a window with these exact sketches, by key."""
-        named, is_counted = _named(number, publisher), publisher.guarantee.mechanism.counting is not None
-        for key, sketch in sketches.items():
-            _add(named, canonical_bytes(key))
-            _add(named, sketch.state().astype("<i8").tobytes())
-            if is_counted and (counts := sketch.counts) is not None:  # which are published beside the cells
-                _add(named, counts.astype("<i8").tobytes())
-        return Draw(self.value, named.digest())
+        numbers = {key: drawn_numbers(sketch, publisher.guarantee) for key, sketch in sketches.items()}
+        return self._draw(names_of_keys(publisher, numbers, _bytes_of(number)))
 
     def draw_row(self, number: int, publisher: Calibrated[Any], history: bytes, rows: Mapping[Any, Ints]) -> Draw:
         """Return the draw of a window's row in a history, for these exact numbers by key."""
-        named = _named(number, publisher)
-        _add(named, history)
-        for key, row in rows.items():
-            _add(named, canonical_bytes(key))
-            _add(named, row.astype("<i8").tobytes())
-        return Draw(self.value, named.digest())
+        numbers = {key: [row] for key, row in rows.items()}
+        return self._draw(names_of_keys(publisher, numbers, _bytes_of(number), history))
+
+    def _draw(self, names: Mapping[Any, tuple[bytes, ...]]) -> Draw:
+        return Draw(self.value, hashlib.sha512(joined(map(joined, names.values()))).digest())
 
 
-def _named(number: int, publisher: Calibrated[Any]) -> Any:
-    """Return a hash of the public facts about a draw."""
-    named = hashlib.sha512()
-    public = publisher.guarantee.to_json(), publisher.projection.to_json()
-    for part in (number.to_bytes(8, "little", signed=True), *map(str.encode, public)):
-        _add(named, part)
-    return named
+def names_of_keys(
+    publisher: Calibrated[Any], numbers: Mapping[Any, Iterable[Ints]], *place: bytes
+) -> dict[Any, tuple[bytes, ...]]:
+    """Return the name of each key's draw (`name_of_draw`) in one window: **secret**."""
+    public = publisher.guarantee, publisher.projection
+    return {key: name_of_draw(*public, exact, *place, canonical_bytes(key)) for key, exact in numbers.items()}
 
 
-def _add(named: Any, part: bytes) -> None:
-    named.update(len(part).to_bytes(8, "little"))  # so that other parts never make the same bytes
-    named.update(part)
+def _bytes_of(number: int) -> bytes:
+    return number.to_bytes(8, "little", signed=True)
 
 
 def _derived(secret: bytes, use: bytes) -> bytes:

@@ -1,4 +1,8 @@
-"""Events of a stream in the log: one JSON object each, without private values."""
+"""Events of a stream in the log: one JSON object each, without private values.
+
+What may be logged is listed here, and nowhere else: `EVENTS`. All else that `log_event` is given is for the operator's
+own eyes, and only ``--log text`` writes it.
+"""
 
 import datetime as dt
 import json
@@ -6,15 +10,39 @@ import logging
 from typing import Any
 
 EVENT = "streamsketch_event"
-"""Attribute of a log record with the event's fields, for formatters."""
+"""Attribute of a log record with the event's public fields, for formatters."""
+
+OPERATOR = "streamsketch_operator"
+"""Attribute of a log record with the event's other fields, for formatters of logs that the operator alone may read."""
+
+EVENTS: dict[str, frozenset[str]] = {
+    "launched": frozenset({"runner", "restored"}),
+    "submitted": frozenset({"job"}),
+    "ended": frozenset({"state"}),
+    "failed": frozenset({"error", "cause", "text"}),  # a text only of errors before there are data
+    "released": frozenset({"windows", "newest"}),
+    "alarm": frozenset({"stream", "epoch", "window", "key", "result", "text"}),
+    "refused": frozenset({"stream", "epoch", "window", "dataset", "text"}),  # by the ledger, which holds no data
+    "partition_added": frozenset({"partition", "text"}),
+    "lost": frozenset({"partition"}),  # its text has offsets, which count messages
+    "silent": frozenset({"partition", "text"}),
+    "idle": frozenset({"partition", "text"}),
+    "unreachable": frozenset(),  # its text is the broker's
+    "reached": frozenset({"text"}),
+}
+"""Events by name, and the fields that everyone who may read the log may see. A text is listed only if it is made of
+public values: names, windows and keys that are released, the policy, and what the ledger says."""
+
+SECRET_EVENTS = frozenset({"rows_dropped"})
+"""Events of which one unit's rows decide whether they occur: for the operator alone, with all of their fields."""
 
 
 def log_event(logger: logging.Logger, level: int, event: str, **fields: Any) -> None:
     """Log an event as one line of JSON, which stays readable behind any prefix that the runner writes.
 
-    The object has ``time`` (UTC, ISO 8601), ``level``, ``event`` and the fields that are not None. Everyone who may
-    read the log sees them, so pass public values only: names, windows and keys that are released. Never pass a digest
-    of a release that was refused.
+    The object has ``time`` (UTC, ISO 8601), ``level``, ``event`` and those fields of `EVENTS` that are not None.
+    Everyone who may read the log sees them. Never list a digest of a release that was refused. Other fields are in the
+    record's attribute `OPERATOR` alone, which ``--log text`` writes.
 
     Parameters
     ----------
@@ -23,9 +51,14 @@ def log_event(logger: logging.Logger, level: int, event: str, **fields: Any) -> 
     level
         The level, as in `logging`.
     event
-        What happened, in a word.
+        What happened, in a word: one of `EVENTS`, or of `SECRET_EVENTS`, which ``--log json`` leaves out.
     **fields
         Fields of the event, which JSON can hold.
+
+    Raises
+    ------
+    ValueError
+        For an event that is not listed.
 
     Examples
     --------
@@ -36,7 +69,13 @@ def log_event(logger: logging.Logger, level: int, event: str, **fields: Any) -> 
     >>> event["event"], event["partition"]
     ('silent', 3)
     """
+    if event not in EVENTS and event not in SECRET_EVENTS:
+        raise ValueError(f"{event!r} is not among the events that may be logged; list it with its public fields")
     now = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
     given = {name: value for name, value in fields.items() if value is not None}
-    record = {"time": now, "level": logging.getLevelName(level), "event": event, **given}
-    logger.log(level, "%s", json.dumps(record, ensure_ascii=False), extra={EVENT: record}, stacklevel=2)
+    secret = event in SECRET_EVENTS
+    public = {name: value for name, value in given.items() if secret or name in EVENTS[event]}
+    rest = {name: value for name, value in given.items() if name not in public}
+    record = {"time": now, "level": logging.getLevelName(level), "event": event, **public}
+    extra = {EVENT: record, OPERATOR: rest}
+    logger.log(level, "%s", json.dumps(record, ensure_ascii=False), extra=extra, stacklevel=2)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streamsketch.agreement import Agreement
-from streamsketch.core import Ints, current_limits
+from streamsketch.core import Ints, concealed, current_limits
 from streamsketch.data import key_column, message_batches
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.intake import LARGEST_TIME, Clock, Intake, check_times_of_day, micros_in, missing, salvage
@@ -109,7 +109,7 @@ class UnitsWindow:
             valid &= not any(column.null_count for column in (*batch.columns, keys.dictionary))
             indices, steps = (column.to_numpy() for column in rest)
             most = int(np.iinfo(np.int64).max) >> 1
-            valid &= bool(np.all((indices >= 0) & (indices < agreement.projection.dim) & (np.abs(steps) <= most)))
+            valid &= bool(np.all((indices >= 0) & (indices < bounds.indices) & (np.abs(steps) <= most)))
             names = keys.dictionary.to_pylist()
             events = Contributions(
                 np.stack([column.to_numpy() for column in units], axis=1),
@@ -187,6 +187,7 @@ class SumsWindow:
         return window
 
 
+@concealed
 @dataclasses.dataclass
 class Counts:
     """Counts of rows that were read and dropped, for the operator only."""

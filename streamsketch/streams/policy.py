@@ -26,7 +26,7 @@ from streamsketch.intake import (
     microseconds,
     seconds_text,
 )
-from streamsketch.privacy import Budget, Clip, Neighbours
+from streamsketch.privacy import Budget, Clip, Neighbours, under
 from streamsketch.release import AdditiveNoise, CalibratedNoise
 from streamsketch.schedules import Schedule, schedule_of
 from streamsketch.sketching import check_clip
@@ -77,9 +77,9 @@ class StreamPolicy:
         What moves the watermark. With ``"events"``, every row does. One unit's events can then make others' late, so
         the guarantee states a condition: no event is ahead of those that follow by more than the delay. With
         ``"heartbeats"``, only rows whose agreed columns are all empty do, which the log's writer inserts. A unit then
-        cannot change which events are late or which windows are over, and no condition is needed. A row cannot end the
-        stream either: rows that cannot be read, or are further ahead of the heartbeats than ``max_ahead``, are dropped
-        and counted.
+        cannot change which events are late or which windows are over, and no condition on times is needed. How the log
+        is read may need others (`Stream.require`). A row cannot end the stream either: rows that cannot be read, or are
+        further ahead of the heartbeats than ``max_ahead``, are dropped and counted.
     max_ahead
         How far a row may be ahead of the newest time in the log, in seconds or as ``"1 hour"``, rounded up to whole
         windows; by default 10,000 windows. A row that is further ahead is dropped with an alarm and does not move the
@@ -355,22 +355,25 @@ class StreamPolicy:
         budget: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta, "mechanism": self.mechanism}
         return AdditiveNoise(**budget, neighbours=neighbours, counting=counting, schedule=schedule)
 
-    def publisher(self, agreement: Agreement) -> CalibratedNoise:
-        """Return the calibrated mechanism of a window's release or row; errors as `bounds_in` and `AdditiveNoise`."""
+    def publisher(self, agreement: Agreement, conditions: Sequence[str] = ()) -> CalibratedNoise:
+        """Return the calibrated mechanism of a window's release or row; errors as `bounds_in` and `AdditiveNoise`.
+
+        ``conditions`` are those of how the log is read, which the guarantee states with its own.
+        """
         noise, one, schedule = self.noise(agreement), self.windows.words, self.schedule
         unit = noise.neighbours.unit
         unit = f"{unit} in {one}" if schedule is None else schedule.unit_text(unit, one.removeprefix("one window of "))
         within = dataclasses.replace(noise.neighbours, unit=unit)
         found = dataclasses.replace(noise, neighbours=within).calibrated(agreement.projection)
-        found = found.with_guarantee(found.guarantee.on("enforced" if self.is_enforced else "asserted"))
+        basis = "enforced" if self.is_enforced else "asserted"
+        found = found.with_guarantee(found.guarantee.on(basis, conditions))
         if self.clock == "heartbeats":
             return found
         condition = (
             f"no event follows another in the log that is more than {seconds_text(self.delay_micros)} s newer, and the "
             f"time of the newest event is public"
         )
-        conditions = [*found.guarantee.conditions, condition]
-        return found.with_guarantee(dataclasses.replace(found.guarantee, conditions=conditions))
+        return found.with_guarantee(under(found.guarantee, condition))
 
     # --- as JSON --------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Fill the slots of a window in one order, all with releases of the same sums."""
+"""Fill the slots of a window in one order, all with releases of the same sums, once it is claimed for them."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -9,6 +9,7 @@ from streamsketch.streams.alarms import OTHER_BYTES, WITHHELD, Alarm
 from streamsketch.streams.logs import log_event
 from streamsketch.streams.sinks import Sink
 from streamsketch.streams.slots import Slot
+from streamsketch.streams.versions import Version, claimed, other_version
 
 _LOG = logging.getLogger(__name__)
 
@@ -33,11 +34,15 @@ def in_order(keys: Iterable[Any]) -> list[Any]:
     return sorted(keys, key=canonical_bytes)
 
 
-def put_window(sink: Sink, contents: Mapping[Any, tuple[Slot, bytes]], epoch: int | None = None) -> Put:
-    """Fill the slots of a window in their order, up to the first that holds other bytes.
+def put_window(
+    sink: Sink, contents: Mapping[Any, tuple[Slot, bytes]], epoch: int | None = None, version: Version | None = None
+) -> Put:
+    """Claim a window for a version of its rows, and fill its slots in their order.
 
     Several processes may put several versions of a window, each as far as it comes. Still, all slots of the window hold
-    one version: of two versions with the same keys, the first slot that differs decides (Theory 4.2).
+    one version: that of the claim, which is put before the first slot (Theory 4.2). If the window's slots are filled
+    and there is no claim, as of earlier versions of the library, or if ``version`` is None, the first slot that differs
+    decides: none after it is put.
 
     Parameters
     ----------
@@ -47,11 +52,18 @@ def put_window(sink: Sink, contents: Mapping[Any, tuple[Slot, bytes]], epoch: in
         The slot of each key, and the bytes for it.
     epoch
         Epoch of the launch, for alarms and the log.
+    version
+        The version that is put; None if the window has no claim.
     """
-    found = Put([], [])
-    for key in in_order(contents):
+    ordered, found = in_order(contents), Put([], [])
+    is_claimed = False
+    if version is not None and not _began_without_claim(sink, version, contents):
+        if not claimed(sink, version):
+            return Put([], other_version(sink, (contents[key][0] for key in ordered), epoch))
+        is_claimed = True
+    for key in ordered:
         slot, content = contents[key]
-        if found.alarms:
+        if found.alarms and not is_claimed:
             found.alarms.append(Alarm(slot, WITHHELD, epoch))
             continue
         held = sink.put(slot, content)
@@ -62,6 +74,13 @@ def put_window(sink: Sink, contents: Mapping[Any, tuple[Slot, bytes]], epoch: in
         log_event(_LOG, logging.ERROR, "alarm", **where, result=sink.result, text=OTHER_BYTES)
         found.alarms.append(Alarm.of(slot, sink.result, epoch, held, content))
     return found
+
+
+def _began_without_claim(sink: Sink, version: Version, contents: Mapping[Any, tuple[Slot, bytes]]) -> bool:
+    """Return whether a window has no claim although a slot holds other bytes than those that are to be put."""
+    if sink.get(version.slot) is not None:
+        return False
+    return any(sink.get(slot) not in {None, content} for slot, content in contents.values())
 
 
 class Filled(Sink):

@@ -12,15 +12,25 @@ from streamsketch.core import check_int, short
 from streamsketch.data import SECRET_BYTES as ID_BYTES
 from streamsketch.data import DataIds, canonical_bytes, from_list
 from streamsketch.errors import InvalidInputError, LedgerError
-from streamsketch.privacy import KeyedBits
+from streamsketch.privacy import KEYS_AND_WINDOWS_ARE_PUBLIC, KeyedBits, under
 from streamsketch.release import Calibrated, sketches_to_release
-from streamsketch.sketching import Sketch, SketchTable, public_names
+from streamsketch.sketching import NO_KEY, Sketch, SketchTable, public_names
 from streamsketch.streams.alarms import REFUSED, Alarm
 from streamsketch.streams.logs import log_event
 from streamsketch.streams.publishing import filled, in_order, put_window
 from streamsketch.streams.root_keys import KEY_BYTES, RootKey, fetch_root_key, hkdf, joined
 from streamsketch.streams.sinks import Sink
 from streamsketch.streams.slots import Slot, check_stream, named_key, start_of
+from streamsketch.streams.versions import (
+    Version,
+    drawn_numbers,
+    is_other,
+    name_of_draw,
+    other_version,
+    version_of,
+    version_slot,
+    version_tag,
+)
 
 _LOG = logging.getLogger(__name__)
 
@@ -51,8 +61,8 @@ class ReleaseOnce:
 
     A release has the guarantee of ``publisher``, for all keys of a window together, if no unit adds more to one window
     than its neighbour relation allows: bound rows before they are sketched (`streamsketch.bound`). All slots of a
-    window hold releases of the same sums. They are filled in one order, which stops at the first slot that holds other
-    bytes (Theory 4.2).
+    window hold releases of the same sums, in all epochs: before the first is filled, the window is claimed for these
+    sums, in a slot of its own. Other sums are then neither charged nor drawn (Theory 4.2).
 
     Parameters
     ----------
@@ -68,18 +78,18 @@ class ReleaseOnce:
         Name of the stream: 1 to 64 letters, digits, ``_`` and ``-``.
     public_keys
         The keys to release in every window, even without rows; sketches of other keys are left out. None asserts that
-        the keys of the sketches are public and do not depend on the data.
+        the keys of the sketches are public and do not depend on the data, which is then a condition of the guarantee.
     ledger, dataset
         A ledger, and the data set in it. Each window is charged once, before it is drawn: the same sums cost nothing
-        more. Other sums are charged again, unless all slots of the window are filled, so that nothing more can be
-        published.
+        more. Other sums are charged again, unless the window was claimed for those before, or all its slots are
+        filled, so that nothing more can be published.
     unit
         The ledger's unit, if the guarantee's unit is one in a window, such as ``"customer in one hour"``. A unit in
         several windows then spends the cost of each.
     epoch
         Number of the launch. The same number continues a stream, from any earlier state. A new number draws independent
         noise for the same sums, for a stream that is read again into *another* sink. Releases of an earlier epoch in
-        the same sink stay, and raise alarms.
+        the same sink stay, and raise alarms; slots that it left empty are filled if the window's sums are the same.
 
     Raises
     ------
@@ -136,6 +146,8 @@ class ReleaseOnce:
             raise InvalidInputError(f"secret must be {KEY_BYTES} bytes, got {len(self._key)}")
         self._publisher, self._sink, self._stream = publisher, sink, stream
         self._public = None if public_keys is None else public_names(public_keys)
+        asserted = under(publisher.guarantee, KEYS_AND_WINDOWS_ARE_PUBLIC)
+        self._of_all_keys = publisher.with_guarantee(asserted)
         self._ledger, self._dataset, self._epoch = ledger, dataset, check_int(epoch, "epoch", 1, (1 << 63) - 1)
         neighbours = publisher.guarantee.neighbours
         neighbours = neighbours if unit is None else dataclasses.replace(neighbours, unit=unit)
@@ -168,17 +180,24 @@ class ReleaseOnce:
             nothing more.
         """
         start, exact = start_of(window), self._exact(sketches)
-        ready = self._publisher.for_data(exact)
+        publisher = self._publisher_of(exact)
+        ready = publisher.for_data(exact)
         slots = {key: Slot(self._stream, start, *named_key(key)) for key in exact}
-        named = {key: self._named(start, key, sketch) for key, sketch in exact.items()}
-        ids = self._ids(start)
+        named = {key: self._named(start, key, sketch, publisher.guarantee) for key, sketch in exact.items()}
+        ids, version = self._ids(start), self._version(start, ready, named)
         held = filled(self._sink, slots.values())  # nothing is put then, as slots may become empty before
+        if is_other(self._sink, version):  # which is not charged or drawn, since it would not be published
+            return Released({}, other_version(self._sink, slots.values(), self._epoch))
         if held is None and not self._is_covered(start, named, ids.with_keys(exact)):
             return Released({}, [Alarm(slot, REFUSED, self._epoch) for slot in slots.values()])
         noise = self._secret("noise")
         releases = {key: ready[key].draw(KeyedBits(noise, named[key]), ids=ids.of_key(key)) for key in exact}
         contents = {key: (slots[key], release.to_bytes()) for key, release in releases.items()}
-        keys, alarms = put_window(self._sink if held is None else held, contents, self._epoch)
+        keys, alarms = (
+            put_window(self._sink, contents, self._epoch, version)
+            if held is None
+            else put_window(held, contents, self._epoch)
+        )
         return Released({key: releases[key] for key in keys}, alarms)
 
     def _exact(self, sketches: Mapping[Any, Sketch] | SketchTable) -> dict[Any, Sketch]:
@@ -196,15 +215,23 @@ class ReleaseOnce:
                 found = {key: found[key] for key in self._public}
         return {key: found[key] for key in in_order(found)}
 
-    def _named(self, start: int, key: Any, sketch: Sketch) -> bytes:
-        """Return a digest of everything that determines a release, including its exact numbers."""
-        public = self._publisher.guarantee.to_json(), self._publisher.projection.to_json()
-        numbers = [sketch.state()]
-        if self._publisher.guarantee.mechanism.counting is not None and (counts := sketch.counts) is not None:
-            numbers.append(counts)
-        exact = (one.astype("<i8").tobytes() for one in numbers)
-        parts = (start.to_bytes(8, "little", signed=True), canonical_bytes(key), *map(str.encode, public), *exact)
-        return hashlib.sha512(joined(parts)).digest()
+    def _publisher_of(self, exact: Mapping[Any, Sketch]) -> Calibrated[Any]:
+        """Return the publisher, whose guarantee has a condition if the keys that have sketches are released."""
+        is_stated = self._public is not None or exact.keys() == {NO_KEY}
+        return self._publisher if is_stated else self._of_all_keys
+
+    def _named(self, start: int, key: Any, sketch: Sketch, guarantee: Any) -> bytes:
+        """Return a digest of all that determines a release, including its exact numbers."""
+        place = (start.to_bytes(8, "little", signed=True), canonical_bytes(key))
+        numbers = drawn_numbers(sketch, guarantee)
+        name = name_of_draw(guarantee, self._publisher.projection, numbers, *place)
+        return hashlib.sha512(joined(name)).digest()
+
+    def _version(self, start: int, ready: Mapping[Any, Any], named: Mapping[Any, bytes]) -> Version:
+        """Return the version of a window with these sums, and with what its releases state, in all epochs."""
+        secret = self._secret("version", outlives_epochs=True)
+        tags = {key: version_tag(secret, [named[key], one.guarantee.to_json().encode()]) for key, one in ready.items()}
+        return Version(version_slot(self._stream, start), version_of(tags))
 
     def _ids(self, start: int) -> DataIds:
         """Return the ids of a window's data, the same in all epochs: its releases are known to share their data."""

@@ -7,15 +7,18 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
+from streamsketch.accounting import Ledger
 from streamsketch.agreement import Agreement
+from streamsketch.core import concealed
 from streamsketch.data import SECRET_BYTES as ID_SECRET_BYTES
 from streamsketch.data import DataIds, from_list
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.privacy import Guarantee
+from streamsketch.projections import Projection
 from streamsketch.release import HISTORY_ID_BYTES, CalibratedNoise, HistoryState, Releaser, sketches_to_release
 from streamsketch.schedules import Schedule
 from streamsketch.sketching import NO_KEY, Sketch, SketchTable
-from streamsketch.streams.draws import DrawSecret
+from streamsketch.streams.draws import DrawSecret, names_of_keys
 
 ANEW = "begin a new state and a new folder, with a start after what was released"
 
@@ -25,9 +28,44 @@ class OtherRowsError(InvalidInputError):
 
 
 Charge: TypeAlias = Callable[[Guarantee, DataIds, str], Any]
-"""Charges a release, once for each text; raises an error if it does not fit into the budget."""
+"""Charges a release, once for each text; raises an error if it does not fit into the budget. A `LedgerCharge` also
+keeps rows of a schedule from being drawn twice."""
 
 
+class LedgerCharge:
+    """Charges the windows of a stream to a data set of a ledger, and enters what each row of a schedule is drawn from.
+
+    Parameters
+    ----------
+    ledger, dataset
+        The ledger, and the data set in it.
+    projection
+        The map of the releases.
+
+    Examples
+    --------
+    >>> import streamsketch as ss
+    >>> from streamsketch.streams import LedgerCharge
+    >>> ledger = ss.Ledger(getfixture("tmp_path") / "ledger.sqlite")
+    >>> ledger.dataset("sales", unit="customer", epsilon=3.0)
+    >>> charge = LedgerCharge(ledger, "sales", ss.SJLT(sketch_dim=64, sparsity=4, seed=7))
+
+    ``Stream(policy, agreement, path, charge)`` then charges it.
+    """
+
+    def __init__(self, ledger: Ledger, dataset: str | None, projection: Projection) -> None:
+        self._ledger, self._dataset, self._projection = ledger, dataset, projection
+
+    def __call__(self, guarantee: Guarantee, data_ids: DataIds, once: str) -> None:
+        """Charge a release, once for each text."""
+        self._ledger.charge(self._dataset, guarantee, projection=self._projection, data_ids=data_ids, once=once)
+
+    def draw(self, once: str, row: int, drawn: str) -> None:
+        """Enter the draw of a row; see `Ledger.draw`."""
+        self._ledger.draw(once, row, drawn)
+
+
+@concealed
 @dataclasses.dataclass(frozen=True)
 class RowsOf:
     """The facts that identify a stream's rows.
@@ -88,6 +126,11 @@ class Rows:
         """How many windows were drawn."""
         return self._releaser.windows
 
+    def names(self, table: SketchTable) -> dict[Any, tuple[bytes, ...]]:
+        """Return the names of the draws of the next window's row, by key, without changing anything: **secret**."""
+        exact = self._releaser.exact(self._window(table), public_keys=self._of.public)
+        return names_of_keys(self._of.publisher, {_named(key): [row] for key, row in exact.items()}, self._of.history)
+
     def draw(self, table: SketchTable, number: int, secret: DrawSecret, charge: Charge | None) -> bytes:
         """Return the row of the next window, as it is published.
 
@@ -106,7 +149,7 @@ class Rows:
         Raises
         ------
         LedgerError
-            If the charge does not fit. Nothing is drawn then.
+            If the charge does not fit, or the row was drawn from other sums. Nothing is drawn then.
         """
         of, public = self._of, self._of.public
         window = self._window(table)
@@ -114,7 +157,10 @@ class Rows:
         draw = secret.draw_row(number, of.publisher, of.history, {_named(key): row for key, row in exact.items()})
         first_draw = self.first_draw or draw.id
         if charge is not None:
-            charge(of.spent, of.ids, f"{of.stream.hex()} {of.schedule.fingerprint} {first_draw}")
+            once = f"{of.stream.hex()} {of.schedule.fingerprint} {first_draw}"
+            charge(of.spent, of.ids, once)
+            if isinstance(charge, LedgerCharge):
+                charge.draw(once, number, draw.id)
         row = self._releaser.add(window, public_keys=public, bits=lambda key, _: draw.bits(_named(key)))
         self.first_draw = first_draw
         return row.to_bytes()

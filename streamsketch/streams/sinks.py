@@ -10,20 +10,27 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-from streamsketch.core import create_file, write_new
+from streamsketch.core import create_file, sweep_earlier, write_new
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import EventWindows
 from streamsketch.streams.databases import connection
-from streamsketch.streams.slots import Slot
+from streamsketch.streams.slots import VERSION, Slot
 
 _PUBLIC = 0o644  # for releases, which readers of other accounts may read
+_VERSIONS = "_versions"  # the end of the name of a table of claims
+_LONGEST_TABLE = 63 - len(_VERSIONS)  # PostgreSQL cuts longer names
 _PATIENCE = (0.1, 0.3, 1.0, 3.0)  # seconds between attempts at an object that another writer is putting
 
 
 class Sink:
     """The place where releases of a stream are published. Each has a slot, which is filled once.
 
-    Extend it for a sink of your own. A sink is opened before it is written to, and is a context manager that opens and
+    Extend it for a sink of your own. Besides a slot for each key, every window has one of kind ``version``, which is
+    filled first. It holds the claim of the window for one version of its rows, some 120 bytes that reveal nothing, and
+    no release: keep it where readers of releases do not look for these. `get` should return what slots hold, as all
+    sinks of the library do. Then a window that was claimed for another version is neither charged nor drawn.
+
+    A sink is opened before it is written to, and is a context manager that opens and
     closes itself. Copies that are pickled are not open.
 
     Examples
@@ -82,7 +89,13 @@ class Sink:
 class FileSink(Sink):
     """Files that are created once: ``FOLDER/STREAM/2013-01-01T05-00-00Z/KEY.sketch``, by any number of writers.
 
-    A file appears whole or not at all. Its name is that of `Slot.file`.
+    A file appears whole or not at all. Its name is that of `Slot.file`. The claim of a window's version is
+    ``=sketch.version`` beside them, for files that end with ``.sketch``.
+
+    A release that is not published yet is not in the folder: it is written to ``.NAME.unfinished.UID`` beside the
+    folder, with mode 0700, and is for its owner alone until it gets its name. That folder is gone after each write.
+    What a killed process left there is removed by the next. If it cannot be made there, as beside the root of a mounted
+    file system, it is in the folder. So serve the folder and not the one above it, and do not copy hidden names.
 
     Parameters
     ----------
@@ -105,10 +118,10 @@ class FileSink(Sink):
 
     def path(self, slot: Slot) -> Path:
         """Return the file of a slot."""
-        return Path(self.folder, slot.stream, slot.window, f"{slot.file}.{self.result}")
+        return Path(self.folder, slot.stream, slot.window, _name(slot, self.result))
 
     def put(self, slot: Slot, content: bytes) -> bytes | None:
-        """Create the file of a slot; see `Sink.put`.
+        """Create the file of a slot, unless it is there; see `Sink.put`.
 
         Raises
         ------
@@ -116,7 +129,11 @@ class FileSink(Sink):
             If the file cannot be written or read.
         """
         path = self.path(slot)
-        return None if create_file(path, content, mode=_PUBLIC) else path.read_bytes()
+        if slot.kind == VERSION:
+            sweep_earlier(path.parent)
+        if create_file(path, content, mode=_PUBLIC, published=Path(self.folder)):
+            return None
+        return path.read_bytes()
 
     def get(self, slot: Slot) -> bytes | None:
         """Return what the file of a slot holds; see `Sink.get`."""
@@ -152,7 +169,8 @@ class WindowFiles(Sink):
     def put(self, slot: Slot, content: bytes) -> bytes | None:
         """Create the file of a window; see `Sink.put`."""
         path, end = self.path(slot), self._windows.start(self._windows.number(slot.start) + 1)
-        return None if write_new(path, content, modified=end / 10**6) else path.read_bytes()
+        is_new = write_new(path, content, modified=end / 10**6, published=self._folder)
+        return None if is_new else path.read_bytes()
 
     def get(self, slot: Slot) -> bytes | None:
         """Return what the file of a window holds; see `Sink.get`."""
@@ -171,18 +189,20 @@ class DatabaseSink(Sink):
         stream TEXT, window_start BIGINT (microseconds), kind TEXT, key TEXT, release BLOB or BYTEA,
         PRIMARY KEY (stream, window_start, kind, key)
 
+    The claims of windows' versions are in a table of the same columns, whose name ends with ``_versions``.
+
     Parameters
     ----------
     connect
         Function without arguments that opens a DB-API 2 connection. Read the password there: the function may be
         pickled. For SQLite, let it execute ``PRAGMA synchronous = EXTRA``, or a power failure may undo the last row.
     table
-        Name of the table.
+        Name of the table, of at most 54 characters.
 
     Raises
     ------
     InvalidInputError
-        If the table's name has characters other than letters, digits and ``_``.
+        If the table's name is longer, or has characters other than letters, digits and ``_``.
 
     Examples
     --------
@@ -200,6 +220,8 @@ class DatabaseSink(Sink):
     def __init__(self, connect: Callable[[], Any], table: str = "releases") -> None:
         if not (table.isascii() and table.isidentifier()):
             raise InvalidInputError(f"table must be letters, digits and '_', got {table!r:.80}")
+        if len(table) > _LONGEST_TABLE:
+            raise InvalidInputError(f"table must have at most {_LONGEST_TABLE} characters, got {len(table)}")
         self._connect, self.result = connect, table
         self._connection: Any = None
         self._mark = ""
@@ -237,10 +259,14 @@ class DatabaseSink(Sink):
             )
         self._mark = self._MARKS[driver.paramstyle]
         bytes_type = "BLOB" if driver.__name__ == "sqlite3" else "BYTEA"
-        self._run(
-            f"CREATE TABLE IF NOT EXISTS {self.result} (stream TEXT, window_start BIGINT, kind TEXT, key TEXT, "
-            f"release {bytes_type} NOT NULL, PRIMARY KEY (stream, window_start, kind, key))"
-        )
+        for table in (self.result, self.result + _VERSIONS):
+            self._run(
+                f"CREATE TABLE IF NOT EXISTS {table} (stream TEXT, window_start BIGINT, kind TEXT, key TEXT, "
+                f"release {bytes_type} NOT NULL, PRIMARY KEY (stream, window_start, kind, key))"
+            )
+
+    def _table(self, slot: Slot) -> str:
+        return self.result + _VERSIONS if slot.kind == VERSION else self.result
 
     def close(self) -> None:
         """Disconnect."""
@@ -249,15 +275,19 @@ class DatabaseSink(Sink):
             self._connection = None
 
     def put(self, slot: Slot, content: bytes) -> bytes | None:
-        """Insert the row of a slot; see `Sink.put`. Errors are those of the driver; nothing is inserted then."""
+        """Insert the row of a slot, unless it is there; see `Sink.put`.
+
+        Errors are those of the driver. Nothing is inserted then.
+        """
         marks = ", ".join([self._mark] * 5)
-        insert = f"INSERT INTO {self.result} VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608 - checked name
+        insert = f"INSERT INTO {self._table(slot)} VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608 - checked name
         return None if self._run(insert, *slot, content).rowcount == 1 else self.get(slot)
 
     def get(self, slot: Slot) -> bytes | None:
         """Return what the row of a slot holds; see `Sink.get`."""
         where = " AND ".join(f"{name} = {self._mark}" for name in ("stream", "window_start", "kind", "key"))
-        found = self._run(f"SELECT release FROM {self.result} WHERE {where}", *slot).fetchone()  # noqa: S608 - as above
+        select = f"SELECT release FROM {self._table(slot)} WHERE {where}"  # noqa: S608 - as above
+        found = self._run(select, *slot).fetchone()
         return None if found is None else bytes(found[0])
 
     def _run(self, statement: str, *values: Any) -> Any:
@@ -314,7 +344,7 @@ class ObjectSink(Sink):
 
     def name(self, slot: Slot) -> str:
         """Return the name of a slot's object."""
-        parts = (self._prefix, slot.stream, slot.window, f"{slot.file}.{self.result}")
+        parts = (self._prefix, slot.stream, slot.window, _name(slot, self.result))
         return "/".join(part for part in parts if part)
 
     def open(self) -> None:
@@ -399,6 +429,11 @@ def sink_in(place: str) -> Sink:
         return ObjectSink(stores.from_url(place))
     except (exceptions.BaseError, ValueError) as error:
         raise InvalidInputError(f"{place} is not a valid place in an object store: {error}") from None
+
+
+def _name(slot: Slot, suffix: str) -> str:
+    """Return the name of a slot's file; that of a window's claim does not end as those of releases do."""
+    return f"={suffix}.{VERSION}" if slot.kind == VERSION else f"{slot.file}.{suffix}"
 
 
 def _content(path: Path) -> bytes | None:

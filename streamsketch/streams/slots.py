@@ -11,6 +11,8 @@ import numpy as np
 from streamsketch.data import plain_key
 from streamsketch.errors import InvalidInputError
 
+VERSION = "version"
+"""The ``kind`` of the slot in which a window's version is claimed."""
 _NO_KEY = "=all"  # of the one slot in a window of a stream without keys
 _LONGEST_NAME = 200  # of a file, with room for what stands before and behind it
 _STREAM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
@@ -28,7 +30,8 @@ class Slot(NamedTuple):
     start
         Start of the window, in microseconds after 1970-01-01T00:00Z.
     kind, key
-        The key's type (``text``, ``integer`` or ``bytes``), and the key as text, with bytes in hexadecimal.
+        The key's type (``text``, ``integer`` or ``bytes``), and the key as text, with bytes in hexadecimal. The slot
+        of kind ``version`` has no key: it holds the claim of the window's version, and no release.
 
     Examples
     --------
@@ -52,6 +55,8 @@ class Slot(NamedTuple):
         """The name of the slot's file. No two keys share one, and none begins with a dot, which would hide the file."""
         if not self.key and self.kind == "text":
             return _NO_KEY
+        if self.kind == VERSION:
+            return f"={VERSION}"
         name = {"text": "", "integer": "=", "bytes": "=x"}[self.kind] + quote(self.key, safe=" ")
         if name.startswith("."):
             name = "%2E" + name[1:]

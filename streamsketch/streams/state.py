@@ -1,13 +1,15 @@
 """The state of an endless stream in a secret file, with everything that a restart needs."""
 
 import dataclasses
+import re
 import struct
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from streamsketch.core import current_limits, read_bounded
+from streamsketch.core import concealed, current_limits, read_bounded, short
 from streamsketch.errors import InvalidInputError, WireFormatError
+from streamsketch.privacy import MAX_CONDITIONS
 from streamsketch.sketching import SECRET_BYTES, BoundingSummary
 from streamsketch.storage import (
     Database,
@@ -26,6 +28,7 @@ from streamsketch.storage import (
 STREAM_SUFFIX = ".raw-stream"
 
 _KIND = b"SSST"
+_PART = re.compile(r"(window|waiting|held|units) (0|-?[1-9][0-9]{0,18})", re.ASCII)
 _STREAM = "stream"
 _PIECE_BYTES = 1 << 18
 _LARGEST = 1 << 61  # numbers of windows, and microseconds
@@ -37,6 +40,7 @@ Content: TypeAlias = bytes | RawSketch
 """The content of a window."""
 
 
+@concealed
 @dataclasses.dataclass
 class Saved:
     """What the file of a stream holds.
@@ -122,16 +126,28 @@ def _read(path: str | PathLike[str]) -> Saved:
     try:
         with opened(path, _KIND) as database:
             header = database.header(_STREAM).fields
-            for part, digest in header.pop("parts").items():
-                kind, _, name = part.partition(" ")
-                parts[kind][int(name)] = _content(database, part, digest)
+            digests = _digests(header.pop("parts", None))
+            _check(header)
+            for (kind, number), digest in digests.items():
+                parts[kind][number] = _content(database, f"{kind} {number}", digest)
     except NotSQLiteError:
         data = read_bounded(path, current_limits().max_raw_bytes, "max_raw_bytes")
         header, old, parts["waiting"] = read_old_state(data)
+        _check(header)
         for number, data in old.items():
             parts["window"][number] = read_old_sketch(data) if is_old_sketch(data) else data
-    _check(header)
     return Saved(header, parts["window"], parts["waiting"], parts["held"].get(0), parts["units"])
+
+
+def _digests(given: Any) -> dict[tuple[str, int], str]:
+    """Return the digests of a state's parts by kind and number, as the header lists them, checked."""
+    found: dict[tuple[str, int], str] = {}
+    for part, digest in given.items() if isinstance(given, dict) else [(None, None)]:
+        kind = _PART.fullmatch(part) if isinstance(part, str) else None
+        if kind is None or not isinstance(digest, str) or not _is_hex(digest, len(digest) // 2):
+            raise WireFormatError("header.parts", "are not those that a stream writes")
+        found[kind[1], int(kind[2])] = digest
+    return found
 
 
 def _content(database: Database, part: str, digest: str) -> Content:
@@ -151,11 +167,13 @@ def _check(header: dict[str, Any]) -> None:
         "draws": "draws" not in header or _is_hex(header["draws"], 32),
         "first_draw": "first_draw" not in header or _is_hex(header["first_draw"], 16),
         "rows_after_end": "rows_after_end" not in header or _is_count(header["rows_after_end"]),
+        "conditions": "conditions" not in header or _are_texts(header["conditions"]),
         "agreement": isinstance(header["agreement"], str),
         "policy": isinstance(header["policy"], dict),
         "place": header["place"] is None or isinstance(header["place"], dict),
         "newest": header["newest"] is None or _is_number(header["newest"], _LARGEST),
         "next": _is_number(header["next"], _LARGEST),
+        "versions": "versions" not in header or _are_versions(header["versions"]),
         "sources": "sources" not in header or (header["newest"] is None and _are_sources(header["sources"])),
         "bounding": isinstance(given, dict)
         and given.keys() | _LATER == bounding.keys()
@@ -166,7 +184,19 @@ def _check(header: dict[str, Any]) -> None:
     }
     for name in header:
         if not valid.get(name, False):
-            raise WireFormatError(f"header.{ascii(name)[1:-1]}", "is not what a stream writes")
+            raise WireFormatError(f"header.{short(name)[1:-1]}", "is not what a stream writes")
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and len(value) <= MAX_CONDITIONS and all(isinstance(one, str) for one in value)
+
+
+def _are_versions(value: Any) -> bool:
+    """Return whether these are digests of versions by the numbers of windows."""
+    return isinstance(value, dict) and all(
+        name.removeprefix("-").isdecimal() and _is_number(int(name), _LARGEST) and _is_hex(one, 32)
+        for name, one in value.items()
+    )
 
 
 def _are_sources(value: Any) -> bool:

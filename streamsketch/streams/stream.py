@@ -14,20 +14,31 @@ import pyarrow as pa
 from streamsketch.agreement import Agreement
 from streamsketch.data import SECRET_BYTES as ID_SECRET_BYTES
 from streamsketch.data import DataIds, from_list
-from streamsketch.errors import InvalidInputError, WireFormatError
+from streamsketch.errors import InvalidInputError, WireFormatError, printable
+from streamsketch.privacy import Guarantee
 from streamsketch.release import PrivateTable, sketches_to_release
 from streamsketch.sketching import NO_KEY, SECRET_BYTES, BoundingSummary, Sketch, SketchTable
 from streamsketch.streams.alarms import Alarm
 from streamsketch.streams.counts import RowCounts
 from streamsketch.streams.dead_letters import DeadLetters
-from streamsketch.streams.draws import Draw, DrawSecret
+from streamsketch.streams.draws import Draw, DrawSecret, names_of_keys
 from streamsketch.streams.open_windows import Windows
 from streamsketch.streams.policy import StreamPolicy
 from streamsketch.streams.publishing import filled, in_order, put_window
+from streamsketch.streams.root_keys import hkdf
 from streamsketch.streams.rows import ANEW, Charge, OtherRowsError, Rows, RowsOf
 from streamsketch.streams.sinks import Sink, WindowFiles
 from streamsketch.streams.slots import Slot, named_key
 from streamsketch.streams.state import Saved, read_state, write_state
+from streamsketch.streams.versions import (
+    Version,
+    drawn_numbers,
+    is_other,
+    other_version,
+    version_of,
+    version_slot,
+    version_tag,
+)
 
 _ID_BYTES = 16
 _MOST_WAITING = 1 << 26  # bytes of releases that are drawn before they are written
@@ -112,9 +123,8 @@ class Stream:
         self._strict, self._dead_letters = strict, dead_letters
         self._policy, self._agreement, self._path, self._charge = policy, agreement, Path(path), charge
         policy.check_one_machine(is_named=sink is not None)
-        self._publisher = policy.publisher(agreement)
-        # for a unit in all its windows: the losses of several releases add up, and rows are for all of them together
-        self._spent = dataclasses.replace(self._publisher.guarantee, neighbours=policy.noise(agreement).neighbours)
+        self._conditions: tuple[str, ...] = ()
+        self._calibrate()
         self._sink = sink
         self.sink = sink or WindowFiles(
             policy.folder, policy.windows, "sketch" if policy.public_keys is None else "parquet"
@@ -123,7 +133,10 @@ class Stream:
         self.position: dict[str, Any] | None = None
         """How far the log or each of its sources was read, as the caller passed it to `save`."""
         self.events = self.released = self.bad_lines = 0
+        self.newest_released: int | None = None
+        """The number of the newest window that this object published, all of it."""
         self._waiting: dict[int, bytes] = {}
+        self._versions: dict[int, bytes] = {}
         if self._path.exists():
             self._restore(read_state(self._path))
         else:
@@ -136,16 +149,54 @@ class Stream:
             dead_letters.begin(self._id.hex()[:8], self._dropped)
             self.windows.on_dropped = dead_letters.add
 
+    def _calibrate(self) -> None:
+        self._publisher = self._policy.publisher(self._agreement, self._conditions)
+        # for a unit in all its windows: the losses of several releases add up, and rows are for all of them together
+        neighbours = self._policy.noise(self._agreement).neighbours
+        self._spent = dataclasses.replace(self._publisher.guarantee, neighbours=neighbours)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The guarantee of a window's release, or of all rows of a schedule."""
+        found: Guarantee = self._publisher.guarantee
+        return found
+
+    def require(self, conditions: Iterable[str]) -> None:
+        """Let the guarantees of all later releases state conditions on how the log is read, before it is read.
+
+        They stay with the state: what was read under a condition is in later windows.
+
+        Raises
+        ------
+        InvalidInputError
+            If rows of a schedule were released without them: all rows are for one guarantee.
+        """
+        found = tuple(sorted({*self._conditions, *conditions}))
+        if found == self._conditions:
+            return
+        if self._policy.schedule is not None and self.released:
+            added = "; ".join(sorted(set(found) - set(self._conditions)))
+            raise InvalidInputError(
+                f"rows of a schedule were released without the condition that {added}; read the log as before, or "
+                f"{ANEW}"
+            )
+        self._conditions = found
+        self._calibrate()
+        if self._policy.schedule is not None:
+            self._rows = Rows(self._rows_of)
+
     def _restore(self, saved: Saved) -> None:
         header, policy = saved.header, self._policy
         if header["agreement"] != self._agreement.fingerprint:
             raise InvalidInputError(
-                f"{self._path} follows the agreement {header['agreement']}, but this agreement is "
+                f"{self._path} follows the agreement {printable(header['agreement'], 64)}, but this agreement is "
                 f"{self._agreement.fingerprint}; use its own agreement, or {ANEW}"
             )
         if changed := policy.changed(header["policy"]):
             raise InvalidInputError(f"{self._path} follows a policy with another {', '.join(changed)}; {ANEW}")
         self._id, self._secret = bytes.fromhex(header["stream"]), bytes.fromhex(header["secret"])
+        self._conditions = tuple(header.get("conditions", ()))
+        self._calibrate()
         self.windows = Windows(policy, self._agreement, self._secret, strict=self._strict)
         self.position = header["place"]
         self.events, self.released, self.bad_lines = header["events"], header["released"], header["bad_lines"]
@@ -166,6 +217,7 @@ class Stream:
         except WireFormatError as error:
             raise InvalidInputError(f"{self._path} is not the state of a stream: {error}") from None
         self._waiting = saved.waiting
+        self._versions = {int(number): bytes.fromhex(one) for number, one in header.get("versions", {}).items()}
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -224,8 +276,8 @@ class Stream:
         """Let windows end without a source until its watermark moves. Its rows in closed windows are then late.
 
         The content of a window then depends on the logs and on when this was called, which the state records. Call it
-        for a source whose log was read to its end and whose watermark has not moved for long. If heartbeats move the
-        watermark, rows of units must not decide about the call.
+        for a source whose log was read to its end and whose watermark has not moved for long. If rows of a unit can
+        decide about the call, such as by a backlog, state that by `require` first.
         """
         self.windows.clocks.of(source)
         self.windows.clocks.idle.add(source)
@@ -289,48 +341,81 @@ class Stream:
         while self.windows.is_over and sum(map(len, self._waiting.values())) < _MOST_WAITING:
             number = self.windows.next
             table, summary = self.windows.closing()
-            if self._rows is not None:
-                self._waiting[number] = self._rows.draw(table, number, self._draws, self._charge)
-            else:
-                ids = self._ids_of(number)
-                sketches = self._sketches(table, ids)
-                draw = self._draws.draw(number, self._publisher, sketches)
-                data = self._released(sketches, draw)
-                if found := self._other(number, data):
-                    alarms += found
-                else:
-                    if self._charge is not None:
-                        once = f"{self._id.hex()} {self._policy.windows.name(number)} {draw.id}"
-                        self._charge(self._spent, ids, once)
-                    self._waiting[number] = data
-            self.released += 1
+            alarms += self._draw_window(number, table)
             self.windows.advance(summary)
             self._draws = self._draws.after()
         return alarms
 
-    def _other(self, number: int, data: bytes) -> list[Alarm]:
-        """Return alarms if all of a window is published, and not with this release.
-
-        Such a release is never published: it is not charged, and the slots may be empty when the state is read again.
-        """
+    def _draw_window(self, number: int, table: SketchTable) -> list[Alarm]:
+        """Draw a window's release, charge it and let it wait; return alarms if another version of it is published."""
+        if self._rows is not None:
+            version = self._version(number, self._rows.names(table))
+            if version is not None and is_other(self.sink, version):
+                raise self._other_rows(version.slot)
+            self._waiting[number] = self._rows.draw(table, number, self._draws, self._charge)
+            self._note(number, version)
+            return []
+        ids = self._ids_of(number)
+        sketches = self._sketches(table, ids)
+        numbers = {key: drawn_numbers(sketch, self._publisher.guarantee) for key, sketch in sketches.items()}
+        version = self._version(number, names_of_keys(self._publisher, numbers))
+        if version is not None and is_other(self.sink, version):
+            return other_version(self.sink, self._slots(number), None)
+        draw = self._draws.draw(number, self._publisher, sketches)
+        self._publisher.for_data(sketches)  # which refuses what cannot be released before it is charged
         held = filled(self.sink, self._slots(number))
-        return [] if held is None else put_window(held, self._contents(number, data)).alarms
+        if held is not None:  # such a release is not charged if it is another: it would not be published
+            found = put_window(held, self._contents(number, self._released(sketches, draw))).alarms
+            if found:
+                return found
+        if self._charge is not None:
+            self._charge(self._spent, ids, f"{self._id.hex()} {self._policy.windows.name(number)} {draw.id}")
+        data = self._released(sketches, draw)
+        self._waiting[number] = data
+        self._note(number, version)
+        return []
+
+    def _version(self, number: int, names: dict[Any, tuple[bytes, ...]]) -> Version | None:
+        """Return the version of a window with these names of draws; None if the window is one file."""
+        if self._sink is None:
+            return None
+        slot = version_slot(self._policy.stream or "", self._policy.windows.start(number))
+        secret = hkdf(self._secret, b"stream", b"version", slot.start.to_bytes(8, "little", signed=True))
+        return Version(slot, version_of({key: version_tag(secret, name) for key, name in names.items()}))
+
+    def _note(self, number: int, version: Version | None) -> None:
+        if version is not None:
+            self._versions[number] = version.digest
+
+    def _version_of_waiting(self, number: int) -> Version | None:
+        """Return the version of a window that waits; None if it is one file, or drawn by an earlier version of us."""
+        if number not in self._versions:
+            return None
+        return Version(
+            version_slot(self._policy.stream or "", self._policy.windows.start(number)), self._versions[number]
+        )
 
     def _publish(self) -> list[Alarm]:
         """Publish what the state on disk holds, in the order of windows; return alarms for slots with other bytes."""
         alarms: list[Alarm] = []
         for number, data in self._waiting.items():
-            found = put_window(self.sink, self._contents(number, data)).alarms
+            contents = self._contents(number, data)
+            found = put_window(self.sink, contents, version=self._version_of_waiting(number)).alarms
             if found and self._rows is not None:
-                name = self.sink.name(found[0].slot)
-                raise OtherRowsError(
-                    f"{name} is not the row of {self._path}, but a row of another state or of another log. Rows of a "
-                    f"schedule are read together: restore the newest backup of the state, with the log that it was "
-                    f"made from, or {ANEW}"
-                )
+                raise self._other_rows(found[0].slot)
+            if not found:
+                self.released += 1
+                self.newest_released = number
             alarms += found
-        self._waiting = {}
+        self._waiting, self._versions = {}, {}
         return alarms
+
+    def _other_rows(self, slot: Slot) -> OtherRowsError:
+        return OtherRowsError(
+            f"{self.sink.name(slot)} is not the row of {self._path}, but a row of another state or of another log. "
+            f"Rows of a schedule are read together: restore the newest backup of the state, with the log that it was "
+            f"made from, or {ANEW}"
+        )
 
     def _slots(self, number: int) -> list[Slot]:
         """Return the slots of a window."""
@@ -350,7 +435,7 @@ class Stream:
 
     def _saved(self) -> Saved:
         windows = self.windows
-        header = {
+        header: dict[str, Any] = {
             "stream": self._id.hex(),
             "secret": self._secret.hex(),
             "draws": self._draws.value.hex(),
@@ -366,8 +451,12 @@ class Stream:
             "rows_before_start": windows.counts.rows_before_start,
             "bounding": dataclasses.asdict(windows.counts.bounding),
         }
+        if self._conditions:
+            header["conditions"] = list(self._conditions)
         if sources := windows.clocks.to_dict():
             header["sources"] = sources
+        if self._versions:
+            header["versions"] = {str(number): one.hex() for number, one in self._versions.items()}
         held = None
         if self._rows is not None:
             header["rows_after_end"] = windows.counts.rows_after_end

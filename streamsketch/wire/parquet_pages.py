@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
+from streamsketch.core import short
 from streamsketch.errors import WireFormatError
 
 _TAIL = struct.Struct("<I4s")  # length of the footer, magic
@@ -85,7 +86,7 @@ def measure(file: BinaryIO, size: int, metadata: Any, columns: list[str], most: 
     for place in places:
         column = metadata.schema.column(place)
         if column.max_repetition_level:
-            raise WireFormatError("columns", f"must hold one value a row, {column.path} holds lists")
+            raise WireFormatError("columns", f"must hold one value a row, {short(column.path)} holds lists")
         if column.physical_type == "FIXED_LEN_BYTE_ARRAY" and column.length * _RESERVED > most:
             raise _too_long(most)
     for group in _row_groups(file, size):
@@ -191,9 +192,13 @@ def _leaves(schema: list[Any]) -> Iterator[Element]:
             open_groups.append((fields[_CHILDREN], f"{path}.", level))
             continue
         logical = fields.get(10)
+        if 10 in fields and not (
+            isinstance(logical, dict) and logical
+        ):  # nothing at all: Arrow takes no other type then
+            raise _invalid()
         yield Element(
             *(path, place, _number(fields.get(1)), _number(fields.get(2)), fields.get(3) == _OPTIONAL),
-            *(_number(fields.get(6), -1), logical if isinstance(logical, dict) else {}, level),
+            *(_number(fields.get(6), -1), logical or {}, level),
         )
         place += 1
 
@@ -208,6 +213,8 @@ class Page(NamedTuple):
     kind: int
     values: int
     encoding: int
+    levels: int
+    """How is said which values are null, of data pages of version 1."""
     unpacked: int
     body: bytes
 
@@ -224,7 +231,8 @@ def pages_of(file: BinaryIO, column: Any) -> Iterator[Page]:
     while start < end and chunk.values:
         header = _header(file, start, end)
         file.seek(header.end - header.packed)
-        yield Page(header.kind, header.values, header.encoding, header.unpacked, file.read(header.packed))
+        levels, unpacked = header.levels, header.unpacked
+        yield Page(header.kind, header.values, header.encoding, levels, unpacked, file.read(header.packed))
         start = header.end
 
 
@@ -287,6 +295,7 @@ class _Header(NamedTuple):
     packed: int
     values: int
     encoding: int
+    levels: int
     end: int
     """Where the page ends."""
 
@@ -307,7 +316,8 @@ def _header(file: BinaryIO, start: int, end: int) -> _Header:
         page_end = start + thrift.at + packed
         if type(values) is not int or unpacked < 0 or packed < 0 or page_end > end:
             raise _invalid()
-        return _Header(kind, unpacked, packed, values, _number(own.get(2) if own else None, -1), page_end)
+        encoding, levels = (_number(own.get(field) if own else None, -1) for field in (2, 3))
+        return _Header(kind, unpacked, packed, values, encoding, levels, page_end)
     raise _invalid()
 
 

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
+from streamsketch.core import short
 from streamsketch.errors import WireFormatError
 from streamsketch.wire.parquet_pages import Element, Footer, codec_of, pages_of
 
@@ -16,10 +17,11 @@ _INT32, _INT64, _BYTES = 1, 2, 6
 _STORED, _SNAPPY, _GZIP = 0, 1, 2
 _CODECS = {3: "LZO", 4: "BROTLI", 5: "LZ4", 6: "ZSTD", 7: "LZ4_RAW"}
 _DATA, _DICTIONARY = 0, 2
-_PLAIN, _PLACES = 0, (2, 8)
+_PLAIN, _PLACES, _RLE = 0, (2, 8), 3
 _UTF8, _DATE, _MILLIS, _MICROS = 0, 6, 9, 10  # converted types
-_UNSIGNED = (11, 12, 13, 14)
+_UNSIGNED, _SIGNED, _NONE = (11, 12, 13, 14), (15, 16, 17, 18), -1
 _KINDS = {1: "text", 6: "date", 8: "time", 10: "integer"}  # of logical types
+_PHYSICAL = {"text": (_BYTES,), "date": (_INT32,), "time": (_INT64,), "integer": (_INT32, _INT64), "bytes": (_BYTES,)}
 _PER_SECOND = {1: 10**3, 2: 10**6, 3: 10**9}
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - times without a zone have none
 _FIRST_DAY = dt.date(1970, 1, 1)
@@ -35,6 +37,15 @@ class Kind(NamedTuple):
     per_second: int = 1
     utc: bool = False
     unsigned: bool = False
+
+
+_CONVERTED = {
+    _UTF8: Kind("text"),
+    _DATE: Kind("date"),
+    _MILLIS: Kind("time", 10**3, utc=True),
+    _MICROS: Kind("time", 10**6, utc=True),
+    **{converted: Kind("integer", unsigned=converted in _UNSIGNED) for converted in (*_UNSIGNED, *_SIGNED)},
+}
 
 
 def rows_of(file: BinaryIO, footer: Footer, columns: tuple[str, str]) -> Iterator[tuple[Any, Any]]:
@@ -64,24 +75,39 @@ def kind_of(element: Element) -> Kind:
     Raises
     ------
     WireFormatError
-        If they are no text, bytes, integers, dates or times.
+        If they are no text, bytes, integers, dates or times, or not stored as these are.
     """
-    logical: tuple[int, Any] = next(iter(element.logical.items()), (0, {}))
-    name = _KINDS.get(logical[0])
-    if element.type not in (_INT32, _INT64, _BYTES) or (logical[0] and name is None):
-        raise WireFormatError("key", "must be text, bytes, integers, dates or times")
+    kind = _stated_kind(element)
+    if kind is None or element.type not in _PHYSICAL[kind.name]:
+        raise WireFormatError(
+            "columns",
+            f"must be text, bytes, integers, dates or times, stored as Parquet stores these, {short(element.path)} is "
+            "not",
+        )
+    return kind
+
+
+def _stated_kind(element: Element) -> Kind | None:
+    """Return what a column says that its values are; None for anything else, and for what is not valid."""
+    if element.logical:
+        return _logical_kind(element.logical)
+    if element.converted == _NONE:
+        return Kind("bytes") if element.type == _BYTES else Kind("integer")
+    return _CONVERTED.get(element.converted)
+
+
+def _logical_kind(logical: dict[int, Any]) -> Kind | None:
+    (number, fields), *more = logical.items()
+    name = _KINDS.get(number)
+    if more or not isinstance(fields, dict) or name is None:
+        return None
     if name == "time":
-        unit = next(iter(logical[1].get(2, {})), 0)
-        return Kind("time", _PER_SECOND.get(unit, 1), utc=bool(logical[1].get(1)))
+        (unit,) = fields[2] if isinstance(fields.get(2), dict) and len(fields[2]) == 1 else (0,)
+        known = unit in _PER_SECOND and type(fields.get(1)) is bool
+        return Kind("time", _PER_SECOND[unit], utc=fields[1]) if known else None
     if name == "integer":
-        return Kind("integer", unsigned=logical[1].get(2) is False)
-    if name is not None:
-        return Kind(name)
-    if element.converted in (_MILLIS, _MICROS):
-        return Kind("time", 10**3 if element.converted == _MILLIS else 10**6, utc=True)
-    if element.type == _BYTES:
-        return Kind("text" if element.converted == _UTF8 else "bytes")
-    return Kind("date") if element.converted == _DATE else Kind("integer", unsigned=element.converted in _UNSIGNED)
+        return Kind("integer", unsigned=not fields[2]) if type(fields.get(2)) is bool else None
+    return Kind(name)
 
 
 def _typed(value: Any, kind: Kind) -> Any:
@@ -118,6 +144,8 @@ def _chunk(file: BinaryIO, column: Any, element: Element) -> Iterator[Any]:
             continue
         present = [1] * page.values
         if element.optional:
+            if page.levels != _RLE:
+                raise _invalid()
             length = int.from_bytes(body[:4], "little")
             present, body = _runs(body[4 : 4 + length], 1, page.values), body[4 + length :]
         count = sum(present)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core import pa
-from streamsketch.data import joined_bytes, key_column
+from streamsketch.data import check_keys, joined_bytes, key_column
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.kernels import Words
 from streamsketch.projections import Projection
@@ -183,8 +183,8 @@ def _keys(column: "pa.Array") -> "pa.Array":
     try:
         keys = key_column(column, "key")
         keys = keys.dictionary_decode() if pa.types.is_dictionary(keys.type) else keys
-        keys.validate(full=True)
-    except (InvalidInputError, pa.ArrowInvalid) as error:
+        check_keys(keys)
+    except InvalidInputError as error:
         raise WireFormatError("key", f"must be text, bytes, integers, dates or times, all present: {error}") from None
     return keys
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import sys
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
@@ -10,18 +9,16 @@ import numpy as np
 
 from streamsketch import signs
 from streamsketch.core import check_length, current_limits, is_installed, pa, pq, short
-from streamsketch.data import is_key_type, key_column, times_of
+from streamsketch.data import is_key_type, key_column, key_values
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.projections import Projection
-from streamsketch.release import PrivateSketch, PrivateTable, PublishedTable
+from streamsketch.release import PrivateSketch, PrivateTable, PublishedTable, row_memory
 from streamsketch.wire import plain_parquet
 from streamsketch.wire.parquet_pages import check_footer, measure, read_footer
 from streamsketch.wire.parsing import at
 
 _BATCH_ROWS = 1024
 _LEAST_FOOTER = 1 << 16
-_ID_BYTES = 120  # of a release id: the bytes object, and its places
-_ROW_BYTES = 1536  # of the other objects of a release
 
 
 def encode_table(table: PublishedTable[Any]) -> bytes:
@@ -226,12 +223,8 @@ def _read(
 
 
 def _memory_of(key: Any, release: Any) -> int:
-    """Return how much memory a row takes, roughly: cells or signs, ids and text."""
-    guarantee = release.guarantee
-    texts = [str(guarantee.mechanism), guarantee.neighbours.unit, *guarantee.conditions]
     size = release.values.nbytes if isinstance(release, PrivateSketch) else release.words.nbytes
-    ids = len(release.summed_ids)
-    return int(sys.getsizeof(key) + size + _ID_BYTES * ids + sum(map(sys.getsizeof, texts)) + _ROW_BYTES)
+    return row_memory(key, release.guarantee, size, len(release.summed_ids))
 
 
 def _check_names(names: list[str], column: str) -> None:
@@ -253,14 +246,9 @@ def _keys(column: "pa.Array") -> list[Any]:
     try:
         column = key_column(column, "key")
         if not pa.types.is_dictionary(column.type):
-            return _values(column)
+            return key_values(column)
         used, places = np.unique(column.indices.to_numpy(zero_copy_only=False), return_inverse=True)
-        values = _values(column.dictionary.take(pa.array(used)))
+        values = key_values(column.dictionary.take(pa.array(used)))
         return [values[place] for place in places]
-    except (InvalidInputError, UnicodeDecodeError, OverflowError) as error:
+    except InvalidInputError as error:
         raise WireFormatError("key", f"must be text, bytes, integers, dates or times, all present: {error}") from None
-
-
-def _values(keys: "pa.Array") -> list[Any]:
-    values: list[Any] = times_of(keys) if pa.types.is_timestamp(keys.type) else keys.to_pylist()
-    return values

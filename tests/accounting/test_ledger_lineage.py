@@ -141,3 +141,78 @@ def test_a_table_and_its_keys_are_known_by_each_other(
     for release, more in zip(later, how, strict=True):
         with pytest.raises(LedgerError, match="left of 'sales': ε = 0"):
             release(epsilon=50.0, ledger=ledger, dataset="scratch", **more)
+
+
+# --- sums that are charged first ------------------------------------------------------------------------------------
+
+
+def in_turn(parts: list[ss.Sketch]) -> ss.Sketch:
+    total = parts[0].copy()
+    for part in parts[1:]:
+        total.merge(part)
+    return total
+
+
+def in_a_tree(parts: list[ss.Sketch]) -> ss.Sketch:
+    """Return the sum of pairs, of pairs of pairs and so on."""
+    while len(parts) > 1:
+        parts = [in_turn(parts[place : place + 2]) for place in range(0, len(parts), 2)]
+    return parts[0]
+
+
+def added(parts: list[ss.Sketch]) -> ss.Sketch:
+    total = PROJECTION.sketch()
+    for part in parts:
+        total = total + part
+    return total
+
+
+@pytest.mark.parametrize("inherit", INHERITED)
+@pytest.mark.parametrize("merge", [in_turn, in_a_tree, added])
+@pytest.mark.parametrize("parts", [2, 15, PUBLISHED, PUBLISHED + 1, 40])
+def test_no_part_of_a_charged_sum_is_free(
+    ledger: ss.Ledger, tmp_path: Path, parts: int, merge: Callable[..., ss.Sketch], inherit: str
+) -> None:
+    days = [PROJECTION.sketch() for _ in range(parts)]
+    INHERITED[inherit](merge(days), tmp_path).release(epsilon=1.0, ledger=ledger, dataset="sales", **TO)
+    again = ss.Ledger(tmp_path / "ledger.sqlite")  # as read from its file
+    for day in days:
+        assert again.holders(day.data_ids) == ("sales",)
+        with pytest.raises(LedgerError, match="left of 'sales': ε = 0"):
+            day.release(epsilon=5.0, ledger=again, dataset="scratch", **TO)
+    pair = days[0].copy()
+    pair.merge(PROJECTION.sketch())
+    with pytest.raises(LedgerError, match="left of 'sales': ε = 0"):
+        pair.release(epsilon=5.0, ledger=again, dataset="scratch", **TO)
+    PROJECTION.sketch().release(epsilon=5.0, ledger=again, dataset="scratch", **TO)
+
+
+@pytest.mark.parametrize(("parts", "size"), [(16, 0), (17, 32), (32, 32), (33, 64), (64, 64), (65, 128)])
+def test_the_size_of_an_entry_tells_a_number_of_parts_to_a_factor_of_two(
+    ledger: ss.Ledger, parts: int, size: int
+) -> None:
+    in_turn([PROJECTION.sketch() for _ in range(parts)]).release(epsilon=1.0, ledger=ledger, dataset="sales", **TO)
+    (body,) = (entry.body for entry in ledger.entries() if entry.body["kind"] == "charge")
+    assert len(body.get("further_ids", [])) == size
+    assert len(set(body.get("further_ids", []))) == size
+
+
+def test_a_retry_of_a_large_sum_costs_nothing_and_more_parts_are_other_data(ledger: ss.Ledger) -> None:
+    total = in_turn([PROJECTION.sketch() for _ in range(20)])
+    guarantee = total.release(epsilon=0.25, **TO).guarantee
+    receipts = [ledger.charge("sales", guarantee, data_ids=total.data_ids, once="job 7") for _ in range(2)]
+    assert receipts[0] == receipts[1]
+    assert ledger.left("sales").epsilon == 0.75
+    total.merge(PROJECTION.sketch())
+    with pytest.raises(LedgerError, match="for other data"):
+        ledger.charge("sales", guarantee, data_ids=total.data_ids, once="job 7")
+
+
+def test_ledgers_of_before_all_parts_were_entered_are_read(ledger: ss.Ledger, tmp_path: Path) -> None:
+    """They know the sum, and a retry under an id of theirs costs nothing."""
+    total = in_turn([PROJECTION.sketch() for _ in range(20)])
+    guarantee = total.release(epsilon=0.25, **TO).guarantee
+    receipt = ledger.charge("sales", guarantee, data_ids=total.data_ids.published(), once="job 7")
+    again = ss.Ledger(tmp_path / "ledger.sqlite")
+    assert again.charge("sales", guarantee, data_ids=total.data_ids, once="job 7") == receipt
+    assert again.holders(total.data_ids) == ("sales",)

@@ -1,11 +1,13 @@
 """A ledger's time: it goes on, whatever its machine's clock does, so that no period's budget is opened twice."""
 
 import contextlib
+import dataclasses
 import datetime as dt
 import sqlite3
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import streamsketch as ss
@@ -13,6 +15,9 @@ from streamsketch.accounting.book import START, digest_of, text_of
 from streamsketch.accounting.store import _FileTransaction
 from streamsketch.errors import LedgerError
 from streamsketch.privacy import Mechanism
+from streamsketch.release import Releaser
+from streamsketch.schedules import Tree
+from streamsketch.streams import Stream, StreamPolicy
 
 START_OF_2026 = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism.stated("a count"))
@@ -55,6 +60,82 @@ def test_a_period_renews_the_budget(tmp_path: Path, clock: Clock) -> None:
     clock.set(30)
     assert fits(ledger)
     assert not fits(ledger)
+
+
+@pytest.mark.parametrize("kind", ["history", "one draw", "stream"])
+def test_what_is_published_in_a_later_period_is_charged_in_it(tmp_path: Path, clock: Clock, kind: str) -> None:
+    """Once in each period in which rows are published: within one they cost nothing more."""
+    unit, neighbours = "event in one of 64 windows" if kind == "history" else "event", ss.L1(1)
+    ledger = ss.Ledger(tmp_path / "ledger.sqlite")
+    ledger.dataset("sales", unit=unit, epsilon=1.0, period_days=30)
+    noise = ss.AdditiveNoise(epsilon=0.75, neighbours=neighbours, schedule=Tree(horizon=64))
+    projection = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=16, sparsity=4, seed=7)
+    releaser = Releaser(noise, projection)
+    stream = stream_in(tmp_path, ledger, projection) if kind == "stream" else None
+
+    def of(epsilon: float) -> ss.Guarantee:
+        return dataclasses.replace(GUARANTEE, epsilon=epsilon, neighbours=ss.L1(1, unit=unit))
+
+    def publish(day: int) -> None:
+        if stream is not None:
+            at = [(START_OF_2026 + dt.timedelta(days=day, hours=1)).isoformat()]
+            stream.add(pa.RecordBatch.from_pydict({"at": at, "item": ["tea"]}), 1)
+            stream.save({})
+        elif kind == "history":
+            releaser.add(projection.sketch(), ledger=ledger, dataset="sales")
+        else:
+            ledger.charge("sales", of(0.75), once="one")
+
+    for day in (1, 2, 29, 31, 32, 65):
+        clock.set(day)
+        publish(day)
+        assert ledger.left("sales").epsilon == 0.25, day
+        with pytest.raises(LedgerError, match=r"left of 'sales': ε = 0\.25"):
+            ledger.charge("sales", of(0.5))
+    clock.set(95)
+    ledger.charge("sales", of(0.5))
+    with pytest.raises(LedgerError, match=r"left of 'sales': ε = 0\.5"):
+        publish(95)
+    assert ss.Ledger(tmp_path / "ledger.sqlite").left("sales").epsilon == 0.5, "as others read it"
+
+
+def stream_in(folder: Path, ledger: ss.Ledger, projection: ss.Projection) -> Stream:
+    """Return a stream that publishes a row of a history each day."""
+    (folder / "out").mkdir()
+    policy = StreamPolicy(
+        time="at",
+        window="1 day",
+        start="2025-12-31",
+        delay=0,
+        epsilon=0.75,
+        folder=str(folder / "out"),
+        schedule=Tree(horizon=256),
+        clip="none",
+    )
+    agreement = ss.Agreement(projection, index="item", neighbours=ss.L1(1))
+
+    def charge(guarantee: ss.Guarantee, ids: Any, once: str) -> Any:
+        same = dataclasses.replace(guarantee, neighbours=dataclasses.replace(guarantee.neighbours, unit="event"))
+        return ledger.charge("sales", same, projection=projection, data_ids=ids, once=once)
+
+    return Stream(policy, agreement, folder / "s.raw-stream", charge)
+
+
+def test_data_sets_with_and_without_periods_share_a_history(tmp_path: Path, clock: Clock) -> None:
+    ledger = ledger_in(tmp_path)
+    ledger.dataset("all", unit="event", epsilon=1.0)
+    ids = ss.SJLT(dim=64, sketch_dim=16, sparsity=4, seed=7).sketch().data_ids
+    ledger.charge("all", dataclasses.replace(GUARANTEE, epsilon=0.125), data_ids=ids)
+    small = dataclasses.replace(GUARANTEE, epsilon=0.25)
+    first = ledger.charge("sales", small, data_ids=ids, once="h")
+    assert first.datasets == ("all", "sales")
+    clock.set(31)
+    second = ledger.charge("sales", small, data_ids=ids, once="h")
+    assert second.number > first.number
+    assert (ledger.left("sales").epsilon, ledger.left("all").epsilon) == (0.75, 0.375)
+    assert ledger.charge("sales", small, data_ids=ids, once="h") == second
+    ledger.refund(second, nothing_was_published="a test")
+    assert ledger.charge("sales", small, data_ids=ids, once="h").number > second.number
 
 
 def test_a_clock_that_is_set_back_opens_no_budget(tmp_path: Path, clock: Clock) -> None:

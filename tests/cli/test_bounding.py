@@ -175,8 +175,7 @@ def test_bounded_rows_are_appended_as_files_are_merged(bounds: str, keyed: bool,
         "a.raw-sketch",
         "--epsilon",
         "1",
-        "--delta",
-        "1e-6",
+        *(["--delta", "1e-6"] if bounds == "sketch" else []),  # on so fine a grid Gaussian noise is too wide for others
         "-o",
         "a.parquet" if keyed else "a.sketch",
     ]
@@ -276,7 +275,7 @@ def test_the_summary_is_written_on_request_for_its_owner_alone(sales: Path, fork
         (["--unit-column", "customer", "--l1", "5", "--sketch-l2", "5"], "--l1 and --sketch-l2 each state"),
         (PEOPLE, "4,096 are needed. Use resolution='1/8192'"),
         (PEOPLE, "--resolution 1/8192 states it"),
-        ([*PEOPLE[:-1], "cut"], "clipped to SketchL2 by clip='scale' or clip='equal', got 'cut'"),
+        ([*PEOPLE[:-1], "cut"], "clipped to SketchL2 by clip='scale', clip='equal' or clip='average', got 'cut'"),
         (["--unit-column", "buyer", "--l1", "5"], "buyer"),
     ],
 )

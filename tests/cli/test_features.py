@@ -118,7 +118,7 @@ def test_a_column_that_is_not_whole_is_refused(
         (["--features", "agreed.json"], "agreed.json does not hold features: it is an agreement already"),
         (["--features", "list.json"], "list.json does not hold features: it has no list of columns"),
         (["--features", "rows.parquet"], "rows.parquet does not hold features: features must be one JSON object"),
-        (["other.parquet"], "other.parquet has no column code; its columns are patient, age, sex, codes, scan"),
+        (["other.parquet"], "other.parquet has no column code; the names of its other columns are not shown"),
         (["lists.parquet"], "the column age holds list<element: double>, which is not a number"),
     ],
 )
@@ -212,13 +212,22 @@ def test_sites_that_are_too_small_have_no_averages(sites: Path, forks: Forks) ->
     assert {row["low"] for row in fields["measures"]} == {row["estimate"] for row in fields["measures"]} == {None}
 
 
-def test_deviations_of_people_with_several_rows_are_unknown(sites: Path, forks: Forks) -> None:
+@pytest.mark.parametrize("clip", ["average", "equal"])
+def test_people_with_several_rows_are_averaged_or_not_described(clip: Any, tmp_path: Path, forks: Forks) -> None:
     again = people(301, 300, 60).set_column(0, "patient", ROWS["patient"])
-    twice = ss.bound(pa.concat_tables([ROWS, again]), AGREEMENT).release(**NOISE)
-    twice.save(sites / "twice.sketch")
-    done = forks.run("describe", "twice.sketch", "north.sketch", *BY, "--column", "age", cwd=sites)
-    assert done.stdout.count("undefined") == 1
-    assert done.stderr.rstrip().endswith("people have several rows: twice.")
+    agreement = ss.agree(ROWS, features=AGREEMENT.features, unit="patient", clip=clip)
+    agreement.save(tmp_path / "agreed.json")
+    for name, rows in (("twice", pa.concat_tables([ROWS, again])), ("north", ROWS)):
+        ss.bound(rows, agreement).release(**NOISE).save(tmp_path / f"{name}.sketch")
+    done = forks.run("describe", "twice.sketch", "north.sketch", *BY, "--column", "age", cwd=tmp_path)
+    apart = forks.run("compare", "twice.sketch", "north.sketch", *BY, cwd=tmp_path)
+    if clip == "average":
+        assert (done.stdout.count("undefined"), done.stderr, apart.returncode) == (0, "", 0)
+    else:
+        assert done.stdout.count("undefined") == 3
+        assert "people have several rows and these were not averaged: twice. In agreements" in done.stderr
+        assert apart.returncode == 2
+        assert "some units have several rows" in apart.stderr
 
 
 @pytest.mark.parametrize(

@@ -111,8 +111,9 @@ def test_names_that_differ_in_case_or_blanks_are_hinted_at(name: str, form: str,
     said = forks.refused(
         "sketch", f"rows.{form}", "--index", "item", "--projection", "p.json", "-o", "r.raw-sketch", cwd=folder
     )
-    assert f"it has {name!r}, which differs in case or in blanks" in said
-    assert form == "parquet" or "private-column" not in said
+    assert "a column's name differs from item in case or in blanks" in said
+    assert "private-column" not in said
+    assert name.strip() == "item" or name not in said
 
 
 def test_lines_left_out_are_counted_by_reason_and_many_of_them_are_a_failed_check(folder: Path, forks: Forks) -> None:

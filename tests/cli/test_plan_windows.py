@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+import streamsketch as ss
 from streamsketch.continual import schedule_from_json
 from streamsketch.planning import plan_schedule
+from streamsketch.streams import StreamPolicy
 from tests.cli.running import Forks
 
 HOURS = ["--windows", "720", "--window", "1 hour", "--range", "1 day", "--range", "prefix", "--delta", "1e-6"]
@@ -34,6 +36,30 @@ def test_units_in_every_window_are_released_window_by_window(forks: Forks, tmp_p
     assert "a unit in at most 4 of 52 windows, 13 apart" in apart
 
 
+@pytest.mark.parametrize("epsilon", ["0.02", "1"])
+@pytest.mark.parametrize("resolution", [1 << 14, 1 << 20])
+def test_what_is_written_works_with_the_policy(resolution: int, epsilon: str, forks: Forks, tmp_path: Path) -> None:
+    """Where there is no schedule whose noise can be drawn, the plan says so."""
+    bounded = ss.SketchL2(1, unit="person", max_keys=1)
+    projection = ss.CountSketch(sketch_dim=256, seed=7, resolution=f"1/{resolution}")
+    agreement = ss.Agreement(projection, index="item", unit="person", neighbours=bounded)
+    agreement.save(tmp_path / "agreed.json")
+    days = ["--windows", "365", "--range", "7", "--delta", "1e-6", "--epsilon", epsilon, "--agreement", "agreed.json"]
+    done = forks.run("plan", *days, "--write-schedule", "days.json", cwd=tmp_path)
+    if done.returncode:
+        assert "coarser resolution" in done.stderr
+        assert not (tmp_path / "days.json").exists()
+        return
+    schedule = json.loads((tmp_path / "days.json").read_text())
+    policy = StreamPolicy(
+        time="at", window="1 day", start="2026-11-22", delay="5 min", folder="out",
+        epsilon=float(epsilon), delta=1e-6, schedule=schedule,
+    )  # fmt: skip
+    guarantee = policy.publisher(agreement).guarantee
+    assert (guarantee.delta, guarantee.mechanism.the_noise.noise.name) == (1e-6, "gaussian")
+    assert guarantee.mechanism.schedule == schedule_from_json(json.dumps(schedule))
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -43,6 +69,7 @@ def test_units_in_every_window_are_released_window_by_window(forks: Forks, tmp_p
         (["--windows", "9", "--window", "1 hour", "--range", "90 min"], "multiple of --window"),
         (["--windows", "9", "--max-windows", "some"], "--max-windows takes a number, or all"),
         (["--windows", "9", "--range", "10"], "from 1 to 9"),
+        (["--windows", "9", "--epsilon", "1"], "agreement and epsilon: pass both"),
     ],
     ids=str,
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from streamsketch.intake.lines import whole_lines
+from streamsketch.data import whole_rows
 from streamsketch.storage import load_raw
 from tests.cli.running import PATIENCE, Forks, open_when_read, started, wait_until_read
 from tests.cli.sales import EVENTS, PROJECTION, expected
@@ -65,7 +65,7 @@ def test_a_signal_in_the_middle_of_a_stream_loses_nothing_that_was_written(
 
 
 def test_a_quote_within_a_field_is_a_letter_in_a_stream_as_in_a_file(tmp_path: Path, forks: Forks) -> None:
-    lines = 'item,n\n5" pipe,1\nx,2\n"x"y"z,4\n"a\n""b""",8\n7" pipe,16\n'
+    lines = 'item,n\n5" pipe,1\nx,2\nx"y"z,4\n"a\n""b""",8\n7" pipe,16\n'
     (tmp_path / "a.csv").write_text(lines)
     (tmp_path / "agreed.json").write_text(PROJECTION.to_json())
     events = ["--index", "item", "--value", "n", "--projection", "agreed.json"]
@@ -73,11 +73,11 @@ def test_a_quote_within_a_field_is_a_letter_in_a_stream_as_in_a_file(tmp_path: P
     stream = ["sketch", "-", "--format", "csv", *events, "-o", "b.raw-sketch"]
     assert forks.run(*stream, cwd=tmp_path, stdin=lines.encode()).returncode == 0
     told = PROJECTION.sketch()
-    told.update(['5" pipe', "x", 'xy"z', 'a\n"b"', '7" pipe'], [1, 2, 4, 8, 16])
+    told.update(['5" pipe', "x", 'x"y"z', 'a\n"b"', '7" pipe'], [1, 2, 4, 8, 16])
     assert load_raw(tmp_path / "a.raw-sketch").state == load_raw(tmp_path / "b.raw-sketch").state == told
     first, rest = lines.encode()[:14], lines.encode()[14:]
-    assert whole_lines(first, "csv", ended=False) == (first[:7], first[7:])
-    assert whole_lines(first + rest[:5], "csv", ended=False) == (lines.encode()[:17], b"x,")
+    assert whole_rows(first, ended=False) == (first[:7], first[7:])
+    assert whole_rows(first + rest[:5], ended=False) == (lines.encode()[:17], b"x,")
 
 
 def test_a_pipe_is_read_as_a_file_once(folder: Path, forks: Forks) -> None:

@@ -155,7 +155,8 @@ class Kafka:
             while header := records.read(_HEADER.size):
                 partition, timestamp, length = _HEADER.unpack(header)
                 content = records.read(length)
-                yield Record(partition, timestamp, content, records.read(*_LENGTH.unpack(records.read(_LENGTH.size))))
+                (length,) = _LENGTH.unpack(records.read(_LENGTH.size))
+                yield Record(partition, timestamp, content, None if length < 0 else records.read(length))
 
     def _tool(self, *arguments: str) -> list[str]:
         return self._java("256m", "Topic", self.servers, *arguments)

@@ -400,5 +400,5 @@ def assert_is_the_log(
 
 def _as_read(record: Record, clock: PartitionClock) -> TimestampedValue:
     before = clock.timestamp
-    clock.is_late(record.timestamp * 1000, heartbeat=not record.content)
-    return TimestampedValue(record.content, before)
+    clock.is_late(record.timestamp * 1000, heartbeat=record.is_beat)
+    return TimestampedValue(record.element, before)

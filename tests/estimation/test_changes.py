@@ -1,7 +1,9 @@
 """Series of releases in time order: alarms, their lines, and what is missing."""
 
 import datetime as dt
+import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -124,3 +126,29 @@ def test_a_series_has_two_windows_of_independent_noise() -> None:
         ss.changes([one, None])
     with pytest.raises(DependentNoiseError):
         of_module([one, window(), one])
+
+
+def holm_one_by_one(p_values: Sequence[float], level: float) -> list[bool]:
+    """Return what Holm's rule rejects: the least p-value first, until one is too large; equal ones alike."""
+    rejected: set[float] = set()
+    left = sorted(p_values)
+    while left and left[0] <= level / len(left):
+        rejected.add(left.pop(0))
+    return [value in rejected for value in p_values]
+
+
+def benjamini_hochberg(p_values: Sequence[float], level: float) -> list[bool]:
+    """Return what is rejected if false alarms may be a share of all: up to the last p-value below its line."""
+    ordered = sorted(p_values)
+    last = max((value for rank, value in enumerate(ordered, 1) if value <= level * rank / len(ordered)), default=-1.0)
+    return [value <= last for value in p_values]
+
+
+@pytest.mark.parametrize(("control", "twin"), [("any", holm_one_by_one), ("rate", benjamini_hochberg)])
+def test_alarms_are_those_of_their_rule_for_all_small_grids_of_p_values(control: Any, twin: Any) -> None:
+    """Every choice of up to four p-values around the lines α/4, α/3, α/2 and α: such as .01, .03 and .04."""
+    grid = (0.001, 0.01, 0.0126, 0.02, 0.03, 0.04, 0.06)
+    for count in (1, 2, 3, 4):
+        for p_values in itertools.product(grid, repeat=count):
+            _, alarms = _controlled(np.array(p_values), 0.05, control)
+            assert alarms.tolist() == twin(p_values, 0.05), p_values

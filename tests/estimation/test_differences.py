@@ -245,7 +245,13 @@ def test_intervals_are_bonferroni_s_over_the_whole_dictionary(
         for item in found.table["item"].to_pylist()
     }
     assert (len(found.table), found.candidates) == (3, 50)
-    assert found.table == pa.concat_tables(alone.values())
+    single = pa.concat_tables(alone.values())
+    if estimator == "mean":  # one of many may share a cell with the heaviest item: intervals are wider
+        assert found.table.drop(["low", "high"]) == single.drop(["low", "high"])
+        assert (found.table["low"].to_numpy() <= single["low"].to_numpy()).all()
+        assert (found.table["high"].to_numpy() >= single["high"].to_numpy()).all()
+    else:
+        assert found.table == single
     assert f"3 of 50 items, {found.n_separated} separated at 95 %" in repr(found)
 
 

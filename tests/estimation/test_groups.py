@@ -118,3 +118,36 @@ def test_near_streams_stand_side_by_side() -> None:
     order = similarity_order(squares(np.array([[0.0], [10.0], [0.1], [10.1]])))
     assert {frozenset(order[:2]), frozenset(order[2:])} == {frozenset({0, 2}), frozenset({1, 3})}
     assert similarity_order(np.zeros((2, 2))) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "projection",
+    [
+        ss.projections.Identity(dim=24),
+        ss.projections.OPORP(dim=24, sketch_dim=12, seed=3),
+        ss.projections.OPORP(dim=24, sketch_dim=24, seed=3),
+        ss.projections.SRHT(dim=30, sketch_dim=16, seed=3),
+        ss.CountSketch(dim=24, sketch_dim=16, seed=3),
+    ],
+    ids=lambda one: f"{type(one).__name__} {one.sketch_dim}",
+)
+def test_redrawn_products_have_the_moments_of_their_map(projection: ss.Projection) -> None:
+    """Means of the Gram matrix, and variances of its diagonal, over 3,000 draws: fails in one of 10⁵."""
+    sketches = [projection.sketch() for _ in range(3)]
+    for one, values in zip(sketches, ([5, 1, 0, 3], [4, -2, 6, 0], [0, 3, 3, -7]), strict=True):
+        one.update(range(4), values)
+    block, draws = block_of(sketches), 3000
+    redrawn, source = _Redrawn(block), _Source(5)
+    found = np.empty((draws, 3, 3))
+    for place in range(draws):
+        values = redrawn.draw(source).values
+        found[place] = values @ values.T
+    products = block.values @ block.values.T
+    norms = np.diagonal(products)
+    scale = np.sqrt(np.outer(norms, norms))
+    spread = min(block.variance.norms + block.variance.inner, 2 / projection.sketch_dim)
+    assert (
+        np.abs(found.mean(axis=0) - products).max() <= (5 * math.sqrt(max(spread, 1e-20) / draws) + 1e-9) * scale.max()
+    )
+    variances = np.diagonal(found.var(axis=0)) / norms**2
+    assert variances == pytest.approx(np.full(3, spread), rel=0.25, abs=1e-9)

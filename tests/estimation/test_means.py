@@ -141,7 +141,10 @@ def test_averages_are_estimated_without_bias_and_covered(case: Case) -> None:
         error = found.value.std() / math.sqrt(DRAWS)
         assert abs(found.value.mean() - truth) < 4 * error + 0.002 * abs(truth), name
         assert abs(coverage(found, truth) - 0.95) < 0.015 + 4 * ERROR, name
-        assert abs(coverage(found, truth, 0.5) - 0.5) < 0.03 + 4 * 0.5 / math.sqrt(DRAWS), name
+        # more where estimates fall below 0, whose intervals are those of 0
+        below = (found.value < 0).mean() / 2
+        assert coverage(found, truth, 0.5) - 0.5 + 4 * 0.5 / math.sqrt(DRAWS) > -0.03, name
+        assert coverage(found, truth, 0.5) - 0.5 < 0.03 + below + 4 * 0.5 / math.sqrt(DRAWS), name
         assert coverage(found, truth, 0.99) > 0.985 - 4 * ERROR / 2, name
 
 

@@ -4,6 +4,7 @@ Each returns an `Expected`: the exact results, and how far a reader that compute
 WIRE.md states. `Sized` numbers carry along the size |E| of a formula, in which every difference is a sum.
 """
 
+import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from statistics import NormalDist
@@ -64,10 +65,37 @@ class Expected(NamedTuple):
     curvature: Any = Fraction(0)
     kurtosis: Any = Fraction(0)
     """Excess kurtosis of the error."""
+    grain: Any = None
+    """Of coarse noise, a `Grain`."""
+    reach: Any = None
+    """How far noise of a known law moves the value, a function of the probability to be farther: width and slack."""
+    alone: bool = False
+    """Whether that noise is the whole error."""
+    of_signs: Any = None
+    """Of signs, a function of z: the ends of the interval and their tolerance."""
 
     def times(self, factor: int) -> "Expected":
         """Return the estimate with wider tolerances."""
         return self._replace(tolerances=tuple(factor * one for one in self.tolerances))
+
+
+class Grain(NamedTuple):
+    """What makes intervals wider where noise is coarse, see WIRE.md."""
+
+    deviation: Decimal
+    kurtosis: Decimal
+    step: Decimal
+    bend: Decimal
+    scale: Decimal
+    """By how much a change of the value changes the width."""
+
+    def width(self, miss: Any) -> Decimal:
+        """Return F for an interval that misses with this probability."""
+        z = Decimal(-NormalDist().inv_cdf(float(miss) / 2))
+        kurtosis = min(max(self.kurtosis, Decimal(0)), Decimal(6)) / 3
+        laplace = max(-Decimal(float(miss)).ln() / Decimal(2).sqrt() - z, Decimal(0))
+        linear = self.deviation * (z + laplace * max(kurtosis.sqrt(), kurtosis)) + self.step
+        return linear + self.bend * linear**2
 
 
 class View(NamedTuple):
@@ -85,6 +113,10 @@ class View(NamedTuple):
     law: Law
     before: Law | None
     """Of what comes behind the noise, where the noise is before the map."""
+    step_squared: Fraction
+    """The square of the distance of two values of the noise, in data units."""
+    hashed: int
+    """s, of a hashed map whose cells show the sum of fourth powers; else 0."""
 
 
 def sized(value: Fraction | int) -> Sized:
@@ -107,6 +139,7 @@ def view_of(message: Message) -> View:
         count, before = laws.padded(fields), laws.sparse_law(fields)
         step = fields["resolution"] ** 2 / count
     noise = [Fraction(message["noise"][name]) for name in ("k2", "k4")]
+    largest = max(abs(part["multiplier"]) for part in message.get("parts") or [message])
     return View(
         fields,
         [sized(m * cell) for cell in cells_of(message)],
@@ -116,7 +149,54 @@ def view_of(message: Message) -> View:
         count,
         law,
         before,
+        largest**2 * step,
+        _hashed(fields, law) if place == "" else 0,
     )
+
+
+def _hashed(fields: Message, law: Law) -> int:
+    s = {"sjlt-block": fields.get("sparsity"), "sjlt-graph": fields.get("sparsity"), "count-sketch": 1, "oporp": 1}
+    found = int(s.get(fields["kind"]) or 0)
+    if fields["kind"] in ("sjlt-block", "count-sketch") and 2 * found > fields["sketch_dim"]:
+        return 0
+    return found if law.c < 0 and 12 * found * law.a <= 1 else 0
+
+
+def _sure_part(clean: Sized, squared_noise: Sized, whole: Sized, view: View) -> Sized:
+    """Return what the cells of a hashed map show of a sum of fourth powers, as far as it may count."""
+    noise = 2 * Fraction(math.sqrt(96 * view.count)) * squared_noise
+    found = Fraction(2, 3) / (Fraction(1, view.hashed) - 3 * view.law.a) * (clean - noise)
+    return found.clipped(Fraction(0), Fraction(1, 2) * whole)
+
+
+def grain_of_norm(view: View, size: Fraction, k2: Fraction, k4: Fraction, step_squared: Fraction) -> Grain | None:
+    """Return the grain of a squared norm."""
+    if view.law.a or view.law.b or not size + k2:
+        return None
+    with localcontext() as context:
+        context.prec = 50
+        squared, noise = decimal(size + k2), decimal(k2)
+        kurtosis = decimal(k4) / noise**2 if noise else Decimal(0)
+        step = 2 * (squared * decimal(step_squared)).sqrt()
+        return Grain(2 * (squared * noise).sqrt(), kurtosis, step, 1 / (4 * squared), 1 / squared)
+
+
+def grain_of_product(views: tuple[View, View], norms: Any, k2: Any, k4: Any, steps_squared: Any) -> Grain | None:
+    """Return the grain of an inner product."""
+    if views[0].law.a or views[0].law.b:
+        return None
+    with localcontext() as context:
+        context.prec = 50
+        x, y = (decimal(norm + noise) for norm, noise in zip(norms, k2, strict=True))
+        noise_x, noise_y = map(decimal, k2)
+        linear = x * noise_y + y * noise_x
+        fourth = x**2 * decimal(k4[1]) + y**2 * decimal(k4[0])
+        step = max((x * decimal(steps_squared[1])).sqrt(), (y * decimal(steps_squared[0])).sqrt())
+        larger = max(x, y)
+        if not larger:
+            return None
+        bend = 1 / larger
+        return Grain(linear.sqrt(), fourth / linear**2 if linear else Decimal(0), step, bend, bend)
 
 
 def tolerance(view: View) -> Fraction:
@@ -138,7 +218,7 @@ def total(terms: Any) -> Sized:
 def squared_norm(message: Message) -> Expected:
     """Estimate ‖x‖²."""
     view = view_of(message)
-    return _squared(view.cells, view.k2, view.k4, view)
+    return squared(view.cells, view.k2, view.k4, view, view.step_squared)
 
 
 def squared_distance(x: Message, y: Message) -> Expected:
@@ -147,18 +227,19 @@ def squared_distance(x: Message, y: Message) -> Expected:
     gap = [one - other for one, other in zip(first.cells, second.cells, strict=True)]
     if x["multiplier"] == y["multiplier"]:
         gap = [sized(one.value) for one in gap]  # integers are subtracted: no digit is lost
-    return _squared(gap, first.k2 + second.k2, first.k4 + second.k4, first)
+    step_squared = max(first.step_squared, second.step_squared)
+    return squared(gap, first.k2 + second.k2, first.k4 + second.k4, first, step_squared)
 
 
-def _squared(cells: list[Sized], k2: Sized, k4: Sized, view: View) -> Expected:
+def squared(cells: list[Sized], k2: Sized, k4: Sized, view: View, step_squared: Fraction) -> Expected:
     n, law = view.count, view.law
     value = view.factor * total(cell * cell for cell in cells) - n * k2
     norm = value.clipped(Fraction(0))
     square = norm * norm
     variance = (law.a + law.b) * square
-    if law.c > 0:
+    if law.c > 0 or view.hashed:
         sums = view.factor**2 * total(cell * cell * cell * cell for cell in cells)
-        variance += law.c * _fourth(sums, norm, k2, k4, view).clipped(Fraction(0), square)
+        variance += law.c * _fourths(sums, norm, k2, k4, view)
     spread = 4 * (k2 * norm) + n * (k4 + 2 * (k2 * k2))
     if view.before is not None:
         longer = 2 * n * (k2 * norm) + n * n * (k2 * k2) + spread
@@ -168,7 +249,24 @@ def _squared(cells: list[Sized], k2: Sized, k4: Sized, view: View) -> Expected:
     grows, curvature = Fraction(4), law.a + law.b
     if view.before is not None:
         grows += (view.before.a + view.before.b) * (2 * n + 4) + 6 * view.before.c
-    return found._replace(slope=2 * curvature * norm.value + grows * k2.value, curvature=curvature)
+    found = found._replace(slope=2 * curvature * norm.value + grows * k2.value, curvature=curvature)
+    return found._replace(grain=grain_of_norm(view, norm.value, k2.value, k4.value, step_squared))
+
+
+def _fourths(sums: Sized, norm: Sized, k2: Sized, k4: Sized, view: View) -> Sized:
+    """Return the sum of fourth powers, as far as it may count."""
+    square = norm * norm
+    if view.law.c > 0:
+        return _fourth(sums, norm, k2, k4, view).clipped(Fraction(0), square)
+    clean = sums - 6 * (k2 * norm) - view.count * (k4 + 3 * (k2 * k2)) - 3 * view.law.a * square
+    return _sure_part(clean, k2 * k2, square, view)
+
+
+def _squares(sums: Sized, norms: tuple[Sized, Sized], value: Sized, spread: Sized, noise: Sized, view: View) -> Sized:
+    """Return Σx²y² for a hashed map, as far as it may count."""
+    whole = norms[0] * norms[1]
+    clean = sums - spread - view.law.a * (whole + 2 * (value * value))
+    return _sure_part(clean, noise, whole, view)
 
 
 def _fourth(sums: Sized, norm: Sized, k2: Sized, k4: Sized, view: View) -> Sized:
@@ -199,12 +297,20 @@ def inner_product(x: Message, y: Message) -> Expected:
             longer = (norm_x + n * first.k2) * (norm_y + n * second.k2) + 2 * (value * value + spread)
             found = 1 / law.c * (sums - law.a * longer) - spread
         variance += law.c * found.clipped(Fraction(0), products)
+    elif first.hashed:
+        pairs = zip(first.cells, second.cells, strict=True)
+        sums = first.factor**2 * total((one * one) * (other * other) for one, other in pairs)
+        variance += law.c * _squares(sums, (norm_x, norm_y), value, spread, first.k2 * second.k2, first)
     noise = spread
     if before is not None:
         longer = n * (second.k2 * norm_x) + n * (first.k2 * norm_y) + n * n * (first.k2 * second.k2)
         noise = before.a * longer + (before.b + before.c + 1) * spread
     product = _expected(first, value, variance, noise.clipped(Fraction(0)), None)
-    return product._replace(slope=2 * law.b * value.value, curvature=law.b)
+    grain = grain_of_product(
+        (first, second), (norm_x.value, norm_y.value), (first.k2.value, second.k2.value),
+        (first.k4.value, second.k4.value), (first.step_squared, second.step_squared),
+    )  # fmt: skip
+    return product._replace(slope=2 * law.b * value.value, curvature=law.b, grain=grain)
 
 
 def _plain_norm(view: View) -> Sized:
@@ -260,7 +366,16 @@ def cosine(x: Message, y: Message) -> Expected:
             2 * (abs(growth) + 2 * decimal(alpha)) * z * (min(off / first.sqrt(), off.sqrt()) if first else off.sqrt())
         )
         bounds = (4 * near, *(one + moved for one in at_first))
-        return Expected(value, projection, noise, Decimal(-1), Decimal(1), bounds)
+        grain = grain_of_product(
+            views, [norm.value for norm in norms], [view.k2.value for view in views],
+            [view.k4.value for view in views], [view.step_squared for view in views],
+        )  # fmt: skip
+        if grain is not None:
+            across, length = max(1 - f * f, Decimal("1e-6")), decimal(norms[0].value * norms[1].value).sqrt()
+            share = across.sqrt() / length
+            parts = grain.deviation * share, grain.kurtosis, grain.step * share, grain.bend * length / across
+            grain = Grain(*parts, Decimal(10) ** 6)
+        return Expected(value, projection, noise, Decimal(-1), Decimal(1), bounds, grain=grain)
 
 
 def _farthest(v: Decimal, level: Decimal, growth: Decimal) -> Decimal:
@@ -285,7 +400,11 @@ def normalised_inner_product(x: Message, y: Message, norm_x: Fraction, norm_y: F
     angle, scale = cosine(x, y), decimal(norm_x * norm_y)
     near = (2 * scale * angle.tolerances[0], *(2 * scale**2 * one for one in angle.tolerances[1:]))
     variances = angle.projection_variance * scale**2, angle.noise_variance * scale**2
-    return Expected(angle.value * scale, *variances, -scale, scale, near)
+    found = Expected(angle.value * scale, *variances, -scale, scale, near)
+    if angle.grain is None:
+        return found
+    deviation, kurtosis, step, bend, steep = angle.grain
+    return found._replace(grain=Grain(deviation * scale, kurtosis, step * scale, bend / scale, steep))
 
 
 # --- averages -------------------------------------------------------------------------------------------------------
@@ -314,14 +433,17 @@ class Average(NamedTuple):
 def _average_of(message: Message) -> Average:
     if "counts" not in message:
         raise UndefinedError
-    weight = weights_of(message)["units"]
-    number = Fraction(int(counts_of(message)[0]), weight)
-    variance = Fraction(message["noise"]["k2"]) / weight**2
+    size = message["multiplier"] / weights_of(message)["units"]
+    number = size * int(counts_of(message)[0])
+    variance = size**2 * Fraction(message["noise"]["k2"])
     if number <= 0 or number**2 <= 4 * variance:
         raise UndefinedError
     view, t = view_of(message), variance / number**2
     r, g = number / (number**2 + variance), t * (1 - t) / (1 + 3 * t)
-    scaled = view._replace(cells=[r * one for one in view.cells], k2=r**2 * view.k2, k4=r**4 * view.k4)
+    scaled = view._replace(
+        cells=[r * one for one in view.cells], k2=r**2 * view.k2, k4=r**4 * view.k4,
+        step_squared=r**2 * view.step_squared,
+    )  # fmt: skip
     plain = _plain_norm(scaled)
     return Average(scaled, plain, (1 - g) * plain, g * plain, t)
 
@@ -333,14 +455,15 @@ def mean_norm(message: Message) -> Expected:
     law, k = view.law, view.count
     square = q * q
     variance = (law.a + law.b) * square
-    if law.c > 0:
+    if law.c > 0 or view.hashed:
         sums = view.factor**2 * total(cell * cell * cell * cell for cell in view.cells)
-        variance += law.c * _fourth(sums, q, view.k2, view.k4, view).clipped(Fraction(0), square)
+        variance += law.c * _fourths(sums, q, view.k2, view.k4, view)
     noise = 4 * (1 + t) * (view.k2 * q) + k * (view.k4 + 2 * (view.k2 * view.k2))
     noise = noise.clipped(Fraction(0)) + (4 * t + 2 * t * t) * square
     found = _expected(view, one.norm, variance, noise, Fraction(0))
     slope = 2 * (law.a + law.b) * q.value + 4 * view.k2.value + 6 * t * q.value
-    return found._replace(slope=slope, curvature=law.a + law.b + Fraction(7, 4) * t)
+    grain = grain_of_norm(view, q.value, view.k2.value, view.k4.value, view.step_squared)
+    return found._replace(slope=slope, curvature=law.a + law.b + Fraction(7, 4) * t, grain=grain)
 
 
 def mean_product(x: Message, y: Message) -> Expected:
@@ -356,10 +479,18 @@ def mean_product(x: Message, y: Message) -> Expected:
         spread = other.k2 * q + one.k2 * p + k * (one.k2 * other.k2)
         squares = 1 / law.c * (sums - spread - law.a * (q * p + 2 * (value * value)))
         variance += law.c * squares.clipped(Fraction(0), q * p)
+    elif one.hashed:
+        sums = one.factor**2 * total((a * a) * (b * b) for a, b in zip(one.cells, other.cells, strict=True))
+        spread = other.k2 * q + one.k2 * p + k * (one.k2 * other.k2)
+        variance += law.c * _squares(sums, (q, p), value, spread, one.k2 * other.k2, one)
     noise = (1 + first.spread) * (other.k2 * q) + (1 + second.spread) * (one.k2 * p) + k * (one.k2 * other.k2)
     noise = noise.clipped(Fraction(0)) + both * (value * value)
     found = _expected(one, value, variance, noise, None)
-    return found._replace(slope=2 * (law.b + both) * value.value, curvature=law.b + both)
+    grain = grain_of_product(
+        (one, other), (q.value, p.value), (one.k2.value, other.k2.value), (one.k4.value, other.k4.value),
+        (one.step_squared, other.step_squared),
+    )  # fmt: skip
+    return found._replace(slope=2 * (law.b + both) * value.value, curvature=law.b + both, grain=grain)
 
 
 def mean_distance(x: Message, y: Message) -> Expected:
@@ -369,15 +500,15 @@ def mean_distance(x: Message, y: Message) -> Expected:
     gap = [one - other for one, other in zip(view.cells, second.view.cells, strict=True)]
     k2, k4 = view.k2 + second.view.k2, view.k4 + second.view.k4
     value = view.factor * total(cell * cell for cell in gap) - k * k2 - first.excess - second.excess
-    q, squares = value.clipped(Fraction(0)), value.clipped(Fraction(0)) * value.clipped(Fraction(0))
+    q = value.clipped(Fraction(0))
     cross = first.norm + second.norm - value
     product = Fraction(1, 4) * (cross * cross)
     product = product.clipped(Fraction(0), first.length * second.length)
     longer = q + first.spread * first.length + second.spread * second.length
     variance = (law.a + law.b) * (longer * longer)
-    if law.c > 0:
+    if law.c > 0 or view.hashed:
         sums = view.factor**2 * total(cell * cell * cell * cell for cell in gap)
-        variance += law.c * _fourth(sums, q, k2, k4, view).clipped(Fraction(0), squares)
+        variance += law.c * _fourths(sums, q, k2, k4, view)
     noise = (4 * (k2 * longer) + k * (k4 + 2 * (k2 * k2))).clipped(Fraction(0))
     noise += 4 * first.spread * second.spread * product
     slope = 2 * (law.a + law.b) * longer.value + 4 * k2.value
@@ -388,7 +519,9 @@ def mean_distance(x: Message, y: Message) -> Expected:
         noise += 2 * one.spread**2 * square + 4 * one.spread * clean.clipped(Fraction(0), q * one.length)
         slope += 4 * one.spread * along.value
     found = _expected(view, value, variance, noise, Fraction(0))
-    return found._replace(slope=slope, curvature=law.a + law.b + first.spread + second.spread)
+    step_squared = max(view.step_squared, second.view.step_squared)
+    grain = grain_of_norm(view, q.value, k2.value, k4.value, step_squared)
+    return found._replace(slope=slope, curvature=law.a + law.b + first.spread + second.spread, grain=grain)
 
 
 # --- units and totals -----------------------------------------------------------------------------------------------
@@ -418,7 +551,10 @@ def _counted(message: Message, factors: list[Fraction]) -> Expected:
     noise = total(factor**2 * sized(k2) for factor in factors)
     found = _expected(view_of(message), value, sized(0), noise, Fraction(0))
     fourth = k4 * sum(factor**4 for factor in factors)
-    return found._replace(kurtosis=fourth / noise.value**2 if k2 else Fraction(0))
+    found = found._replace(kurtosis=fourth / noise.value**2 if k2 else Fraction(0))
+    return found._replace(
+        reach=reach_of_noise([message], [abs(one / message["multiplier"]) for one in factors]), alone=True
+    )
 
 
 # --- standard errors and intervals ------------------------------------------------------------------------------------
@@ -450,6 +586,64 @@ class Ends(NamedTuple):
     """How far off readers may be; infinite where they may take either branch."""
 
 
+def reach_of_noise(messages: list[Message], factors: list[Fraction], squared: Fraction = Fraction(1)) -> Any:
+    """Return how far the noises of releases, times each of some factors and a root, reach; None if that is unknown."""
+    from tests.golden import kit_releases, sameness  # noqa: PLC0415 - which import this module
+
+    parts = [
+        part | {"multiplier": part["multiplier"] * factor}
+        for message in messages
+        for factor in factors
+        for part in kit_releases.as_parts(message)
+    ]
+    try:
+        noise = sameness.noise_of(parts, math.sqrt(squared))
+    except sameness.UnknownError:
+        return None
+
+    def reach(miss: float) -> tuple[Decimal, Decimal]:
+        half = noise.weights.size // 2
+        beyond = 0.0
+        place = half  # the least number of steps that noise is beyond with a probability of at most miss
+        while place > 0 and beyond + 2 * noise.weights[half - place] <= miss:
+            beyond += 2 * noise.weights[half - place]
+            place -= 1
+        edge = min(abs(beyond - miss), abs(beyond + 2 * noise.weights[half - place] - miss))
+        step = Decimal(noise.step)
+        slack = step * Decimal("1e-9") * max(place, 1)
+        if noise.lattice is None or edge < 1e-7 * miss:  # on a grid of its own, or by a step either way
+            spread = math.sqrt(float(noise.weights @ noise.points**2))
+            slack = max(Decimal(spread) / 15, step)
+        return step * max(Decimal(place), Decimal("0.5")), slack
+
+    return reach
+
+
+def widened(ends: Ends, estimate: Expected, miss: float) -> Ends:
+    """Return an interval that is as wide as coarse noise needs."""
+    variance = decimal(estimate.projection_variance) + decimal(estimate.noise_variance)
+    if (estimate.grain is None and estimate.reach is None) or not variance:
+        return ends
+    with localcontext() as context:
+        context.prec = 50
+        near = decimal(estimate.tolerances[0])
+        if estimate.reach is not None:
+            width, slack = estimate.reach(miss)
+        else:
+            width = estimate.grain.width(miss)
+            slack = width * (Decimal(2) ** -28 + near * estimate.grain.scale)
+        lowest, highest = (
+            sign * Decimal("Infinity") if end is None else decimal(end)
+            for sign, end in ((-1, estimate.lowest), (1, estimate.highest))
+        )
+        inside = min(max(decimal(estimate.value), lowest), highest)
+        low, high = max(inside - width, lowest), min(inside + width, highest)
+        slack += near + Decimal(2) ** -44 * (abs(inside) + width)
+        if estimate.alone:
+            return Ends(low, high, slack)
+        return Ends(min(low, ends.low), max(high, ends.high), max(slack, ends.within))
+
+
 def interval(estimate: Expected, confidence: float, method: str) -> Ends:
     """Return all t with (value - t)² ≤ g²·S(t), and their tolerance."""
     with localcontext() as context:
@@ -458,7 +652,10 @@ def interval(estimate: Expected, confidence: float, method: str) -> Ends:
             reach = reach_of(Decimal(NormalDist().inv_cdf((1 + confidence) / 2)), estimate)
         else:
             reach = 1 / (1 - Decimal(confidence)).sqrt()
-    return interval_at(estimate, reach)
+    if estimate.of_signs is not None:
+        return Ends(*map(Decimal, estimate.of_signs(float(reach))))
+    ends = interval_at(estimate, reach)
+    return widened(ends, estimate, 1 - confidence) if method == "normal" else ends
 
 
 def reach_of(z: Decimal, estimate: Expected) -> Decimal:
@@ -477,10 +674,9 @@ def interval_at(estimate: Expected, reach: Decimal, digits: int = 44) -> Ends:
         )
         value, slope, r = map(decimal, (estimate.value, estimate.slope, estimate.curvature))
         variance = decimal(estimate.projection_variance) + decimal(estimate.noise_variance)
-        p = min(max(value, lowest), highest)
-        d = value - p
-        a, b, c = 1 - reach**2 * r, d + reach**2 * slope / 2, d**2 - reach**2 * variance
-        below, above = _roots(a, b, c, exact=variance == 0 and d == 0)
+        p = value = min(max(value, lowest), highest)
+        a, b, c = 1 - reach**2 * r, reach**2 * slope / 2, -(reach**2) * variance
+        below, above = _roots(a, b, c, exact=variance == 0)
         near = decimal(estimate.tolerances[0])
         of_variance = decimal(estimate.tolerances[1]) + decimal(estimate.tolerances[2])
         within = near if abs(a) > Decimal(2) ** -40 else Decimal("Infinity")

@@ -12,7 +12,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.golden import estimates, laws
 from tests.golden.estimates import ULP, Ends, Expected, Message, Sized, UndefinedError, decimal, sized, total
@@ -188,12 +188,15 @@ def _step(message: Message) -> Fraction:
 
 
 def difference(x: Message, y: Message) -> Message:
-    """Return what has the frequencies x_j - y_j, for equal multipliers."""
-    if x["multiplier"] != y["multiplier"]:
-        raise UndefinedError  # no case has others
-    cells = [one - other for one, other in zip(cells_of(x), cells_of(y), strict=True)]
-    noise = x["noise"] | {name: x["noise"][name] + y["noise"][name] for name in ("k2", "k4")}
-    return x | {"values": values_message(cells), "noise": noise}
+    """Return what has the frequencies x_j - y_j, in the largest steps of which both multipliers are multiples."""
+    m, n = x["multiplier"], y["multiplier"]
+    step = Fraction(math.gcd(m.numerator * n.denominator, n.numerator * m.denominator), m.denominator * n.denominator)
+    a, b = int(m / step), int(n / step)
+    cells = [a * one - b * other for one, other in zip(cells_of(x), cells_of(y), strict=True)]
+    noise = x["noise"] | {
+        name: a**power * x["noise"][name] + b**power * y["noise"][name] for name, power in (("k2", 2), ("k4", 4))
+    }
+    return x | {"values": values_message(cells), "noise": noise, "multiplier": step, "_of": [x, y]}
 
 
 def frequency(message: Message, column: list[int], estimator: str) -> Point:
@@ -242,7 +245,23 @@ def _mean(message: Message, column: list[int]) -> Expected:
     growth = law.b + law.c
     error = variance.value + noise.value
     kurtosis = view.k4.value / (entries_of(view.fields) * error**2) if error and not place else Fraction(0)
-    return found._replace(slope=2 * growth * value.value, curvature=growth, kurtosis=kurtosis)
+    found = found._replace(slope=2 * growth * value.value, curvature=growth, kurtosis=kurtosis)
+    plain, s = law.a == 0 and law.b == 0, entries_of(view.fields)
+    is_sparse = view.fields["kind"] in ("sjlt-graph", "oporp") or (
+        view.fields["kind"] in ("sjlt-block", "count-sketch") and 2 * s <= view.fields["sketch_dim"]
+    )
+    if s > 8 or not (plain or (is_sparse and not place)):
+        return found
+    return found._replace(reach=_noise_reach(message, s), alone=plain)
+
+
+def _noise_reach(message: Message, draws: int) -> Any:
+    """Return how far the noise in the mean of an item's cells reaches."""
+    fields, place = message["projection"], message["noise"]["place"]
+    scale = laws.scale_squared(fields)
+    unit = scale * fields["resolution"] ** 2 if place == "" else fields["resolution"] ** 2
+    messages = message.get("_of", [message])
+    return estimates.reach_of_noise(messages * draws, [Fraction(1)], unit * scale)
 
 
 def _squared_norm(view: estimates.View) -> Sized:
@@ -276,6 +295,13 @@ def missed(message: Message, columns: list[list[int]]) -> Expected:
     if message["noise"]["place"]:
         raise UndefinedError
     cells = cells_of(message)
+    if view.fields["kind"] == "identity":
+        others = [cell for place, cell in enumerate(view.cells) if not any(column[place] for column in columns)]
+        if not others:
+            one = view.k4.value + 2 * view.k2.value**2
+            slack = estimates.tolerance(view) * one
+            return Expected(Fraction(0), Fraction(0), one, Fraction(0), None, (Fraction(0), Fraction(0), slack))
+        return estimates.squared(others, view.k2, view.k4, view._replace(count=len(others)), view.step_squared)
     means = [
         _step(message) * total(entry * sized(cell) for entry, cell in zip(column, cells, strict=True))
         for column in columns
@@ -288,7 +314,7 @@ def missed(message: Message, columns: list[list[int]]) -> Expected:
     noise = 4 * (k2 * outside)
     if law.a == 0:
         variance = sized(0)
-        noise += max(k - m, 0) * (k4 + 2 * (k2 * k2))
+        noise += max(k - m, 1) * (k4 + 2 * (k2 * k2))
     else:
         squares = sum(cell**2 for cell in cells)
         tails = Fraction(k * sum(cell**4 for cell in cells), squares**2) if squares else Fraction(3)
@@ -298,6 +324,7 @@ def missed(message: Message, columns: list[list[int]]) -> Expected:
         longer = length + k2
         variance = (law.a + law.b) * (inside * inside + outside * outside) + factor * (length * length)
         noise += k * (k4 + 2 * (k2 * k2)) + factor * (longer * longer - length * length)
+    noise += Fraction(1, 1 << 100) * (q * q)
     near = estimates.tolerance(view) + m * ULP
     parts = value, variance, noise
     return Expected(*(one.value for one in parts), Fraction(0), None, tuple(near * one.size for one in parts))
@@ -313,8 +340,10 @@ def together(found: Expected, candidates: int, confidence: float) -> Ends:
         context.prec = 50
         z = -Decimal(_NORMAL.inv_cdf(beta))
         if found.lowest is not None and found.highest is not None:
-            return _between(found, estimates.reach_of(z, found))
-        usual = estimates.interval_at(found, estimates.reach_of(z, found), 28)
+            ends = _between(found, estimates.reach_of(z, found))
+            return estimates.widened(ends, found, (1 - confidence) / candidates)
+        miss = (1 - confidence) / candidates
+        usual = estimates.widened(estimates.interval_at(found, estimates.reach_of(z, found), 28), found, miss)
         if candidates == 1 or found.lowest is None or found.curvature <= Fraction(1, 10**7):
             return usual
         freedom = 2 / float(found.curvature)
@@ -322,7 +351,8 @@ def together(found: Expected, candidates: int, confidence: float) -> Ends:
         above = (chi_squared(freedom, 1 - beta) - freedom) / spread
         below = (freedom - chi_squared(freedom, beta)) / spread
         first, second = (estimates.interval_at(found, Decimal(one), 28) for one in (below, above))
-        return Ends(min(first.low, second.low), first.high, max(first.within, second.within))
+        ends = Ends(min(first.low, second.low), first.high, max(first.within, second.within))
+        return estimates.widened(ends, found, miss)
 
 
 def chi_squared(freedom: float, share: float) -> float:
@@ -350,7 +380,8 @@ def lower_gamma(a: float, x: float) -> float:
 def _between(found: Expected, z: Decimal) -> Ends:
     low, high, value = (decimal(one) for one in (found.lowest, found.highest, found.value))
     half = (high - low) / 2
-    v = min(abs(value - (high + low) / 2) / half, Decimal(1))
+    value = min(max(value, low), high)
+    v = abs(value - (high + low) / 2) / half
     e = decimal(found.projection_variance).sqrt() / half
     usual, total = Decimal(_NORMAL.inv_cdf(0.975)), (e * e + decimal(found.noise_variance) / half**2).sqrt()
     o, q = (max(v - one * total, Decimal(0)) for one in (usual, z))

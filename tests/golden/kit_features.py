@@ -48,6 +48,14 @@ CASES: list[tuple[str, Message, list[list[Any]]]] = [
         [["47.5", " +1e1 ", ".5", "1e999", "-1e-99999", "12,5", "many", "", "nan", "0x10", "1e123456"]],
     ),
     (
+        "numbers with white space, and what is none",
+        _fields([number("age", 0.0, 110.0)], 0),
+        [
+            [f"{mark}47.5" for mark in "\t\n\f\r\v\x1c\x85\xa0\u2028\u3000\ufeff"]
+            + ["47.5\r\n", "47.5\v", "\ftrue\r", "\vtrue", "4 7.5", "\u0664\u0667", "\uff14\uff17"]
+        ],
+    ),
+    (
         "numbers that are booleans",
         _fields([number("dialysis", 0.0, 1.0), number("smokes", -1.0, 3.0)], 0),
         [[True, False, None], ["true", " FALSE\t", "yes"]],
@@ -75,7 +83,12 @@ CASES: list[tuple[str, Message, list[list[Any]]]] = [
     (
         "embeddings as text",
         _fields([embedding("scan", 2, waves=2)], 11),
-        [["[1, -2.5e0]", " [ .5,1e999 ] ", "[1,null]", "[1,2,3]", "[1,2", "[1,true]", "[[1,2]]", "", None, "[-3,\t4]"]],
+        [
+            [
+                "[1, -2.5e0]", " [ .5,1e999 ] ", "[1,null]", "[1,2,3]", "[1,2", "[1,true]", "[[1,2]]", "", None,
+                "[-3,\t4]", "[-3,\v4]", "\f[-3\n, 4\r]",
+            ]
+        ],
     ),
     (
         "numbers together",

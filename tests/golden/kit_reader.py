@@ -144,8 +144,7 @@ def release(case: Case, kit: Kit) -> Case:
         made = kit_releases.summed("", *parts, sign, populations)
     elif "range" in case:
         rows = [{"name": name, "message": named(kit, "releases", name)} for name in case["range"]]
-        halvings = message["multiplier"].denominator.bit_length() - 1
-        made = kit_releases.ranged("", rows, message["history"], halvings)
+        made = kit_releases.ranged("", rows, message["history"])
     else:
         return found
     assert reader.write("PrivateSketch", made["message"]).hex() == case["bytes"]

@@ -14,6 +14,8 @@ from tests.oracles import naive, naive_maps
 
 FOLDER = Path(__file__).parent
 Message = dict[str, Any]
+MOST_TEXT = 200
+"""Characters of a mechanism's text."""
 BASES = ("asserted", "", "enforced")
 """On what a bound rests, of a sum the first that one of its parts has."""
 
@@ -192,16 +194,17 @@ def summed(name: str, first: Message, second: Message, sign: int, populations: s
     cells = [a * one + b * other for one, other in zip(reader.cells_of(x), reader.cells_of(y), strict=True)]
     guarantees = x["guarantee"], y["guarantee"]
     together = max if populations == "disjoint" else sum
+    asserted = [f"no {guarantees[0]['neighbours']['unit']} is in two of the streams"] * (populations == "disjoint")
     stated = all(one["parts"] or len(one["release_ids"]) == 1 for one in (x, y))
     message = x | {
         "values": reader.values_message(cells),
         "noise": x["noise"]
         | {"k2": a**2 * x["noise"]["k2"] + b**2 * y["noise"]["k2"]}
         | {"k4": a**4 * x["noise"]["k4"] + b**4 * y["noise"]["k4"]},
-        "guarantee": guarantees[0]
+        "guarantee": {name: said for name, said in guarantees[0].items() if name != "steps"}
         | {one: together([guarantee[one] for guarantee in guarantees]) for one in ("epsilon", "delta")}
         | composed(guarantees)
-        | {"conditions": sorted({*guarantees[0]["conditions"], *guarantees[1]["conditions"]})}
+        | {"conditions": sorted({*guarantees[0]["conditions"], *guarantees[1]["conditions"], *asserted})}
         | {"basis": next(basis for basis in BASES if basis in [guarantee["basis"] for guarantee in guarantees])},
         "multiplier": step,
         "release_ids": sorted([*x["release_ids"], *y["release_ids"]]),
@@ -213,16 +216,18 @@ def summed(name: str, first: Message, second: Message, sign: int, populations: s
     alike = "counts" in x and "counts" in y and reader.weights_of(x) == reader.weights_of(y)
     if alike and sign > 0 and populations == "disjoint":
         pairs = zip(reader.counts_of(x), reader.counts_of(y), strict=True)
-        message["counts"] = reader.values_message([one + other for one, other in pairs])
+        message["counts"] = reader.values_message([a * one + b * other for one, other in pairs])
     if populations != "disjoint" or x.get("clip") != y.get("clip"):
         message.pop("clip", None)
     return {"name": name, "sum": [first["name"], second["name"], sign, populations], "message": message}
 
 
-def ranged(name: str, rows: list[Message], history: Message, halvings: int) -> Message:
-    """Return a range of windows of the history that these are the first rows of, in steps of 2^-halvings."""
+def ranged(name: str, rows: list[Message], history: Message) -> Message:
+    """Return a range of windows of the history that these are the first rows of."""
     first = rows[0]["message"]
-    found = histories.weights(reader.schedule_stated(first["guarantee"]["steps"]), history)
+    schedule = reader.schedule_stated(first["guarantee"]["steps"])
+    halvings = schedule.get("bits", 0)
+    found = histories.weights(schedule, history)
     assert not any(found[len(rows) :])
 
     def solved(numbers: list[list[int]]) -> Message:
@@ -248,7 +253,8 @@ def ranged(name: str, rows: list[Message], history: Message, halvings: int) -> M
 def composed(guarantees: Iterable[Message]) -> Message:
     """Return the mechanism of several guarantees: the steps of each, once if all of them are alike."""
     given = [guarantee.get("steps") or [{"text": guarantee["mechanism"]}] for guarantee in guarantees]
-    return mechanism([step for place, steps in enumerate(given) if steps not in given[:place] for step in steps])
+    said = mechanism([step for place, steps in enumerate(given) if steps not in given[:place] for step in steps])
+    return said if len(said["mechanism"]) <= MOST_TEXT else {"mechanism": "several mechanisms"}
 
 
 def as_parts(message: Message) -> list[Message]:
@@ -357,6 +363,7 @@ def _special(add: Any, made: dict[str, Message]) -> None:
     add(released("under an agreement", counts, [(4, 40), (5, -2)], agreement=bytes(range(240, 256))))
     x, y, z = (add(released(f"a part, {name}", counts, [(1, 300 + i), (2, 7 * i)])) for i, name in enumerate("xyz"))
     half = add(scaled("a multiple", x, Fraction(1, 2)))
+    add(scaled("another multiple", z, Fraction(1, 2)))
     add(scaled("a negative multiple", y, Fraction(-2, 3)))
     both = add(summed("a sum of two alike", x, y, 1, "disjoint"))
     add(summed("a sum of three alike", both, z, 1, "overlapping"))
@@ -366,7 +373,7 @@ def _special(add: Any, made: dict[str, Message]) -> None:
     add(summed("a sum with a bound on unknown ground", x, enforced, 1, "disjoint"))
     add(summed("a sum with unknown data", x, made["of unknown data"], 1, "overlapping"))
     unsaid = {name: said for name, said in both["message"]["guarantee"].items() if name != "steps"}
-    bare = both["message"] | {"parts": [], "data_ids": [], "guarantee": unsaid}
+    bare = both["message"] | {"parts": [], "data_ids": [], "guarantee": unsaid | {"conditions": []}}
     old = {"name": "a sum of before parts were written", "message": bare}
     add(old)
     add(summed("a sum with unstated parts", old, z, 1, "disjoint"))
@@ -385,6 +392,10 @@ def _histories(add: Any) -> None:
             {"kind": "factorisation", "horizon": 4, "blocks": 8, "band": 2, "bits": 3, "max_windows": 2, "gap": 3},
             None,
         ),
+        *(
+            (name, {"kind": "factorisation", "horizon": 4, "blocks": 2, "bits": bits} | span, {"units": 24, "slack": 2})
+            for name, bits in (("a crowd", 4), ("a crowd of another town", 5))
+        ),
     ]
     made: dict[str, list[Message]] = {}
     for name, schedule, weights in kinds:
@@ -394,22 +405,25 @@ def _histories(add: Any) -> None:
         apart = f", {schedule['gap']} apart" if schedule["gap"] > 1 else ""
         unit = f"customer in {within} of {schedule['horizon']} windows{apart}"
         made[name] = []
+        many = 500 + len(name) if "crowd" in name else 1  # averages are defined: ν is far above 2τ
         for t in range(3):
-            events = [(index, sum(c[t][j] * (1000 + 300 * j) * index for j in range(t + 1))) for index in (1, 5)]
+            events = [(index, sum(c[t][j] * (1000 + 300 * j) * index * many for j in range(t + 1))) for index in (1, 5)]
             changes: Message = {"neighbours": people | {"unit": unit}, "schedule": schedule, "scale": 840 * largest}
             if weights is not None:
-                counted = [sum(c[t][j] * (70 + 10 * j) * part for j in range(t + 1)) for part in (1, 60)]
+                counted = [sum(c[t][j] * (70 + 10 * j) * part * many for j in range(t + 1)) for part in (1, 60)]
                 changes |= {"weights": weights, "counted": counted}
             part = {"id": ids(f"history of {name}", 1)[0], "start": t, "stop": t + 1, "row": True}
             changes |= {"history": part | {"minus_start": 0, "minus_stop": 0}, "data_ids": ids(f"days of {name}", 16)}
             made[name].append(add(released(f"row {t} of {name}", block, events, **changes)))
-    for name, start, stop, halvings in (("apart", 1, 3, 0), ("tree", 1, 3, 0), ("root", 1, 3, 4), ("band", 0, 2, 3)):
+    ranges = (("apart", 1, 3), ("tree", 1, 3), ("root", 1, 3), ("band", 0, 2))
+    for name, start, stop in (*ranges, ("a crowd", 1, 3), ("a crowd of another town", 0, 2)):
         part = {"start": start, "stop": stop, "minus_start": 0, "minus_stop": 0}
-        made[name].append(add(ranged(f"a range of {name}", made[name][:3], part, halvings)))
+        made[name].append(add(ranged(f"a range of {name}", made[name][:3], part)))
     less = {"start": 2, "stop": 3, "minus_start": 0, "minus_stop": 2}
-    add(ranged("a difference of ranges", made["root"][:3], less, 4))
+    add(ranged("a difference of ranges", made["root"][:3], less))
     add(scaled("a multiple of a range", made["root"][3], Fraction(-3, 2)))
     add(summed("a sum of ranges", made["tree"][3], made["apart"][3], 1, "disjoint"))
+    add(summed("a sum of ranges of crowds", made["a crowd"][3], made["a crowd of another town"][3], 1, "disjoint"))
 
 
 def _counted(add: Any) -> None:
@@ -422,6 +436,11 @@ def _counted(add: Any) -> None:
         events = [(1, 30_000 + counted[0]), (2, -9000), (5, 12_345)]
         changes = {"neighbours": people, "weights": weights, "counted": counted, "scale": 840}
         made[name] = add(released(f"of counted units, {name}", block, events, **changes))
+    sparse = projection_of("very-sparse", resolution="1/2")  # whose fourth powers count
+    for name, counted in (("u", [9000, 410_000]), ("v", [7500, 350_000])):
+        changes = {"neighbours": people, "weights": both, "counted": counted, "scale": 8400}
+        events = [(1, 30_000 + counted[0]), (2, -9000), (5, 12_345)]
+        add(released(f"of counted units, {name}", sparse, events, **changes))
     few = {"neighbours": people, "weights": both, "counted": [3, 90], "scale": 840}
     add(released("of few counted units", block, [(1, 60)], **few))
     x, y, z = made.values()

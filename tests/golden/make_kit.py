@@ -29,6 +29,8 @@ STRINGS = {"dim", "seed", "numerator", "denominator"}
 """Integers that may pass 2^53 are decimal strings."""
 
 _FUNCTIONS = {"total": "total_of_units"}
+CROWDS = ["a range of a crowd", "a range of a crowd of another town"]
+"""Of enough units for averages, in different steps."""
 SQUARES = ("squared_norm", "squared_distance", "inner_product")
 
 
@@ -151,6 +153,7 @@ def _estimates(made: dict[str, Message]) -> Iterable[Message]:
     pairs = [(name, f"{name[:-1]}y") for name in made if name.endswith(", x")]
     pairs += [
         ("a multiple", "a part, y"),
+        ("a multiple", "another multiple"),
         ("a part, x", "a negative multiple"),
         ("a sum of two alike", "of unknown data"),
     ]
@@ -159,12 +162,18 @@ def _estimates(made: dict[str, Message]) -> Iterable[Message]:
         cases.append({"estimate": "cosine", "of": [f"{kind}, x", f"{kind}, y"]})
     cases.append({"estimate": "cosine", "of": ["an empty stream", "a part, x"]})
     cases += [{"estimate": "squared_distance", "of": ["a range of tree", "a range of apart"]}]
-    counted = [name for name in made if "counted units" in name or "clipped in length" in name or " root" in name]
+    counted = [
+        name for name in made if any(one in name for one in ("counted units", "clipped in length", " root", "crowd"))
+    ]
     cases += [{"estimate": kind, "of": [name]} for kind in ("units", "total", "mean_norm") for name in counted]
     averages = [("of counted units, x", f"of counted units, {name}") for name in "yz"]
     averages += [("of counted units, z", name) for name in ("a sum of counted units", "of few counted units")]
     averages += [("of sketches clipped in length, a", f"of sketches clipped in length, {name}") for name in "bc"]
+    averages += [("of counted units, u", "of counted units, v")]
+    averages += [(CROWDS[0], CROWDS[1]), (CROWDS[1], "of counted units, z")]
+    averages += [(name, "a sum of ranges of crowds") for name in ("of counted units, x", "of few counted units")]
     cases += [{"estimate": kind, "of": [*pair]} for kind in ("mean_distance", "mean_product") for pair in averages]
+    cases += [{"estimate": kind, "of": CROWDS} for kind in ("squared_distance", "inner_product", "cosine")]
     of = ["count-sketch, x", "count-sketch, y"]
     cases.append({"estimate": "normalised_inner_product", "of": of, "norms": [75.0, 70.0]})
     cases.append({"estimate": "pairwise", "of": ["a part, x", "a part, y", "a part, z", "of unknown data"]})
@@ -233,10 +242,13 @@ def _frequencies(made: dict[str, Message]) -> Iterable[Message]:
         yield frequency_of({"of": [name], "item": "1", "estimator": "mean"}, made[name])
     for name in ("sjlt-graph, y", "a part, x", *means):
         yield frequency_of({"of": [name], "item": "1", "estimator": "median"}, made[name])
-    for name in ("sjlt-block", "sjlt-graph", "rademacher", "very sparse, noise before the map"):
-        pair = [f"{name}, {stream}" for stream in "xy"]
+    kinds = ("sjlt-block", "sjlt-graph", "rademacher", "very sparse, noise before the map")
+    pairs = [[f"{name}, {stream}" for stream in "xy"] for name in kinds]
+    for pair in (*pairs, ["a multiple", "another multiple"], ["a multiple", "a part, y"], CROWDS):
         difference = frequencies.difference(*(made[one] for one in pair))
         yield frequency_of({"of": pair, "item": "3", "estimator": "auto"}, difference)
+        if pair is CROWDS:
+            yield frequency_of({"of": pair, "item": "3", "estimator": "mean"}, difference)
     for name in ("sjlt-block, x", "sjlt-graph, x", "count-sketch, y", "identity, x", "rademacher, x"):
         yield missed_of({"of": [name], "dictionary": ["1", "3", "5", "8"]}, made[name])
     yield missed_of({"of": [means[5]], "dictionary": ["1"]}, made[means[5]])

@@ -223,7 +223,7 @@ def check_sketch(message: dict[str, Any]) -> None:
         need(whole == sorted(whole), "parts out of order")
         alike = [encoded("NoisePart", part | {"count": 0}) for part in message["parts"]]
         need(len(set(alike)) == len(alike), "equal parts apart")
-    need(message.get("clip", "scale") in ("scale", "equal"), "an unknown way to clip")
+    need(message.get("clip", "scale") in ("scale", "equal", "average"), "an unknown way to clip")
     in_cells = message["guarantee"]["neighbours"]["kind"] == "sketch-l2"
     need(in_cells or "clip" not in message, "sketches clipped to a bound on something else")
     check_history(message)

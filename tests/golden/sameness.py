@@ -58,7 +58,7 @@ def p_value(x: Message, y: Message, tolerance: float) -> float:
     grid = {"": unit, "input": float(first.fields["resolution"])}.get(
         place, float(first.fields["resolution"]) / math.sqrt(first.count)
     )
-    noise = _noise_of([*as_parts(x), *as_parts(y)], grid)
+    noise = noise_of([*as_parts(x), *as_parts(y)], grid)
     value = float(first.factor * exact)
     if place:
         before = first.before
@@ -98,7 +98,7 @@ def _least_favourable(
 # --- noise --------------------------------------------------------------------------------------------------------
 
 
-def _noise_of(parts: Sequence[Message], grid: float) -> Noise:
+def noise_of(parts: Sequence[Message], grid: float) -> Noise:
     """Return the law of all noises in a cell of the difference."""
     terms = []
     for part in parts:

@@ -10,6 +10,7 @@ import json
 import math
 import operator
 from array import array
+from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -27,6 +28,28 @@ ANGLES = 129
 def hamming(x: Message, y: Message) -> int:
     """Return in how many cells two releases differ."""
     return sum((one ^ other).bit_count() for one, other in zip(x["signs"], y["signs"], strict=True))
+
+
+class _Interval:
+    """Wilson's interval of a mean of k products, as angles or cosines."""
+
+    def __init__(
+        self, mean: float, k: int, most: float, angle_of: Callable[[float], float], *, is_cosine: bool
+    ) -> None:
+        self.mean, self.k, self.most = min(max(mean, -most), most), k, most
+        self.angle_of, self.is_cosine = angle_of, is_cosine
+
+    def __call__(self, z: float) -> tuple[float, float, float]:
+        """Return both ends, and how far readers may be off."""
+        share = z * z / self.k
+        root = math.sqrt(share * (1 - self.mean**2 + share))
+        ends = [(self.mean - sign * root) / (1 + share) for sign in (-1, 1)]
+        low, high = (self.angle_of(end) for end in ends)
+        off = max(
+            abs(self.angle_of(end + s * 2.0**-34 / self.most) - self.angle_of(end)) for end in ends for s in (-1, 1)
+        )
+        found = (math.cos(high), math.cos(low)) if self.is_cosine else (low, high)
+        return (*found, off + 2.0**-40)
 
 
 def angle(x: Message, y: Message, norms: tuple[float, float] | None = None) -> Expected:
@@ -50,7 +73,8 @@ def cosine(x: Message, y: Message, norms: tuple[float, float] | None = None) -> 
         value = math.exp(v / 2) * math.cos(theta.value)
         variance = math.exp(v) * -math.expm1(-v) * (1 - math.exp(-v) * math.cos(2 * theta.value)) / 2
         share = theta.projection_variance / v if v else 1.0
-        return Expected(value, share * variance, variance - share * variance, -1.0, 1.0, theta.tolerances)
+        found = Expected(value, share * variance, variance - share * variance, -1.0, 1.0, theta.tolerances)
+        return found._replace(of_signs=_of_constant(mean, k, kept, is_cosine=True))
     return _curve_cosine(mean, k, _curve_of(x, y, norms))
 
 
@@ -83,7 +107,15 @@ def _constant_angle(mean: float, k: int, kept: float) -> Expected:
     inside = _inside(value, k)
     variance = (math.pi**2 / 4 / kept**2 - (math.pi / 2 - inside) ** 2) / k
     plain = min(inside * (math.pi - inside) / k, variance)
-    return Expected(value, plain, variance - plain, 0.0, math.pi, (CONSTANT * (1 + 1 / kept**2),) * 3)
+    found = Expected(value, plain, variance - plain, 0.0, math.pi, (CONSTANT * (1 + 1 / kept**2),) * 3)
+    return found._replace(of_signs=_of_constant(mean, k, kept, is_cosine=False))
+
+
+def _of_constant(mean: float, k: int, kept: float, *, is_cosine: bool) -> _Interval:
+    def angle_of(at: float) -> float:
+        return min(max(math.pi / 2 * (1 - at / kept), 0.0), math.pi)
+
+    return _Interval(mean, k, kept, angle_of, is_cosine=is_cosine)
 
 
 # --- laws that depend on the cells --------------------------------------------------------------------------------
@@ -129,7 +161,8 @@ def _curve_angle(mean: float, k: int, curve: Curve) -> Expected:
     plain = inside * (math.pi - inside) / k
     variance = min(max(squares / 2, plain), math.pi**2 / 4)
     plain = min(plain, variance)
-    return Expected(value, plain, variance - plain, 0.0, math.pi, (CURVE / most,) * 3)
+    of_signs = _Interval(mean, k, most, curve.angle, is_cosine=False)
+    return Expected(value, plain, variance - plain, 0.0, math.pi, (CURVE / most,) * 3, of_signs=of_signs)
 
 
 def _curve_cosine(mean: float, k: int, curve: Curve) -> Expected:
@@ -142,7 +175,8 @@ def _curve_cosine(mean: float, k: int, curve: Curve) -> Expected:
     inside = _inside(math.acos(min(max(value, -1.0), 1.0)), k)
     plain = math.sin(inside) ** 2 * inside * (math.pi - inside) / k
     variance = max((here - below) ** 2, (above - here) ** 2, plain)
-    return Expected(value, plain, variance - plain, -1.0, 1.0, (CURVE / most,) * 3)
+    of_signs = _Interval(mean, k, most, curve.angle, is_cosine=True)
+    return Expected(value, plain, variance - plain, -1.0, 1.0, (CURVE / most,) * 3, of_signs=of_signs)
 
 
 def _curve_of(x: Message, y: Message, norms: tuple[float, float] | None) -> Curve:

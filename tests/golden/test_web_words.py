@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
-from streamsketch.agreement import Agreement
+from streamsketch.agreement import Agreement, Selected, Terms
 from streamsketch.explanation import explain_release
 from streamsketch.features import Features
 from streamsketch.privacy import Counting
@@ -31,7 +31,9 @@ def made() -> list[dict[str, Any]]:
             said = explain_release(ss.PrivateSketch.from_bytes(bytes.fromhex(case["bytes"])))
         sections = {name: sentences for name, sentences in said.sections if name in HEADINGS}
         found.append(
-            {"name": case["name"], "verdict": said.check.verdict} | sections | {"Not protected": said.not_protected}
+            {"name": case["name"], "verdict": said.check.verdict}
+            | sections
+            | {"Not protected": said.not_protected, "Warnings": said.warnings}
         )
     return found
 
@@ -55,6 +57,26 @@ def agreements() -> list[dict[str, Any]]:
             counting=Counting.of(projection, neighbours, delta=0.0),
         ),
         Agreement(features=Features.from_json(features), key="region"),
+        Agreement.of(projection, index="item", neighbours=neighbours).replace(terms=Terms(epsilon=1, delta=1e-6)),
+        Agreement(
+            projection=projection, index="item", key={"shop": "date"}, neighbours=bound,
+            terms=Terms(epsilon="0.25", mechanism="laplace"), keys=["2026-02-01", "2026-01-31"],
+        ),
+        Agreement(
+            projection=projection, index="item", key="shop", unit="customer", neighbours=bound,
+            terms=Terms(epsilon=2, delta=1e-9), keys=Selected(epsilon=0.1, delta=1e-10),
+        ),
+        Agreement(
+            projection=projection, index="item", key={"shop": "bytes"}, neighbours=neighbours,
+            terms=Terms(epsilon=2, mechanism="DP-Sign-logistic"), keys=[b"\x00\xff", b"a"],
+        ),
+        Agreement(
+            projection=projection, index="item", key={"shop": "integer"}, neighbours=neighbours, keys=[7, -3, 12],
+        ),
+        Agreement(
+            projection=projection, index="item", key="shop", neighbours=neighbours, terms=Terms(epsilon=1),
+            keys="public",
+        ),
     ]  # fmt: skip
     return [{"json": one.to_json(), "fingerprint": one.fingerprint} for one in found]
 

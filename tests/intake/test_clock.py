@@ -1,5 +1,7 @@
 """The clock of a log: which rows are late, which are too far ahead, and which advance it."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -57,6 +59,19 @@ def test_rows_are_judged_by_the_rows_before_them(
         ahead += clock.ahead(times, beats).tolist()
         clock.advance(times, beats)
     assert (late, ahead, clock.newest) == judged(rows, kind, delay, limit)
+
+
+@pytest.mark.parametrize("kind", ["events", "heartbeats"])
+def test_an_old_row_takes_the_reach_of_a_clock_not_back(kind: ClockKind) -> None:
+    """All short logs of rows that are old, on time, within reach and beyond it, read at once."""
+    for times in itertools.product([0, 60, 130, 190, 1000], repeat=4):
+        for beats in ([True] * 4, [True, True, False, True]):
+            log = [(0, True), *zip(times, beats, strict=True)]
+            clock, limit = Clock(0, kind, limit=AheadLimit(Tumbling(SIZE), 2)), AheadLimit(Tumbling(SIZE), 2)
+            array, flags = np.array([time for time, _ in log]), np.array([is_beat for _, is_beat in log])
+            found = clock.late(array, Tumbling(SIZE), flags).tolist(), clock.ahead(array, flags).tolist()
+            clock.advance(array, flags)
+            assert (*found, clock.newest) == judged(log, kind, 0, limit)
 
 
 @given(st.integers(1, 500), st.integers(0, 100), st.integers(0, 1000), st.integers(0, 500))

@@ -1,38 +1,90 @@
-"""Lines of CSV and JSON: where they end, and reading without the bad ones."""
+"""Rows of CSV: where they end, and which a strict parser refuses, whatever they hold."""
 
+import csv
+import io
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsketch.intake.lines import ends_in_quotes, split_rows, whole_lines
+from streamsketch.data import split_rows, strict_until, whole_rows
+from streamsketch.intake import BadLines
+from streamsketch.intake.lines import Lines
+
+TEXTS = st.text('",\n\rx;', max_size=30).map(str.encode)
 
 
-def test_lines_in_quotes_and_quotes_that_never_close() -> None:
-    assert whole_lines(b'a,"b\nc"\nd,"e\n', "csv", ended=False) == (b'a,"b\nc"\n', b'd,"e\n')
-    assert whole_lines(b'"a\nb', "csv", ended=False) == (b"", b'"a\nb')
-    assert whole_lines(b'"a\nb', "jsonl", ended=False) == (b'"a\n', b"b")
-    assert whole_lines(b"a\nb", "csv", ended=True) == (b"a\nb\n", b"")
-    lines = b"x\n" * 100_000
-    assert whole_lines(lines + b'"' + lines, "csv", ended=False) == (lines, b'"' + lines)
+def strict(data: bytes, delimiter: str = ",") -> list[list[str]] | None:
+    """Return the rows of a strict parser; None if it refuses the bytes."""
+    try:
+        return list(csv.reader(io.StringIO(data.decode(), newline=""), delimiter=delimiter, strict=True))
+    except csv.Error:
+        return None
 
 
-@given(st.text('",\n\rx', max_size=30).map(str.encode))
-def test_lines_are_whole_where_a_reader_of_letters_finds_them_so(data: bytes) -> None:
-    place, end = "start", 0  # of a field
-    for at, letter in enumerate(data.decode()):
-        if place == "quoted":
-            place = "quote" if letter == '"' else "quoted"
-        elif letter in ",\r\n":
-            end = at + 1 if letter == "\n" else end
-            place = "start"
-        else:
-            place = "quoted" if letter == '"' and place in ("start", "quote") else "plain"
-    assert whole_lines(data, "csv", ended=False) == (data[:end], data[end:])
+@given(TEXTS, st.sampled_from(",;"))
+def test_a_line_is_a_row_if_a_strict_parser_takes_it_alone(data: bytes, delimiter: str) -> None:
+    data += b"\n"
+    end = strict_until(data, delimiter)
+    good, bad = data[:end].split(b"\n")[:-1], data[end:].split(b"\n")[:-1]
+    assert all(len(strict(line + b"\n", delimiter) or []) == 1 for line in good if b"\r" not in line)
+    for line in bad[:1]:  # the first one that is refused
+        assert strict(line + b"\n", delimiter) is None or b"\r" in line.rstrip(b"\r")
 
 
-@given(st.text('",\n\rx', max_size=30).map(str.encode))
-def test_rows_are_the_whole_lines_one_by_one(data: bytes) -> None:
-    whole, _ = whole_lines(data, "csv", ended=False)
-    found = split_rows(whole, "csv")
-    assert b"".join(found).replace(b"\n", b"").replace(b"\r", b"") == whole.replace(b"\n", b"").replace(b"\r", b"")
-    assert all(whole_lines(row, "csv", ended=False) == (row, b"") for row in found)
-    assert not any(ends_in_quotes(row, "csv") for row in found)
+@given(TEXTS, st.sampled_from(",;"))
+def test_rows_over_several_lines_are_those_of_a_strict_parser(data: bytes, delimiter: str) -> None:
+    data += b"\n"
+    end = strict_until(data, delimiter, multiline=True)
+    rows = strict(data[:end], delimiter)
+    assert rows is not None
+    found = list(split_rows(data[:end], delimiter, multiline=True))
+    assert b"".join(found) == data[:end]
+    if b"\r" not in data:
+        assert [strict(row, delimiter) for row in found] == [[row] for row in rows]
+        assert (strict(data, delimiter) is None) == (end < len(data))
+
+
+@given(blocks=st.lists(TEXTS, max_size=4), multiline=st.booleans())
+def test_rows_do_not_depend_on_the_borders_of_blocks(blocks: list[bytes], *, multiline: bool) -> None:
+    data, rest, found = b"".join(blocks), b"", b""
+    for block in [*blocks, b""]:
+        whole, rest = whole_rows(rest + block, multiline=multiline, ended=not block)
+        found += whole
+        if strict_until(found, multiline=multiline) < len(found):  # which ends the reading
+            break
+        assert multiline or not whole or whole.endswith(b"\n")
+    end = strict_until(found, multiline=multiline)
+    expected = data if data.endswith(b"\n") or not data else data + b"\n"
+    assert end == strict_until(expected, multiline=multiline)
+    assert found[:end] == expected[:end]
+
+
+def _add(found: list[str], batch: pa.RecordBatch, _: int) -> None:
+    found += batch.column("item").to_pylist()
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 1000])
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_a_line_that_is_too_long_is_left_out_up_to_its_newline(form: str, size: int) -> None:
+    """Wherever blocks end: the rest of it is no row, whatever it holds."""
+    good = [b"a,1\n", b"b,2\n"] if form == "csv" else [b'{"item": "a", "n": 1}\n', b'{"item": "b", "n": 2}\n']
+    header = b"item,n\n" if form == "csv" else b""
+    for more in (1, 3, 18, 19, 20, 40, 80):
+        line = b"x" * more + good[0].strip()  # ends like a row
+        data = header + good[0] + line + b"\n" + good[1]
+        marked: list[bytes] = []
+        found: list[str] = []
+        bad = BadLines("skip")
+        columns: Any = {"columns": ["item", "n"], "text": ["item", "n"]}
+        lines = Lines("the log", form, bad=bad, longest=22, mark=marked.append, **columns)  # type: ignore[arg-type]
+        blocks = [data[at : at + size] for at in range(0, len(data), size)]
+        for piece in lines.pieces(iter([*blocks, b""])):
+            lines.read(piece, partial(_add, found))
+        is_short_row = form == "csv" and len(line) <= 22
+        assert found == ["a", *([line[:-2].decode()] if is_short_row else []), "b"]
+        assert bad.count == (not is_short_row)
+        assert b"".join(marked) == data

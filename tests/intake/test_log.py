@@ -21,7 +21,7 @@ AGREEMENT = ss.Agreement(
     ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=16, sparsity=1, seed=7), index="item", value="n", missing="drop"
 )
 READER = RowReader(AGREEMENT)
-HEADER, FIRST, SECOND = b"item,n\n", b"a,1\nb,2\n", b'"c\nd",3\ne,4\n'
+HEADER, FIRST, SECOND = b"item,n\n", b"a,1\nb,2\n", b'"c, d",3\ne,4\n'
 
 
 class Rows(list[tuple[str, str]]):
@@ -87,7 +87,7 @@ def test_a_file_is_read_on_where_it_was_left(tmp_path: Path) -> None:
         log = Log(descriptor, READER, "csv", position=position)
         assert log.position == position
         rows = rows_of(log)
-        assert (rows, rows.numbers) == ([("c\nd", "3"), ("e", "4")], [4, 5])
+        assert (rows, rows.numbers) == ([("c, d", "3"), ("e", "4")], [4, 5])
 
 
 @pytest.mark.parametrize("left", [b"", HEADER, HEADER + FIRST])
@@ -99,7 +99,7 @@ def test_a_pipe_brings_the_log_from_its_beginning(left: bytes) -> None:
         position = log.position
     with piped(HEADER + FIRST + SECOND) as descriptor:
         rows = rows_of(Log(descriptor, READER, "csv", position=position))
-    assert rows == [("a", "1"), ("b", "2"), ("c\nd", "3"), ("e", "4")][2 * (left == HEADER + FIRST) :]
+    assert rows == [("a", "1"), ("b", "2"), ("c, d", "3"), ("e", "4")][2 * (left == HEADER + FIRST) :]
 
 
 def test_a_file_is_followed_as_it_grows(tmp_path: Path) -> None:
@@ -163,7 +163,9 @@ def test_a_file_that_becomes_shorter_is_refused(tmp_path: Path) -> None:
             next(pieces)
 
 
-@pytest.mark.parametrize("changes", [{"bytes": -1}, {"bytes": "9"}, {"line": None}, {"header": "z"}, {"head": 1}])
+@pytest.mark.parametrize(
+    "changes", [{"bytes": -1}, {"bytes": "9"}, {"inside": 1}, {"line": None}, {"header": "z"}, {"head": 1}]
+)
 def test_a_position_that_does_not_say_how_far_the_log_was_read_is_refused(
     changes: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -180,7 +182,7 @@ def test_bad_lines_of_a_log_are_left_out_and_kept(tmp_path: Path) -> None:
     path.write_bytes(HEADER + FIRST + b"bad,3\ntoo,many,cells\n" + SECOND)
     with opened(path) as descriptor, BadLines(str(kept)) as bad:
         rows = rows_of(Log(descriptor, RowReader(AGREEMENT, bad=bad), "csv"))
-    assert (rows, rows.numbers) == ([("a", "1"), ("b", "2"), ("c\nd", "3"), ("e", "4")], [2, 3, 6, 7])
+    assert (rows, rows.numbers) == ([("a", "1"), ("b", "2"), ("c, d", "3"), ("e", "4")], [2, 3, 6, 7])
     assert kept.read_bytes() == HEADER + b"bad,3\ntoo,many,cells\n"
     assert str(bad) == f"2 bad lines left out and written to {kept} (secret)"
 

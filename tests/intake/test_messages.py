@@ -46,6 +46,20 @@ def test_missing_offsets_are_counted_and_line_breaks_read() -> None:
     assert bad.count == 3
 
 
+@pytest.mark.parametrize("length", [301, 400, 5000])
+def test_a_message_that_is_too_long_is_counted_once(length: int) -> None:
+    """It keeps its offset: it is not missing, and not counted again if a later pipe delivers it again."""
+    lines = [message(3), message(4, '{"item": "' + "b" * length + '", "n": 4}'), message(5), message(6)]
+    position, counts = None, []
+    for last in (2, 3, 4):
+        bad = BadLines("skip")
+        numbers, position = read(lines[:last], position, RowReader(AGREEMENT, bad=bad), longest=300)
+        counts.append((numbers, bad.count, position and (position["missing"], position["next"])))
+    assert counts == [([3], 1, (0, 5)), ([5], 0, (0, 6)), ([6], 0, (0, 7))]
+    with pytest.raises(ss.InvalidInputError, match="a message longer than 300 bytes, the limit"):
+        read(lines, longest=300)
+
+
 @pytest.mark.parametrize(
     ("lines", "said"),
     [

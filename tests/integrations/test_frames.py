@@ -58,8 +58,9 @@ def test_mistakes_are_named_and_change_nothing() -> None:
     sketch, table = PROJECTION.sketch(), PROJECTION.table()
     with pytest.raises(TypeError, match="got a dict"):
         sketch.update_rows(COLUMNS, index="item")
-    with pytest.raises(ss.InvalidInputError, match=r"must have the column price exactly once; it has \['shop', 'item'"):
+    with pytest.raises(ss.InvalidInputError, match="the column price exactly once; the names of its other") as error:
         sketch.update_rows(pa.table(COLUMNS), index="item", value="price")
+    assert "shop" not in str(error.value), "of a pivoted table, names of columns are data"
     twice = pa.table([["a"], ["b"]], names=["item", "item"])
     with pytest.raises(ss.InvalidInputError, match="item exactly once"):
         sketch.update_rows(twice, index="item")

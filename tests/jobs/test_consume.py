@@ -14,10 +14,13 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
+from streamsketch.continual import Tree
 from streamsketch.errors import LedgerError
 from streamsketch.intake import LostLogError
+from streamsketch.intake import idle_after as idle_condition
 from tests.jobs.topic import (
     AGREEMENT,
+    BASE,
     MINUTE,
     NeverStop,
     Topic,
@@ -31,7 +34,7 @@ from tests.jobs.topic import (
 
 pytest.importorskip("confluent_kafka")
 
-from streamsketch.jobs import DroppedRows, Malformed, Message, Payloads, TopicError
+from streamsketch.jobs import Bounds, DroppedRows, Malformed, Message, Payloads, TopicError
 
 MINUTES, PARTITIONS, ROWS = 4, 3, 8  # of a minute in a partition
 
@@ -350,3 +353,148 @@ def test_the_sums_are_those_of_one_loop(tmp_path: Path) -> None:
     found = ss.PrivateTable.from_bytes(data)
     for key in ("north", "south"):
         np.testing.assert_array_equal(found[key].values, plain.sketch_of(key).state())
+
+
+class Transactions(Topic):
+    """A topic whose partitions may have open transactions, of which a reader of committed records sees nothing."""
+
+    def __init__(self, partitions: int) -> None:
+        super().__init__(partitions)
+        self.held: dict[int, list[Message]] = {}
+
+    def begin(self, partition: int, *contents: bytes) -> None:
+        """Write records in a transaction."""
+        self.write(partition, *contents)
+        self.held[partition] = self.messages[partition][-len(contents) :]
+        del self.messages[partition][-len(contents) :]
+
+    def commit_all(self) -> None:
+        """Commit what is open."""
+        for number, found in self.held.items():
+            self.messages[number] += found
+        self.held = {}
+
+    def bounds(self) -> Any:
+        return {
+            number: Bounds(first, end + len(self.held.get(number, [])), end)
+            for number, (first, end) in super().bounds().items()
+        }
+
+
+@pytest.mark.parametrize("idle_after", [None, 30.0])
+def test_a_partition_behind_an_open_transaction_is_not_idle(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, idle_after: float | None
+) -> None:
+    """Its rows were written before windows ended, so they are not late; and the log says what to do."""
+    caplog.set_level("INFO")
+    now, topic = 0.0, Transactions(2)
+    read = reader(topic, tmp_path, idle_after=idle_after, clock=lambda: now, policy={"clock": "heartbeats"})
+    topic.begin(1, *as_json(rows(0, 15)))
+    for second in range(1, 100):
+        now = float(second)
+        topic.write(0, b"", second=2 * second)
+        for _ in range(4):
+            read.step(0)
+        assert not read.stream.windows.is_over
+    assert released(tmp_path) == {}
+    assert (read.summary["partitions"]["1"]["end"], read.summary["partitions"]["1"]["behind_transaction"]) == (15, 15)
+    assert read.lag == 15
+    events = [json.loads(record.getMessage()) for record in caplog.records]
+    (silent,) = [one for one in events if one["event"] == "silent" and one["partition"] == 1]
+    assert "behind an open transaction of 15 offsets" in silent["text"]
+    assert "commit or abort it; heartbeats do not help" in silent["text"]
+    assert not [one for one in events if one["event"] == "idle"]
+    topic.commit_all()
+    topic.write(1, b"", second=190)
+    for _ in range(20):
+        read.step(0)
+    read.save()
+    assert len(released(tmp_path)) == 3
+    assert read.stream.summary["rows_late"] == 0
+
+
+class Slow(Topic):
+    """A topic of which each poll brings one message of each partition."""
+
+    def poll(self, _: float) -> dict[int, list[Message]]:
+        found = {}
+        for number in list(self._next):
+            if its := self.messages[number][self._next[number] - self.first[number] :][:1]:
+                found[number] = its
+                self._next[number] = its[-1].offset + 1
+        return found
+
+
+@pytest.mark.parametrize("clock", ["events", "heartbeats"])
+@pytest.mark.parametrize("idle_after", [None, 30.0])
+def test_one_person_decides_about_rows_of_others_only_under_a_condition(
+    tmp_path: Path, clock: str, idle_after: float | None
+) -> None:
+    """A backlog of hers keeps a partition from its end, and the clock of the reader goes on."""
+
+    def play(folder: Path, *, eve: bool) -> tuple[int, Any]:
+        now, topic = 0.0, Slow(2)
+        read = reader(topic, folder, idle_after=idle_after, clock=lambda: now, policy={"clock": clock})
+        others = as_json(rows(0, 15, seed=1))
+        topic.write(1, *(as_json(rows(0, 1)) * 60 if eve else []))
+        for second in range(1, 160):
+            now = float(second)
+            topic.write(0, b"", second=2 * second)
+            if second == 45:
+                topic.write(1, *others)
+            if second == 120:
+                topic.write(1, b"", second=400)
+            read.step(0)
+            if read.stream.windows.is_over:
+                read.save()
+        return read.stream.summary["rows_late"], read.stream.guarantee
+
+    late, guarantee = play(tmp_path / "without", eve=False)
+    late_with, stated = play(tmp_path / "with", eve=True)
+    assert guarantee == stated
+    conditions = set(stated.conditions) - set(
+        reader(Topic(1), tmp_path / "plain", policy={"clock": clock}).stream.guarantee.conditions
+    )
+    if idle_after is None:
+        assert (late, late_with, conditions) == (0, 0, set())
+    else:
+        assert late != late_with
+        assert conditions == {idle_condition(30.0)}
+        found = [ss.load(path) for path in sorted((tmp_path / "with" / "out").iterdir())]
+        assert found
+        assert all(idle_condition(30.0) in one.guarantee.conditions for one in found)
+
+
+def test_conditions_stay_with_a_state(tmp_path: Path) -> None:
+    """Rows that were late under one are missing later, too."""
+    topic = topic_of("json")
+    options: dict[str, Any]
+    for options in ({"idle_after": 60.0}, {}, {"idle_after": 90.0}):
+        read = reader(topic, tmp_path, **options)
+    assert read.stream.guarantee.conditions[1:] == tuple(sorted([idle_condition(60.0), idle_condition(90.0)]))
+    assert len(read.stream.guarantee.conditions) == 3
+    schedule: dict[str, Any] = {"policy": {"schedule": Tree(horizon=6, depth=2)}}
+    read_to_end(topic, tmp_path / "rows", **schedule)
+    with pytest.raises(
+        ss.InvalidInputError, match="rows of a schedule were released without the condition that no unit"
+    ):
+        reader(topic, tmp_path / "rows", idle_after=60.0, **schedule)
+    read_to_end(topic, tmp_path / "idle", idle_after=60.0, **schedule)
+    assert reader(topic, tmp_path / "idle", idle_after=60.0, **schedule).stream.released == MINUTES - 1
+
+
+def test_deletions_of_a_person_move_no_clock(tmp_path: Path) -> None:
+    """A record with a key and no content is counted, whatever its time; one without a key is a heartbeat."""
+    found = []
+    for extra in ([], [b""], [b"customer 17"]):
+        topic, folder = topic_of("json"), tmp_path / repr(extra)
+        for key in extra:
+            log = topic.messages[0]
+            log.insert(20, Message(20, (BASE + 3600) * 1000, b"", key))
+            log[21:] = [message._replace(offset=at) for at, message in enumerate(log[21:], 21)]
+        read = read_to_end(topic, folder, policy={"clock": "heartbeats"})
+        found.append(
+            (read.stream.summary["rows_late"], read.stream.events, len(released(folder)), read.stream.bad_lines)
+        )
+    events = found[0][1]
+    assert found == [(0, events, 3, 0), (0, events, 3, 1), (0, events, 3, 1)]

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -115,3 +116,38 @@ def test_wrong_fields_are_refused(fields: dict[str, object], problem: str) -> No
 def test_a_mechanism_is_needed() -> None:
     with pytest.raises(TypeError, match="Mechanism"):
         ModelUpdates(mechanism="proj-unit", clip=1.0)
+
+
+COUNTERS = [np.array(40), np.array([7, -7], np.int8), np.array([True, False]), np.zeros((0,), np.int32)]
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_counters_take_nothing_of_the_clip_and_stay_as_they_are(kind: type) -> None:
+    """A count of batches that grew by 40 would otherwise shorten weights that moved by 0.3 to 0.004."""
+    updates, weights = ModelUpdates(mechanism=SMALL, clip=0.5), np.array([[0.1, 0.2], [-0.1, 0.1]], kind)
+    rest = np.array([0.1, 0.0], kind)
+    for places in ([0, 1, 2, 3], [3, 3, 0]):
+        beside = [weights, *(COUNTERS[place] for place in places), rest, COUNTERS[1]]
+        assert updates.report(beside, bits=bits("same")) == updates.report([weights, rest], bits=bits("same"))
+        report = updates.report(beside)
+        found, alone = updates.estimate(report, like=beside), updates.estimate(report, like=[weights, rest])
+        assert [part.shape for part in found] == [part.shape for part in beside]
+        assert np.array_equal(found[0], alone[0])
+        assert np.array_equal(found[-2], alone[1])
+        for part, counter in zip([*found[1:-2], found[-1]], [*beside[1:-2], beside[-1]], strict=True):
+            assert part.dtype == counter.dtype
+            assert not part.any()
+
+
+@pytest.mark.parametrize("wrong", [np.zeros(2, complex), np.array(["a", "b"]), np.array([None, 1])])
+def test_what_is_not_real_is_refused_by_its_place(wrong: Any) -> None:
+    updates = ModelUpdates(mechanism=SMALL, clip=0.5)
+    with pytest.raises(InvalidInputError, match=f"array 2 of the update holds {wrong.dtype}"):
+        updates.report([np.zeros(4), wrong])
+    with pytest.raises(InvalidInputError, match="array 1 of the update"):
+        updates.estimate(updates.report(np.zeros(DIM)), like=[wrong, np.zeros(DIM)])
+
+
+def test_a_size_that_counts_integers_is_explained() -> None:
+    with pytest.raises(InvalidInputError, match=r"5 parameters and 1 integers or booleans, which are not reported"):
+        ModelUpdates(mechanism=SMALL, clip=0.5).report([np.zeros(5), np.array(3)])

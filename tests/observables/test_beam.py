@@ -40,11 +40,12 @@ from streamsketch.beam.release import means as means_of
 from streamsketch.beam.run import ordering
 from streamsketch.beam.run.steps import merge_group
 from streamsketch.core.numbers import Ints
+from streamsketch.data import DataIds
 from streamsketch.local import PrivHS
 from streamsketch.parties import Key, Round
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.projections.base import MAX_MASS
-from streamsketch.release import AdditiveNoise, Calibrated, CalibratedNoise
+from streamsketch.release import AdditiveNoise, CalibratedNoise, Ready
 from tests.beam.rows import bound_rows, sketch_rows
 from tests.beam.running import run
 from tests.observables.game import Seen, assert_alike, differences, fixed_key, target
@@ -78,8 +79,8 @@ Build = Callable[[beam.Pipeline, list[Event]], beam.PCollection]
 class Hiding:
     """A noise that hides the cells of one sketch, and the counts that are published beside them."""
 
-    def __init__(self, calibrated: CalibratedNoise, sketch: ss.Sketch) -> None:
-        self.cumulants, self._numbers = calibrated.noise.cumulants, calibrated._exact(sketch)[0]
+    def __init__(self, calibrated: CalibratedNoise, exact: Ints) -> None:
+        self.cumulants, self._numbers = calibrated.noise.cumulants, exact.reshape(-1)
 
     def sample(self, size: int, _: Any) -> Ints:
         return target(size) - self._numbers
@@ -88,30 +89,31 @@ class Hiding:
 @pytest.fixture(autouse=True)
 def hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let noise and flips hide what they are added to, and let a run's secret be a known one."""
-    release, contribute = Calibrated.release, Round.contribute_again
+    draw, contribute = Ready.draw, Round.contribute_again
 
-    def hiding(calibrated: Any, sketch: ss.Sketch, _: Any) -> Any:
-        if isinstance(calibrated, CalibratedNoise):
-            calibrated = dataclasses.replace(calibrated, noise=Hiding(calibrated, sketch))
-        flips = ((sketch.state() > 0) ^ (target(64) > 0)).astype(np.int64)
+    def hiding(ready: Any, _: Any) -> Any:
+        if isinstance(ready.calibrated, CalibratedNoise):
+            calibrated: Any = dataclasses.replace(ready.calibrated, noise=Hiding(ready.calibrated, ready.exact))
+            ready = dataclasses.replace(ready, calibrated=calibrated)
+        flips = ((ready.exact[:, :64] > 0) ^ (target(64) > 0)).astype(np.int64)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("streamsketch.signs.publishers.flips", lambda *_: flips)
-            return release(calibrated, sketch, known(sketch))
+            return draw(ready, known(ready.stated.ids))
 
     def contributing(agreed: Round, sketch: ss.Sketch, key: Key, _: Any) -> bytes:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(type(agreed.noise), "sample_share", lambda *_: target(64) - sketch.state())
-            return contribute(agreed, sketch, key, known(sketch))
+            return contribute(agreed, sketch, key, known(sketch.data_ids))
 
-    monkeypatch.setattr(Calibrated, "release", hiding)
+    monkeypatch.setattr(Ready, "draw", hiding)
     monkeypatch.setattr(Round, "contribute_again", contributing)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr("streamsketch.beam.run.runs.secrets.token_bytes", bytes)
 
 
-def known(sketch: ss.Sketch) -> KeyedBits:
+def known(ids: DataIds) -> KeyedBits:
     """Return bits of a release that depend on its key, through its data id, and on nothing of its data."""
-    return KeyedBits(bytes(32), sketch.data_ids.own)
+    return KeyedBits(bytes(32), ids.own)
 
 
 def rows(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
@@ -346,7 +348,7 @@ def test_the_game_finds_keys_without_data_that_are_not_counted(tmp_path: Path, m
 
     def uncounted(calibrated: CalibratedNoise, sketch: ss.Sketch) -> Ints:
         numbers = exact(calibrated, sketch)
-        return numbers[:, :64] if sketch.mass == 0 else numbers
+        return numbers[:64] if sketch.mass == 0 else numbers
 
     monkeypatch.setattr(CalibratedNoise, "_exact", uncounted)
     seen = [play(people, events, tmp_path / str(number)) for number, events in enumerate(A_KEY_LESS)]

@@ -22,6 +22,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.core.numbers import Ints
+from streamsketch.errors import ReleasedAgainWarning
 from streamsketch.privacy import Budget, Counting, DiscreteLaplace, Neighbours, bound_choice
 from streamsketch.privacy.bound_choice import ChosenBound, choose_bound, counts_by_size, exponents_of
 from streamsketch.release import AdditiveNoise
@@ -216,6 +217,7 @@ def play(game: Game, world: list[Row], mode: Mode, folder: Path, patch: pytest.M
     folder.mkdir(parents=True)
     with observed(patch) as seen, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", ReleasedAgainWarning)  # the worlds have the same ids, in one process
         steps = game(rows_of(world, mode), mode, folder)
         with hidden(patch, next(steps)):
             seen["shown"] = list(steps)

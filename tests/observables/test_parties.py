@@ -5,9 +5,11 @@ ledger see everything but North's keys, exact data and noise.
 """
 
 import datetime as dt
+import functools
 import json
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.parties import Key, Round, sign, statements, verify
 from streamsketch.privacy import SystemBits
+from streamsketch.release import Ready, ReadyTable
 from tests.observables import test_commands as commands
 from tests.observables.game import Seen, assert_alike, differences, fixed_key
 from tests.observables.test_bounding import Mode, bounded, exactly_bounded
@@ -288,8 +291,19 @@ def notes_of_data(patch: pytest.MonkeyPatch) -> None:
             note = str(sum(int((sketch.state() % 1000).sum()) for sketch in sketches))
             ledger.charge(dataset, guarantee, projection=data.projection, data_ids=data.data_ids, note=note)
 
-    for place in ("release.ready", "parties.rounds"):
-        patch.setattr(f"streamsketch.{place}.charge", charge)
+    patch.setattr("streamsketch.parties.rounds.charge", charge)
+    for kind in (Ready, ReadyTable):
+        patch.setattr(kind, "charge", noting(kind.charge))
+
+
+def noting(charge: Callable[..., None]) -> Callable[..., None]:
+    def charge_ready(ready: Any, ledger: Any, dataset: str | None) -> None:
+        parts = list(ready.values()) if isinstance(ready, ReadyTable) else [ready]
+        note = str(sum(int((part.exact[:, :64] % 1000).sum()) for part in parts))
+        noted: Any = SimpleNamespace(charge=functools.partial(ledger.charge, note=note))
+        charge(ready, noted, dataset)
+
+    return charge_ready
 
 
 FAULTS: list[tuple[str, Callable[[pytest.MonkeyPatch], None], str]] = [

@@ -17,6 +17,7 @@ from streamsketch.core.numbers import Ints
 from streamsketch.data import data_ids
 from streamsketch.privacy import NoisePlace
 from streamsketch.projections import MAX_MASS
+from streamsketch.release import ready
 from streamsketch.schedules import Progress
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed, target
 

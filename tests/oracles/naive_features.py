@@ -14,7 +14,8 @@ from tests.oracles.naive_maps import gaussian_column
 
 ONE = 1 << 15
 TURN = 1 << 13
-NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,5})?\s*", re.ASCII)
+SPACE = " \t\n\f\r"
+NUMBER = re.compile(rf"[{SPACE}]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{{1,5}})?[{SPACE}]*")
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494")
 
 
@@ -54,7 +55,7 @@ def features(fields: dict[str, Any], row: Mapping[str, Any]) -> list[int]:
 def number(column: dict[str, Any], value: float | str | None, length: int) -> tuple[list[int], int]:
     """Return the cells of a number, and its place on the range."""
     if isinstance(value, str):
-        word = value.strip(" \t\n\r\f").lower()
+        word = value.strip(SPACE).lower()
         boolean = float(word == "true") if word in ("true", "false") and value.isascii() else None
         value = float(value) if NUMBER.fullmatch(value) else boolean
     missing = value is None or math.isnan(value)
@@ -94,10 +95,10 @@ def category(column: dict[str, Any], value: str | int | None, length: int, seed:
 def embedding(column: dict[str, Any], value: list[float | None] | str | None, length: int, seed: int) -> list[int]:
     """Return the cells of an embedding."""
     if isinstance(value, str):
-        found = re.fullmatch(r"\s*\[([^\[\]]*)\]\s*", value, re.ASCII)
+        found = re.fullmatch(rf"[{SPACE}]*\[([^\[\]]*)\][{SPACE}]*", value)
         texts = found[1].split(",") if found else []
-        known = all(NUMBER.fullmatch(text) or text.strip() == "null" for text in texts)
-        value = [None if text.strip() == "null" else float(text) for text in texts] if known else None
+        known = all(NUMBER.fullmatch(text) or text.strip(SPACE) == "null" for text in texts)
+        value = [None if text.strip(SPACE) == "null" else float(text) for text in texts] if known else None
     entries = [one for one in value or [] if one is not None and math.isfinite(one)]
     if not len(entries) == len(value or []) == column["size"] or not any(entries):
         return [0] * (2 * column["waves"]) + [length]

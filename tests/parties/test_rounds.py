@@ -174,7 +174,7 @@ def test_units_that_were_clipped_otherwise_than_agreed_on_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="to the round's neighbours"):  # its units would weigh half
         dataclasses.replace(agreed, neighbours=wider).contribute(data[0], again(KEYS[0]))
     for changes in ({"counting": None}, {"clip": "cut"}, {"neighbours": ONE, "counting": ss.Counting(1)}):
-        with pytest.raises(InvalidInputError, match="clip must be 'scale' or 'equal' in a round"):
+        with pytest.raises(InvalidInputError, match="clip must be 'scale', 'equal' or 'average' in a round"):
             dataclasses.replace(agreed, **changes)
 
 

@@ -16,6 +16,7 @@ RELEASES: dict[str, Any] = {
     "neighbours": ss.L1(1, unit="customer"),
     "epsilon": 1.0,
     "units": 1_000,
+    "match": 0.004,
 }
 
 
@@ -76,3 +77,44 @@ def test_where_nothing_is_known_there_is_a_bound_all_the_same() -> None:
 def test_mistakes_are_refused(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(ss.InvalidInputError, match=message):
         Accuracy(**{"question": "cosine"} | RELEASES | changed)
+
+
+@pytest.mark.parametrize("question", ["cosine", "distance", "mean", "point"])
+@pytest.mark.parametrize("units", [0, 3, 40, 3_000])
+def test_noise_in_counts_is_not_taken_for_units(question: Any, units: int) -> None:
+    """Of few units most counts are noise: some tens of units in each size, the largest too, who are not there."""
+    wanted = Accuracy(question=question, **RELEASES | {"units": None})
+    bounds, deviation = list(map(Fraction, GRID)), 20.0
+    counts = np.zeros(len(GRID) + 1, dtype=int)
+    counts[4] = units
+    clean = wanted.errors(bounds, (counts * (units > 9.3 * deviation)).tolist(), deviation)
+    for seed in range(20):
+        noise = np.random.default_rng(seed).laplace(scale=deviation / 2**0.5, size=counts.size).round().astype(int)
+        noise[np.abs(noise) > 6 * deviation] = 0
+        noise[4] = 0
+        assert wanted.errors(bounds, (counts + noise).tolist(), deviation) == clean
+    large = counts.copy()
+    large[-1] = 10 * deviation
+    assert wanted.errors(bounds, large.tolist(), deviation) != clean
+
+
+def test_few_units_do_not_get_the_bound_of_noise() -> None:
+    """Two hundred people of 20 pieces: a bound for sizes that noise alone has would be 10 times as large."""
+    wanted = Accuracy(question="distance", **RELEASES)
+    for _ in range(10):
+        assert choose_bound([20.0] * 400, GRID, epsilon=0.3, accuracy=wanted).bound <= 50
+
+
+def test_bounds_allow_for_matches_that_are_not_stated() -> None:
+    """The error that is stated is that of the likely match, times the worst regret over the range."""
+    known = {name: value for name, value in RELEASES.items() if name != "match"}
+    bounds, counts = list(map(Fraction, GRID)), [0, 500, 900, 800, 600, 400, 200, 100, 0, 0, 0]
+    found = Accuracy(question="cosine", **known, catalogue=2_000).errors(bounds, counts, 1.0)
+    tables = np.array(
+        [
+            Accuracy(question="cosine", **known, match=match).errors(bounds, counts, 1.0)
+            for match in (0.002, 0.002 / 3, 0.006)
+        ]
+    )
+    regrets = (tables / tables.min(axis=1, keepdims=True)).max(axis=0)
+    assert found == pytest.approx((regrets * tables[0].min()).tolist())

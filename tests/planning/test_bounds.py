@@ -23,7 +23,7 @@ def test_shares_and_noise_are_those_of_the_bound() -> None:
         release = ss.L1(option.bound, "customer", max_keys=2)
         table = PROJECTION.table(["a"])
         noise = table.release(
-            epsilon=1.0, delta=1e-6, neighbours=release, mechanism="least-variance", keys_are_public=True
+            epsilon=1.0, delta=1e-6, neighbours=release, mechanism=option.mechanism, keys_are_public=True
         )["a"].noise
         assert option.cell_noise == pytest.approx(np.sqrt(noise.k2) * PROJECTION.cell_unit)
         assert option.units_over == pytest.approx((float(option.bound) < TOTALS).mean())

@@ -192,7 +192,7 @@ def test_without_noise_all_stand_out_and_units_of_measure_do_not_matter() -> Non
 
 
 def test_more_units_more_epsilon_and_fewer_cells_lift_keys() -> None:
-    typical = TypicalUnit(items=20)
+    typical = TypicalUnit(items=20, match=0.004)
     plan = plan_units(typical, units=SIZES, max_cells=64, **PRIVACY)
     chances = [key.below for key in plan.keys]
     assert chances == sorted(chances)
@@ -206,10 +206,12 @@ def test_more_units_more_epsilon_and_fewer_cells_lift_keys() -> None:
 
 
 def test_remedies_keep_what_they_promise() -> None:
-    plan = plan_units(TypicalUnit(items=20), units=SIZES, max_cells=64, **PRIVACY | {"epsilon": 0.5})
+    plan = plan_units(TypicalUnit(items=20, match=0.004), units=SIZES, max_cells=64, **PRIVACY | {"epsilon": 0.5})
     below = [key.units for key in plan.keys if key.below >= 0.5]
     epsilon, merged = (next(one for one in plan.remedies if getattr(one, name)) for name in ("epsilon", "merged"))
-    again = plan_units(TypicalUnit(items=20), units=SIZES, max_cells=64, **PRIVACY | {"epsilon": epsilon.epsilon})
+    again = plan_units(
+        TypicalUnit(items=20, match=0.004), units=SIZES, max_cells=64, **PRIVACY | {"epsilon": epsilon.epsilon}
+    )
     kept = next(one for one in again.options if (one.cells, one.clip) == (plan.chosen.cells, plan.clip))
     lifted = [key.below < 0.5 for key in dataclasses.replace(again, chosen=kept).keys]
     assert sum(lifted) == epsilon.standing > len(SIZES) - len(below)
@@ -229,12 +231,12 @@ def test_an_option_in_which_more_keys_stand_out_is_named() -> None:
 
 def test_errors_of_cosines_are_those_of_the_plan_for_keys_of_one_size() -> None:
     for units in (200.0, 5_000.0):
-        plan = plan_units(TypicalUnit(items=20, cosine=[0.3, 0.7]), units=[units, units], **PRIVACY)
+        plan = plan_units(TypicalUnit(items=20, match=0.004, cosine=[0.3, 0.7]), units=[units, units], **PRIVACY)
         assert plan.keys[0].cosine_error == pytest.approx(plan.chosen.error, rel=0.02)
 
 
 def test_a_plan_says_which_keys_stand_out() -> None:
-    plan = plan_units(TypicalUnit(items=20), units=SIZES, max_cells=64, **PRIVACY | {"epsilon": 0.5})
+    plan = plan_units(TypicalUnit(items=20, match=0.004), units=SIZES, max_cells=64, **PRIVACY | {"epsilon": 0.5})
     text = str(plan)
     assert max(map(len, text.splitlines())) <= 80
     words = " ".join(text.split())
@@ -246,19 +248,21 @@ def test_a_plan_says_which_keys_stand_out() -> None:
     assert [key["below"] for key in fields["keys"]] == [key.below for key in plan.keys]
     assert fields["least_units"]["0.5"] == plan.least_units()
     assert [one["epsilon"] for one in fields["remedies"]] == [one.epsilon for one in plan.remedies]
-    many = str(plan_units(TypicalUnit(items=20), units=[5_000.0, 6_000.0], **PRIVACY))
+    many = str(plan_units(TypicalUnit(items=20, match=0.004), units=[5_000.0, 6_000.0], **PRIVACY))
     assert "All 2 keys will probably stand out from the noise" in " ".join(many.split())
 
 
 def test_many_keys_are_shown_in_part_and_planned_all() -> None:
     units = {f"town {place}": float(3 * place) for place in range(1, 201)}
-    plan = plan_units(TypicalUnit(items=20), units=units, max_cells=64, **PRIVACY)
+    plan = plan_units(TypicalUnit(items=20, match=0.004), units=units, max_cells=64, **PRIVACY)
     assert len(plan.keys) == 200
     text = str(plan)
     assert "(12 of 200)" in text
     assert "town 200 " in text
     assert max(map(len, text.splitlines())) <= 80
-    unnamed = " ".join(str(plan_units(TypicalUnit(items=20), units=list(units.values()), **PRIVACY)).split())
+    unnamed = " ".join(
+        str(plan_units(TypicalUnit(items=20, match=0.004), units=list(units.values()), **PRIVACY)).split()
+    )
     assert "those of" in unnamed
     assert "customers or fewer" in unnamed
 
@@ -284,4 +288,4 @@ def test_a_sample_knows_its_keys_and_stands_for_others() -> None:
 )
 def test_keys_that_are_none_are_refused(units: Any, message: str) -> None:
     with pytest.raises(ss.InvalidInputError, match=message):
-        plan_units(TypicalUnit(items=20), units=units, **PRIVACY)
+        plan_units(TypicalUnit(items=20, match=0.004), units=units, **PRIVACY)

@@ -3,8 +3,11 @@
 import math
 from fractions import Fraction
 
+import mpmath
 import pytest
 from dp_accounting.pld import common, privacy_loss_distribution
+from hypothesis import given
+from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.privacy import PrivacyCost, account, gaussian_epsilon, gaussian_log_delta, gaussian_sigma
@@ -123,3 +126,70 @@ def test_mistakes_are_refused() -> None:
         account([], 1e-6)
     with pytest.raises(ss.InvalidInputError, match="delta"):
         account([PrivacyCost(1.0, 0.0)], 1.0)
+
+
+# --- a one-sided oracle: sums of different losses, exactly --------------------------------------------------------
+
+
+def losses_of(epsilons: dict[str, int]) -> list[tuple[mpmath.mpf, mpmath.mpf]]:
+    """Return what the sum of ±ε can be, with its chances, for so many releases of each ε, as exact decimals."""
+    found = [(mpmath.mpf(0), mpmath.mpf(1))]
+    for text, count in epsilons.items():
+        each = mpmath.mpf(Fraction(float(text)).numerator) / Fraction(float(text)).denominator
+        up = 1 / (1 + mpmath.exp(-each))
+        chance, sums = (1 - up) ** count, []
+        for ups in range(count + 1):
+            sums.append(((2 * ups - count) * each, chance))
+            chance *= mpmath.mpf(count - ups) / (ups + 1) * up / (1 - up)
+        found = [(loss + more, one * other) for loss, one in found for more, other in sums]
+    return found
+
+
+def delta_of(losses: list[tuple[mpmath.mpf, mpmath.mpf]], epsilon: float, fails: float = 0.0) -> mpmath.mpf:
+    """Return P(∞) + P(finite) · E (1 - e^(ε - L))₊ (Kairouz, Oh and Viswanath 2015), to 60 digits."""
+    exact = mpmath.mpf(epsilon)
+    finite = mpmath.fsum(chance * -mpmath.expm1(exact - loss) for loss, chance in losses if loss > exact)
+    return fails + (1 - mpmath.mpf(fails)) * finite
+
+
+MIXES: list[dict[str, int]] = [
+    {"0.000149": 2_000, "0.0102": 1},  # a step and just below a half more of the grid of 1e-4
+    {"0.000149999": 900, "0.0003": 3},
+    {"0.000050001": 300, "0.0000742": 30},  # the same of a grid of the least
+    {"0.0001": 60, "0.00014": 90},
+    {"0.1": 3, "0.25": 2, "0.7": 2},
+    {"1.00004": 2, "0.30001": 3, "0.00013": 40},
+    {"3": 1, "0.00112": 150},
+]
+
+
+@pytest.mark.parametrize("mix", MIXES, ids=str)
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 1e-3])
+def test_different_losses_never_come_out_below_the_exact_sum(mix: dict[str, int], delta: float) -> None:
+    with mpmath.workdps(60):
+        parts = [PrivacyCost(float(text), 0.0) for text, count in mix.items() for _ in range(count)]
+        found = account(parts, delta)
+        assert found is not None
+        losses = losses_of(mix)
+        assert delta_of(losses, found.epsilon) <= delta
+        if min(map(float, mix)) >= 0.1:  # far above the grid's step, hardly more is stated
+            assert delta_of(losses, found.epsilon * (1 - 2e-3)) > delta
+
+
+@given(
+    st.lists(st.integers(1, 2_000), min_size=1, max_size=5, unique=True),
+    st.sampled_from([1e-9, 1e-5, 1e-2]),
+    st.sampled_from([0.0, 1e-10, 3e-6]),
+)
+def test_lists_of_different_losses_never_come_out_below_the_exact_sum(
+    steps: list[int], delta: float, fails: float
+) -> None:
+    """Each ε is up to half a step above a multiple of the grid, where rounding to the nearest would lose the most."""
+    with mpmath.workdps(40):
+        mix = {f"{(one + 0.4999) * 1e-4:.9f}": 2 for one in steps}
+        found = account([PrivacyCost(float(text), fails) for text in mix for _ in range(2)], delta)
+        outright = 1 - (1 - mpmath.mpf(fails)) ** (2 * len(mix))
+        if found is None:
+            assert outright > delta * (1 - 1e-6)
+            return
+        assert delta_of(losses_of(mix), found.epsilon, outright) <= delta

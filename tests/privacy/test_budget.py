@@ -1,6 +1,7 @@
 """Budgets: checked once, added up without a rounding that would look better than it is."""
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -9,18 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import Budget
+from streamsketch.privacy import Budget, DiscreteLaplace, Sensitivity
 
 ZERO = 0.0
 budgets = st.builds(Budget, st.floats(1e-6, 100), st.floats(0, 0.01))
 
 
+def decimal(amount: float) -> Fraction:
+    return Fraction(format(Decimal(repr(amount)), "f"))
+
+
 @given(st.lists(budgets, min_size=1, max_size=20))
-def test_sums_are_the_least_floats_that_are_no_less(given_: list[Budget]) -> None:
+def test_sums_are_the_least_decimals_that_are_no_less(given_: list[Budget]) -> None:
     total = Budget.total(given_)
     for name in ("epsilon", "delta"):
-        exact, found = sum(Fraction(getattr(one, name)) for one in given_), getattr(total, name)
-        assert Fraction(math.nextafter(found, -math.inf)) < exact <= Fraction(found)
+        exact, found = sum(decimal(getattr(one, name)) for one in given_), getattr(total, name)
+        assert decimal(math.nextafter(found, -math.inf)) < exact <= decimal(found)
     assert Budget.largest(given_).epsilon == max(one.epsilon for one in given_)
 
 
@@ -30,6 +35,26 @@ def test_what_was_added_can_be_taken_off(one: Budget, other: Budget) -> None:
     assert left.epsilon == pytest.approx(one.epsilon, rel=1e-9, abs=1e-12)
     assert left.delta == pytest.approx(one.delta, abs=1e-15)
     assert one.minus(None) == one
+
+
+@given(budgets, st.integers(1, 12))
+def test_noise_is_calibrated_to_no_more_than_the_decimal_or_the_float(one: Budget, digits: int) -> None:
+    """Whether a reader takes ε for the decimal that is printed or for the double that is stored, noise is enough."""
+    for budget in (one, Budget(round(one.epsilon, digits) or 1.0, round(one.delta, digits))):
+        floats = budget.rounded_down()
+        scale = DiscreteLaplace.calibrated(Sensitivity(3, 3, 8), budget).scale
+        for name, spent in (
+            ("epsilon", Fraction(floats.epsilon)),
+            ("delta", Fraction(floats.delta)),
+            ("epsilon", 3 / scale),
+        ):
+            assert spent <= min(decimal(getattr(budget, name)), Fraction(getattr(budget, name)))
+
+
+def test_budgets_in_decimals_add_up_as_they_are_written() -> None:
+    assert Budget.total([Budget(0.1, 1e-6)] * 10) == Budget(1.0, 1e-5)
+    assert Budget(0.1) + Budget(0.2) == Budget(0.3)
+    assert Budget(1.0, 1e-5).minus(Budget(0.1, 1e-6)) == Budget(0.9, 9e-6)
 
 
 def test_a_budget_is_plain() -> None:

@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import Any
 
 import mpmath
 import pytest
@@ -347,3 +348,47 @@ def test_the_automatic_choice_calibrates_no_other_noise(monkeypatch: pytest.Monk
 def test_the_automatic_choice_falls_back_to_a_noise_that_can_be_drawn() -> None:
     wide = Sensitivity(l1=1 << 36, l2_squared=1 << 36, cells=64)
     assert isinstance(calibration.choose(wide, Budget(1.0, 1e-100), "auto"), DiscreteGaussian)
+
+
+# --- each summand of each calibration, where it is at least a hundredth of the result ------------------------------
+
+
+@pytest.mark.parametrize(("power", "layers"), [(36, 1), (38, 1), (77, 1), (76, 2), (78, 1)])
+@pytest.mark.parametrize("delta", [1e-6, 1e-12])
+@pytest.mark.parametrize("l2_squared", [1, 100, 1 << 20])
+def test_what_rounding_spends_is_in_the_variance(power: int, layers: int, delta: float, l2_squared: int) -> None:
+    """A lattice Gaussian of σ² is (ε + 2nη, e^{nη}δ)-DP where N(0, σ² - 3) is (ε, δ)-DP (Theory 3 and 9.2).
+
+    η is 7.7e-26 a moved cell and layer; and 6e-13 more if the noise is drawn in shares, as at 2^36 cells here.
+    """
+    epsilon, moved = 1.0, 1 << power
+    sensitivity = Sensitivity(l2_squared, l2_squared, 1 << 20, layers, moved)
+    in_shares = power < 60
+    calibrated = DiscreteGaussian.calibrated_in_shares if in_shares else DiscreteGaussian.calibrated
+    more: tuple[Any, ...] = (3,) if in_shares else ()
+    lost = mpmath.mpf("7.7e-26") * layers * moved + (mpmath.mpf("6e-13") * moved if in_shares else 0)
+    if 2 * lost > 0.1:
+        with pytest.raises(InvalidInputError, match="rounding the noise in so many of them"):
+            calibrated(sensitivity, Budget(epsilon, delta), *more)
+        return
+    assert 2 * lost >= 0.01, "so that the test can fail"
+    noise = calibrated(sensitivity, Budget(epsilon, delta), *more)
+    wide = as_mpf(noise.sigma_squared)
+    left, room = mpmath.mpf(epsilon) - 2 * lost, delta * mpmath.exp(-lost)
+
+    def spent(variance: mpmath.mpf) -> mpmath.mpf:
+        return exact_delta(left, mpmath.sqrt((variance - 3) / l2_squared))  # type: ignore[arg-type]
+
+    assert spent(wide) <= room
+    slack = mpmath.mpf(3) / 256 if wide < 1 << 16 else mpmath.mpf(3)
+    assert spent(wide * (1 - mpmath.mpf("1e-5")) - slack) > room, "and hardly more"
+
+
+@pytest.mark.parametrize("shares", [1, 2, 7, 50])
+def test_shares_have_the_least_variance_that_their_theorem_needs(shares: int) -> None:
+    """Each share has 3 grid steps² or more, however little noise is needed in all."""
+    noise = DiscreteGaussian.calibrated_in_shares(in_cells(1), Budget(20.0, 1e-3), shares)
+    assert noise.sigma_squared / shares >= 3
+    whole = DiscreteGaussian.calibrated(in_cells(1), Budget(20.0, 1e-3))
+    assert noise.sigma_squared >= whole.sigma_squared
+    assert noise.sigma_squared <= max(whole.sigma_squared, 3 * shares) + Fraction(shares, 256)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch import PrivateSketch, PrivateTable
-from streamsketch.privacy import NoiseMoments, non_redundant, sharing_data
+from streamsketch.privacy import Bounds, NoiseMoments, non_redundant, sharing_data
 
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
 OTHER_MAP = PROJECTION.replace(seed=8)
@@ -225,3 +225,61 @@ def test_honest_sums_are_never_refused_and_spend_at_least_what_their_span_holds(
     for order in itertools.islice(itertools.permutations(range(len(made))), 6):
         again = non_redundant([made[place] for place in order])
         assert np.linalg.matrix_rank(rows[[order[place] for place in again]]) == np.linalg.matrix_rank(rows)
+
+
+# --- all orders and all subsets of true, bare and forged ----------------------------------------------------------
+
+
+def of_people() -> PrivateSketch:
+    """Return a release with a count of units and slack beside its cells."""
+    bounds = Bounds(NEAR, "scale", counted=True)
+    data = ss.Sketch.from_state(PROJECTION, np.arange(64), 1 << 20, bounds=bounds, counts=np.array([7, 7]))
+    return ss.AdditiveNoise(epsilon=1.0, neighbours=NEAR, counting=ss.Counting(9, slack=1)).release(data)
+
+
+def with_counts(one: PrivateSketch, counts: Any) -> PrivateSketch:
+    return PrivateSketch(
+        one.projection,
+        one.values,
+        one.noise,
+        one.guarantee,
+        release_ids=one.release_ids,
+        data_ids=one.data_ids,
+        counts=counts,
+    )
+
+
+COUNTS: dict[str, Callable[[Any], Any]] = {
+    "units": lambda counts: counts + np.array([1, 0]),
+    "slack": lambda counts: counts - np.array([0, 1]),
+    "swapped": lambda counts: counts[::-1].copy(),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_forged_counts_are_refused_in_any_order_among_copies_with_and_without(name: str, size: int) -> None:
+    """Two that differ in their counts are one too many, wherever a copy that has none stands between them."""
+    true = of_people()
+    kinds = {"true": true, "bare": with_counts(true, None), "forged": with_counts(true, COUNTS[name](true.counts))}
+    for names in itertools.product(kinds, repeat=size):
+        given_here = [kinds[one] for one in names]
+        if {"true", "forged"} <= set(names):
+            with pytest.raises(ss.InvalidInputError, match=r"have the same id, but differ: counts"):
+                ss.compose(given_here, populations="overlapping")
+        else:
+            assert ss.compose(given_here, populations="overlapping").epsilon == 1.0
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_forged_copies_are_refused_in_any_order_and_number(name: str) -> None:
+    true = released()
+    forged, _ = FORGERIES[name](true)
+    for size in (1, 2, 3):
+        for names in itertools.product(("true", "forged"), repeat=size):
+            chosen = [true if one == "true" else forged for one in names]
+            if len(set(names)) == 2:
+                with pytest.raises(ss.InvalidInputError, match=r"have the same id|for one neighbour relation"):
+                    ss.compose(chosen, populations="overlapping")
+            else:
+                assert ss.compose(chosen, populations="overlapping") == chosen[0].guarantee

@@ -263,8 +263,9 @@ def test_conditions_are_kept_however_many_mechanisms_there_are() -> None:
     for populations in ("disjoint", "overlapping"):
         total = compose(parts, populations=populations)  # type: ignore[arg-type]
         assert str(total.mechanism) == "several mechanisms"
-        assert total.conditions == ("all", "c0", "c1", "c2")
-        assert str(total).endswith("by several mechanisms, only if: all; c0; c1; c2")
+        asserted = ["no event is in two of the streams"] if populations == "disjoint" else []
+        assert list(total.conditions) == ["all", "c0", "c1", "c2", *asserted]
+        assert str(total).endswith(f"by several mechanisms, only if: {'; '.join(total.conditions)}")
         assert compose([total, laplace()], populations=populations).conditions == total.conditions  # type: ignore[arg-type]
     assert hash(under(1)) == hash(
         Guarantee(1.0, 0.0, L1(1), Mechanism.stated("discrete Laplace, scale 1"), ("all", "c1", "all"))
@@ -274,9 +275,10 @@ def test_conditions_are_kept_however_many_mechanisms_there_are() -> None:
 
 def test_conditions_are_refused_rather_than_dropped() -> None:
     parts = [Guarantee(1.0, 0.0, L1(1), Mechanism.stated("m"), [f"c{i}"]) for i in range(65)]
-    assert len(compose(parts[:64], populations="disjoint").conditions) == 64
-    with pytest.raises(InvalidInputError, match="at most 64 conditions, got 65; none may be dropped"):
-        compose(parts, populations="disjoint")
+    for populations, most in (("overlapping", 64), ("disjoint", 63)):
+        assert len(compose(parts[:most], populations=populations).conditions) == 64
+        with pytest.raises(InvalidInputError, match="at most 64 conditions, got 65; none may be dropped"):
+            compose(parts[: most + 1], populations=populations)
     for text in HOSTILE:
         with pytest.raises(InvalidInputError, match="a condition must be 1 to 200 printable characters"):
             Guarantee(1.0, 0.0, L1(1), Mechanism.stated("m"), [text])
@@ -426,3 +428,30 @@ def test_no_guarantee_counts_units_of_neighbours_without_a_proof(neighbours: Nei
     fields = Guarantee(1.0, 1e-6, L1(1), counted).to_dict()
     with pytest.raises(InvalidInputError):
         Guarantee.from_dict(fields | neighbours.to_dict())
+
+
+# --- bases together -----------------------------------------------------------------------------------------------
+
+TOGETHER = {  # rows: the one; columns: enforced, asserted, unknown
+    "enforced": ("enforced", "asserted", None),
+    "asserted": ("asserted", "asserted", "asserted"),
+    None: (None, "asserted", None),
+}
+
+
+@pytest.mark.parametrize("populations", ["overlapping", "disjoint"])
+def test_the_basis_of_two_is_the_weaker(populations: Any) -> None:
+    """A bound is enforced for both if it is for each; asserted if one is, whatever is known of the other."""
+    bases: Any = list(TOGETHER)
+    alone = Guarantee(1.0, 0.0, L1(1), Mechanism.stated("a mechanism"))
+    for one, of_others in TOGETHER.items():
+        for other, expected in zip(bases, of_others, strict=True):
+            parts = [dataclasses.replace(alone, basis=basis) for basis in (one, other)]  # type: ignore[arg-type]
+            for order in (parts, parts[::-1]):
+                assert compose(order, populations=populations).basis == expected, (one, other)
+            for third in bases:
+                three = [*parts, dataclasses.replace(alone, basis=third)]
+                weakest = "asserted" if "asserted" in (one, other, third) else None
+                weakest = "enforced" if {one, other, third} == {"enforced"} else weakest
+                found = {compose(order, populations=populations).basis for order in itertools.permutations(three)}
+                assert found == {weakest}, (one, other, third)

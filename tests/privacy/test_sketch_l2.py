@@ -257,15 +257,34 @@ def test_its_bytes(keys: int) -> None:
 
 
 @pytest.mark.parametrize("kind", NEIGHBOURS)
-@pytest.mark.parametrize("clip", ["scale", "cut", "equal", "none", ""])
+@pytest.mark.parametrize("clip", ["scale", "cut", "equal", "average", "none", ""])
 def test_each_relation_says_how_units_are_clipped_to_it(kind: str, clip: str) -> None:
-    allowed = {"l1": ("scale", "cut"), "l2": ("scale",), "sketch-l2": ("scale", "equal"), "one-coordinate": ()}
-    neighbours = NEIGHBOURS[kind](1)
+    allowed = {
+        "l1": ("scale", "cut"),
+        "l2": ("scale",),
+        "sketch-l2": ("scale", "equal", "average"),
+        "one-coordinate": (),
+    }
+    neighbours = NEIGHBOURS[kind](1) if kind == "one-coordinate" else NEIGHBOURS[kind](1, max_keys=1)
     if clip in allowed[kind]:
         neighbours.check_clip(clip)
     else:
         with pytest.raises(ss.InvalidInputError, match=f"clipped to {type(neighbours).__name__}"):
             neighbours.check_clip(clip)
+
+
+@pytest.mark.parametrize("max_keys", [1, 2, 3, 9, 10, 1000])
+def test_averages_of_rows_need_the_root_of_the_number_of_keys(max_keys: int) -> None:
+    """Each key takes a vector of length 1, so a lesser bound would shorten units of several keys."""
+    enough = ss.SketchL2.of_averages("patient", max_keys)
+    assert (enough.max_keys, enough.unit) == (max_keys, "patient")
+    assert max_keys <= Fraction(enough.bound) ** 2 < max_keys + Fraction(1, 1000)
+    enough.check_clip("average")
+    less = dataclasses.replace(enough, bound=Fraction(enough.bound) - Fraction(1, 1000))
+    for bad in (less, dataclasses.replace(enough, max_keys=MOST_KEYS)):
+        bad.check_clip("equal")
+        with pytest.raises(ss.InvalidInputError, match="needs a number of keys and a bound of its square root"):
+            bad.check_clip("average")
 
 
 @pytest.mark.parametrize("name", ["SJLT", "SRHT"])

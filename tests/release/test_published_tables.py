@@ -1,6 +1,7 @@
 """A published table is one release: one type, one guarantee, one ε wherever it goes."""
 
 import contextlib
+import dataclasses
 import json
 import os
 import pickle
@@ -90,7 +91,7 @@ def test_one_guarantee_covers_the_same_data_in_max_keys_rows_and_no_more() -> No
 def test_two_releases_of_a_table_are_not_one_table_of_other_keys() -> None:
     """A unit in two of the sketches is in four of the releases, which spends twice what one table states."""
     near, data = ss.L1(1, max_keys=2), secret()
-    first, second = (data.release(epsilon=1.0, neighbours=near, keys_are_public=True) for _ in range(2))
+    first, second = (data.release(epsilon=1.0, neighbours=near, public_keys=list(data)) for _ in range(2))
     again = {f"{key} again": release for key, release in second.items()}
     for rows, count in (({**first, **again}, 4), ({**first, "a again": second["a"]}, 3)):
         with pytest.raises(ss.InvalidInputError, match=rf"that one unit may be in {count} of them"):
@@ -105,7 +106,7 @@ def test_a_bound_on_all_sketches_together_is_for_one_release_of_each(max_keys: i
     near = ss.SketchL2(4, unit="sale", max_keys=max_keys)
     noise = AdditiveNoise(epsilon=1.0, delta=1e-6, neighbours=near)
     data = secret()
-    first = data.release(epsilon=1.0, delta=1e-6, neighbours=near, keys_are_public=True)
+    first = data.release(epsilon=1.0, delta=1e-6, neighbours=near, public_keys=list(data))
     assert ss.PrivateTable(first) == first
     apart = {key: noise.release(data[key]) for key in data}
     assert len(ss.PrivateTable(apart)) == 3, "noise of different cells is drawn apart anyway"
@@ -140,7 +141,7 @@ def test_a_table_of_several_data_sets_says_under_which_condition_it_is_one_relea
     kind_of: Any = ss.signs.DPSignLogistic if budget is None else AdditiveNoise
     publish = kind_of(epsilon=1.0, neighbours=neighbours, **budget or {})
     north, south = (bounded(neighbours, projection, ["a", "b"]) for _ in range(2))
-    of_one = publish.release_table(north, keys_are_public=True)
+    of_one = publish.release_table(north, public_keys=["a", "b"])
     make = type(of_one)
     for table in (of_one, make(of_one), of_one.with_agreement(of_one.agreement)):
         assert (table, table.guarantee.conditions) == (of_one, ())
@@ -174,7 +175,8 @@ def test_noise_covers_all_keys_that_one_unit_may_be_in() -> None:
     for most in (1, 3):
         near = ss.L1(1, unit="sale", max_keys=most)
         table = released(neighbours=near)
-        assert table.guarantee == AdditiveNoise(epsilon=1.0, neighbours=near).guarantee(PROJECTION).on("asserted")
+        alone = AdditiveNoise(epsilon=1.0, neighbours=near).guarantee(PROJECTION).on("asserted")
+        assert table.guarantee == dataclasses.replace(alone, conditions=["the keys are public"])
         assert str(table.guarantee.mechanism) == f"discrete Laplace, scale {4 * most}"
         assert table.explain().check.verdict == "enough"
 

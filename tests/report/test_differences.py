@@ -121,12 +121,12 @@ def test_a_picture_of_one_s_own_sketch_says_that_it_is_secret() -> None:
     assert "Secret." not in picture_of_differences(ss.top_differences(release(1, 2), release(9, 9), NAMES), "a", "b")
 
 
-def test_intervals_of_all_pairs_hold_at_once_if_that_is_asked_for() -> None:
+def test_a_pair_has_one_interval_on_a_page_and_those_of_all_pairs_hold_at_once() -> None:
     found = {"north": release(900, 300), "south": release(850, 300), "east": release(100, 4000)}
     estimates = ss.pairwise(found.values())
-    page = page_of(found, title="t", by="distance", together=True)
+    page = page_of(found, title="t", by="distance")
     text = text_of(page)
-    assert "The intervals of all pairs hold at once" in text
+    assert "A pair has one interval on this page. The intervals of all pairs hold at once" in text
     assert "All pairs, nearest first; all intervals hold at once" in text
     for level, shown in (("all", True), ("each", False)):
         low, high = estimates.interval(0.95, level=level)  # type: ignore[arg-type]
@@ -136,13 +136,15 @@ def test_intervals_of_all_pairs_hold_at_once_if_that_is_asked_for() -> None:
             assert (times == 2) is shown, "in the heat map, on both sides"
             pairs = page[page.index("<h2>All pairs") :]
             assert (f"<td>{ends}</td>" in pairs) is shown
+            nearest = page[page.index("<h2>Nearest neighbours") : page.index("<h2>All pairs")]
+            assert shown or f"<td>{ends}</td>" not in nearest
 
 
 def test_the_command_takes_a_dictionary(tmp_path: Path, forks: Forks) -> None:
     found = {"north": release(900, 300), "east": release(100, 4000)}
     ss.PrivateTable(found).save(tmp_path / "all.parquet")
     (tmp_path / "words.csv").write_text("word,kind\ntea,drink\njam,food\nsalt,food\n")
-    options = ["--why", "words.csv", "--index", "word", "--category", "kind", "--together"]
+    options = ["--why", "words.csv", "--index", "word", "--category", "kind"]
     forks.run("report", "all.parquet", "-o", "a.html", *options, cwd=tmp_path)
     page = (tmp_path / "a.html").read_text()
     assert re.search(r"drink: -?[\d,.]+ ± ", section_of(page))

@@ -14,7 +14,9 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def planned(units: Any, **asked: Any) -> UnitPlan:
-    return plan_units(TypicalUnit(items=20), units=units, epsilon=1.0, delta=1e-6, unit="buyer", max_cells=64, **asked)
+    return plan_units(
+        TypicalUnit(items=20, match=0.004), units=units, epsilon=1.0, delta=1e-6, unit="buyer", max_cells=64, **asked
+    )
 
 
 def drawn(plan: UnitPlan) -> ET.Element:

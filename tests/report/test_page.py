@@ -167,14 +167,14 @@ def test_what_was_not_checked_is_never_said_to_hold() -> None:
         assert ("this holds only if" in text) == (together == "it is enough")
 
 
-def test_the_intervals_of_neighbours_allow_for_their_selection() -> None:
+def test_the_intervals_of_neighbours_are_those_of_all_pairs() -> None:
     found = releases([str(place) for place in range(12)])
     text = page_of(found, title="t", by="distance")
     nearest = text[text.index("<h2>Nearest neighbours") : text.index("<h2>All pairs and sizes")]
     distances = ss.pairwise(found.values())
     others = [(float(distances.value[0, j]), j) for j in range(1, 12)]
     first = distances[0, min(others)[1]]
-    low, high = (format_value(end, first.standard_error) for end in first.selected_interval(11))
+    low, high = (format_value(end, first.standard_error) for end in first.selected_interval(66))
     assert f"<td>{low} … {high}</td>" in nearest
 
 
@@ -375,7 +375,7 @@ def test_the_facts_of_the_script_are_the_numbers_of_the_page() -> None:
     for place, (first, second) in enumerate(combinations(facts["names"], 2)):
         estimate = ss.squared_distance(found[first], found[second])
         assert (value[place], error[place]) == (pytest.approx(estimate.value), pytest.approx(estimate.standard_error))
-        assert (low[place], high[place]) == pytest.approx(estimate.interval(0.95))
+        assert (low[place], high[place]) == pytest.approx(estimate.selected_interval(3))
     assert sorted(facts["similar"]) == [0, 1, 2]
     assert len(facts["tree"]) == 2
     assert facts["windows"] is None

@@ -35,8 +35,9 @@ def releases(
     ]
 
 
-def random_releases(count: int, k: int, seed: int, first_id: int = 0) -> list[signs.SignSketch]:
-    return releases(np.random.default_rng(seed).integers(0, 2, (count, k)).astype(bool), first_id)  # type: ignore[arg-type]
+def random_releases(count: int, k: int, seed: int, first_id: int = 0, *, rate: int = 1) -> list[signs.SignSketch]:
+    bits = np.random.default_rng(seed).integers(0, 2, (count, k)).astype(bool)
+    return releases(bits, first_id, rate=rate)  # type: ignore[arg-type]
 
 
 def twin(queries: list[signs.SignSketch], members: list[signs.SignSketch], top: int) -> list[list[tuple[int, int]]]:
@@ -303,7 +304,7 @@ def test_angles_are_those_of_pairs_with_intervals_for_the_pair_or_for_all_member
 
 def test_intervals_of_the_nearest_allow_for_the_choice() -> None:
     """Signs at random are those of right angles; the seed is fixed, and 190 of 200 are expected to be covered."""
-    members, queries = random_releases(100, 64, 1), random_releases(200, 64, 2, 10_000)
+    members, queries = random_releases(100, 64, 1, rate=4), random_releases(200, 64, 2, 10_000, rate=4)
     index = SignIndex(members)
     found = index.nearest(queries, 1)
     shares = []

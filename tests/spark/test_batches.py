@@ -138,3 +138,20 @@ def test_a_sink_that_breaks_is_tried_again_and_completes_the_batch(tmp_path: Pat
     publishing(tmp_path / "out")(batch(), 0)
     publishing(tmp_path / "whole")(batch(), 0)
     assert published(tmp_path / "out") == published(tmp_path / "whole")
+
+
+def test_equal_rows_are_bounded_alike_in_all_epochs_and_differently_in_each_window(tmp_path: Path) -> None:
+    """So they are one version of their window; one secret for all batches would choose the same keys of a unit."""
+    seen = {}
+    for epoch in (1, 2):
+        for number in (17, 18):
+            folder = tmp_path / f"{epoch} {number}"
+            noise = AdditiveNoise(epsilon=1e6, neighbours=ss.L1(900, unit="customer", max_keys=1))
+            agreement = agreed(noise.neighbours)
+            sink = FileSink(folder)
+            ReleaseBatches(agreement, noise, SECRET, sink, "sales", public_keys=KEYS, epoch=epoch)(batch(), number)
+            values = [ss.load(path).values.tolist() for path in sorted(folder.rglob("*.sketch"))]
+            seen[epoch, number] = str(values)
+    assert seen[1, 17] == seen[2, 17]
+    assert seen[1, 18] == seen[2, 18]
+    assert seen[1, 17] != seen[1, 18], "of which a window's rows are kept is drawn anew"

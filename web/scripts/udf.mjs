@@ -10,6 +10,7 @@ const FUNCTIONS = [
   ...["squared_distance", "inner_product", "cosine", "profile_distance", "mean_distance", "mean_product"].map((name) => [name, TWO, [], "numbers"]),
   ["frequency", ONE, ["item", "type"], "numbers"],
   ["combine", TWO, ["populations"], "bytes"],
+  ["why_null", TWO, ["name"], "text"],
   ...["guarantee", "warnings", "noise_check"].map((name) => [name, ONE, [], "text"]),
 ];
 

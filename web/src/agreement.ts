@@ -1,6 +1,6 @@
 /** Agreements: a projection, which columns of which types enter it, and under which bound. */
 import { blake2b } from "./blake2b.ts";
-import { hex, textOf, utf8 } from "./bytes.ts";
+import { compareText, hex, textOf, utf8 } from "./bytes.ts";
 import { ANY_NUMBER } from "./checks.ts";
 import { need } from "./errors.ts";
 import { Ratio } from "./exact.ts";
@@ -11,10 +11,11 @@ import { projectionOf } from "./projection_json.ts";
 import type { Projection } from "./types.ts";
 
 const NEEDED = ["agreement", "projection", "key", "index", "value", "unit", "neighbours", "missing", "title"];
-const LATER = ["clip", "counting", "features"];
+const LATER = ["clip", "counting", "features", "release", "keys"];
 const TYPE = /^(?:integer|text|bytes|date|timestamp|boolean|decimal\((?:[0-9]|1[0-8])\))$/;
 const KEY_TYPES = ["text", "integer", "bytes", "date"];
-const CLIPS: Readonly<Record<string, readonly string[]>> = { l1: ["scale", "cut"], l2: ["scale"], "sketch-l2": ["scale", "equal"], "one-coordinate": [] };
+const CLIPS: Readonly<Record<string, readonly string[]>> = { l1: ["scale", "cut"], l2: ["scale"], "sketch-l2": ["scale", "equal", "average"], "one-coordinate": [] };
+const NOISES = ["auto", "laplace", "gaussian", "least-variance"];
 const MOST_COLUMNS = 64;
 const LARGE = 1n << 63n;
 const HASHED = 1n << 60n;
@@ -23,6 +24,12 @@ export interface AgreedColumn {
   readonly name: string;
   readonly type: string;
 }
+
+/** Keys that are listed, all that have data, or those of a private choice. */
+export type PublishedKeys =
+  | { readonly listed: readonly (string | bigint)[] }
+  | { readonly public: true }
+  | { readonly selected: { readonly epsilon: string; readonly delta: string } };
 
 /** What parties agreed on, read and checked. */
 export interface Agreement {
@@ -38,6 +45,10 @@ export interface Agreement {
   readonly counting: { readonly units: number; readonly slack: number } | null;
   /** As JSON has them: this package reads them, and does not compute them from rows. */
   readonly features: JsonObject | null;
+  /** What each release spends, null where the agreement leaves it to them; decimals as they are written. */
+  readonly terms: { readonly kind: "noise" | "signs"; readonly mechanism: string; readonly epsilon: string; readonly delta: string } | null;
+  /** Which keys are published, null where each release says so. */
+  readonly keys: PublishedKeys | null;
   /** Hexadecimal; releases carry it. */
   readonly fingerprint: string;
   /** Canonical JSON. */
@@ -87,6 +98,48 @@ function countingOf(value: Json | undefined, neighbours: Agreement["neighbours"]
   return { units, slack };
 }
 
+function decimalField(value: Json | undefined, what: string): string {
+  const text = textField(value, what);
+  need(/^(?:0|[1-9]\d*)(?:\.\d*[1-9])?$/.test(text), `${what} is no decimal in its shortest form`);
+  need(text.replace(".", "").replace(/^0+/, "").replace(/0+$/, "").length <= 15, `${what} has more than 15 significant digits`);
+  return text;
+}
+
+function budgetOf(fields: JsonObject): { epsilon: string; delta: string } {
+  const epsilon = decimalField(fields.epsilon, "epsilon");
+  need(Number(epsilon) >= 1e-6 && Number(epsilon) <= 1e6, "epsilon out of range");
+  if (fields.delta === undefined) return { epsilon, delta: "0" };
+  const delta = decimalField(fields.delta, "delta");
+  need(Number(delta) > 0 && Number(delta) < 1, "delta out of range, or 0 and so left out");
+  return { epsilon, delta };
+}
+
+function termsOf(value: Json | undefined): Agreement["terms"] {
+  if (value === undefined) return null;
+  const kind = isObject(value) && "signs" in value ? "signs" : "noise";
+  const fields = objectOf(value, "release", [kind, "epsilon"], ["delta"]);
+  const mechanism = nameField(fields[kind], "the mechanism");
+  need(kind === "signs" || NOISES.includes(mechanism), "an unknown noise");
+  return { kind, mechanism, ...budgetOf(fields) };
+}
+
+function keysOf(value: Json | undefined, type: string): PublishedKeys | null {
+  if (value === undefined) return null;
+  need(isObject(value) && Object.keys(value).length === 1, "keys are one of listed, public and selected");
+  if (value.public === true) return { public: true };
+  if (value.selected !== undefined) {
+    const share = objectOf(value.selected, "selected", ["epsilon", "delta"]);
+    return { selected: budgetOf(share) };
+  }
+  const { listed } = value;
+  need(Array.isArray(listed) && listed.length > 0, "keys are one of listed, public and selected");
+  const ofType = (one: Json): boolean => (type === "integer" ? typeof one === "bigint" : typeof one === "string");
+  need(listed.every(ofType), "listed keys of another type than the key column");
+  const ascends = (one: Json, next: Json): boolean => (typeof one === "bigint" ? one < (next as bigint) : compareText(one as string, next as string) < 0);
+  need(listed.every((one, place) => place === 0 || ascends(listed[place - 1], one)), "listed keys that are not ascending, each once");
+  return { listed: listed as (string | bigint)[] };
+}
+
 /**
  * Return the agreement in JSON text.
  *
@@ -112,6 +165,8 @@ export function readAgreement(data: string | Uint8Array, changes: Partial<Limits
   need(title === "" || isPrintable(title), "a title that is not printable");
   const clip = fields.clip === undefined ? null : textField(fields.clip, "clip");
   need(clip === null || (neighbours !== null && CLIPS[neighbours.relation].includes(clip)), "a way to clip that the neighbours do not allow");
+  const averages = clip === "average" && neighbours !== null && neighbours.maxKeys !== ANY_NUMBER && fields.features !== undefined;
+  need(clip !== "average" || averages, "averages of other rows than features, or in any number of keys");
   need(key !== null || neighbours === null || neighbours.maxKeys === 1 || neighbours.maxKeys === ANY_NUMBER, "max_keys without a column of keys");
   const features = fields.features ?? null;
   need(features === null || isObject(features), "features are no object");
@@ -123,9 +178,15 @@ export function readAgreement(data: string | Uint8Array, changes: Partial<Limits
     need(index.length === 0 && value === null && projection.kind === "identity", "features beside an index, or under another projection than the identity");
     need(isObject(features.columns) || Array.isArray(features.columns), "features without columns");
   }
+  const terms = termsOf(fields.release);
+  const keys = keysOf(fields.keys, key?.type ?? "");
+  need(keys === null || key !== null, "keys without a column of keys");
+  need(terms === null || neighbours !== null, "a release without neighbours");
+  need(terms === null || key === null || keys !== null, "a release that does not say which keys are published");
+  need(keys === null || !("selected" in keys) || terms !== null, "a choice of keys without a budget");
   const json = canonicalJson(fields);
   return {
-    projection, key, index, value, unit, neighbours, missing, title, clip, features, json,
+    projection, key, index, value, unit, neighbours, missing, title, clip, features, terms, keys, json,
     counting: countingOf(fields.counting, neighbours, unit),
     fingerprint: hex(blake2b(utf8(json), 16)),
   };

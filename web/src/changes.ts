@@ -58,12 +58,17 @@ export function* changesByStep(windows: ReadonlyMap<string, Release>, { toleranc
     chances.push(sameness(series[at][1], series[at - 1][1], allowed));
     yield;
   }
+  const largest = holm(chances, level);
+  const rows = distances.map((distance, at): Change => ({ window: series[at + 1][0], before: series[at][0], distance, pValue: chances[at], alarm: chances[at] <= largest }));
+  return { rows, tolerance: allowed };
+}
+
+/** Return the largest p-value at which there is an alarm: up to the first, in rising order, that is too large; -1 if there is none. */
+export function holm(chances: readonly number[], level: number): number {
   const sorted = chances.slice().sort((a, b) => a - b);
   const first = sorted.findIndex((chance, rank) => chance > level / (sorted.length - rank));
   const alarms = first < 0 ? sorted.length : first;
-  const largest = alarms > 0 ? sorted[alarms - 1] : -1;
-  const rows = distances.map((distance, at): Change => ({ window: series[at + 1][0], before: series[at][0], distance, pValue: chances[at], alarm: chances[at] <= largest }));
-  return { rows, tolerance: allowed };
+  return alarms > 0 ? sorted[alarms - 1] : -1;
 }
 
 /** Return the distance that the windows of a series usually have, by robust statistics of its estimates. */

@@ -146,7 +146,7 @@ export function checkSketch(message: PrivateSketchMessage): { cells: Integers; c
   checkIds(message.dataIds, 0);
   checkAgreement(message.agreement);
   checkParts(message);
-  need(message.clip === undefined || message.clip === "scale" || message.clip === "equal", "an unknown way to clip");
+  need(message.clip === undefined || message.clip === "scale" || message.clip === "equal" || message.clip === "average", "an unknown way to clip");
   need(message.clip === undefined || message.guarantee.neighbours.kind === "sketch-l2", "sketches clipped to a bound on something else");
   checkHistory(message);
   return { cells, counts: message.counts === undefined ? null : checkCounts(message) };

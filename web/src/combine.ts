@@ -1,7 +1,7 @@
 /** Sums, differences and multiples of releases: WIRE.md, "Sums and multiples". */
 import { compareBytes, compareText, equalBytes, type Bytes } from "./bytes.ts";
 import { demand, DependentNoiseError, IncompatibleError } from "./errors.ts";
-import { gcd, Ratio } from "./exact.ts";
+import { commonStep, Ratio } from "./exact.ts";
 import { Integers } from "./integers.ts";
 import { textOfSteps } from "./mechanisms.ts";
 import { encode } from "./protobuf.ts";
@@ -45,13 +45,12 @@ function together(x: Release, y: Release, sign: bigint, populations: Populations
   if (x.releaseIds.some((id) => y.releaseIds.includes(id))) throw new DependentNoiseError("the two share a release, and so noise");
   demand(populations !== "disjoint" || !x.dataIds.some((id) => y.dataIds.includes(id)), "the two contain the same data, so their populations are not disjoint");
   const [m, n] = [x.multiplier, new Ratio(sign * y.multiplier.numerator, y.multiplier.denominator)];
-  const common = m.denominator * n.denominator;
-  const step = new Ratio(gcd(m.numerator * n.denominator, n.numerator * m.denominator), common);
+  const step = commonStep(m, n);
   const [a, b] = [m.over(step).numerator, n.over(step).numerator];
   const cells = sums(x.cells, y.cells, a, b);
   const [p, q] = [Number(a), Number(b)];
   const isStated = [x, y].every((one) => one.parts.length > 0 || one.releaseIds.length === 1);
-  const counts = x.counts !== null && y.counts !== null && sign > 0n && populations === "disjoint" && hasSameWeights(x, y) ? sums(x.counts, y.counts, 1n, 1n) : null;
+  const counts = x.counts !== null && y.counts !== null && sign > 0n && populations === "disjoint" && hasSameWeights(x, y) ? sums(x.counts, y.counts, a, b) : null;
   const clip = populations === "disjoint" && x.clip === y.clip ? x.clip : null;
   const { counts: _, clip: __, history: ___, ...rest } = x.message;
   return new Release({
@@ -108,17 +107,32 @@ function guaranteeOf(x: Guarantee, y: Guarantee, populations: Populations): Guar
     epsilon: combined(x.epsilon, y.epsilon),
     delta,
     ...mechanismOf(x, y),
-    conditions: [...new Set([...x.conditions, ...y.conditions])].sort(compareText),
+    conditions: conditionsOf(x, y, populations),
     basis: ["asserted", "", "enforced"].find((one) => one === x.basis || one === y.basis) as string,
   };
 }
 
-/** Return a sum of two budgets that is not below the exact one. */
+/** Return the conditions of both; that populations are disjoint is one more, as nobody checks it. */
+function conditionsOf(x: Guarantee, y: Guarantee, populations: Populations): string[] {
+  const named = (unit: string) => `no ${unit} is in two of the streams`;
+  const text = named(x.neighbours.unit);
+  const asserted = populations === "disjoint" ? [Array.from(text).length <= 200 ? text : named("privacy unit")] : [];
+  return [...new Set([...x.conditions, ...y.conditions, ...asserted])].sort(compareText);
+}
+
+/** Return the least double whose decimal is not below the sum of two budgets, as decimals. */
 function sumRoundedUp(x: number, y: number): number {
-  const sum = x + y;
-  if (Ratio.of(sum).compare(Ratio.of(x).add(Ratio.of(y))) >= 0) return sum;
-  VIEW.setFloat64(0, sum);
-  VIEW.setBigUint64(0, VIEW.getBigUint64(0) + 1n);
+  const exact = Ratio.written(x).add(Ratio.written(y));
+  let sum = x + y; // within two steps of it
+  while (Ratio.written(sum).compare(exact) >= 0 && sum > 0) sum = stepped(sum, -1n);
+  while (Ratio.written(sum).compare(exact) < 0) sum = stepped(sum, 1n);
+  return sum;
+}
+
+/** Return a double some steps further, both of them above 0, or 0. */
+function stepped(value: number, steps: bigint): number {
+  VIEW.setFloat64(0, value);
+  VIEW.setBigUint64(0, VIEW.getBigUint64(0) + steps);
   return VIEW.getFloat64(0);
 }
 

@@ -10,6 +10,43 @@ export interface Interval {
   readonly high: number;
 }
 
+/** How wide intervals have to be because noise is coarse: WIRE.md, "Coarse noise". */
+export interface LeastWidth {
+  /** Whether the widths are those of the whole error. */
+  readonly alone: boolean;
+  /** Return the half-width that misses with this probability at most. */
+  leastWidth(miss: number): number;
+  scaled(factor: number): LeastWidth;
+}
+
+/** Of squared norms and products under a map that adds no error. */
+export class Grain implements LeastWidth {
+  readonly alone = false;
+  readonly deviation: number;
+  readonly kurtosis: number;
+  readonly step: number;
+  readonly bend: number;
+
+  constructor(deviation: number, kurtosis: number, step: number, bend: number) {
+    this.deviation = deviation;
+    this.kurtosis = kurtosis;
+    this.step = step;
+    this.bend = bend;
+  }
+
+  leastWidth(miss: number): number {
+    const z = upperQuantile(miss / 2);
+    const kurtosis = clip(this.kurtosis, 0, 6) / 3;
+    const laplace = Math.max(-Math.log(miss) / Math.SQRT2 - z, 0);
+    const linear = this.deviation * (z + laplace * Math.max(Math.sqrt(kurtosis), kurtosis)) + this.step;
+    return linear + this.bend * linear * linear;
+  }
+
+  scaled(factor: number): Grain {
+    return new Grain(this.deviation * factor, this.kurtosis, this.step * factor, this.bend / factor);
+  }
+}
+
 export interface EstimateFields {
   readonly value: number;
   readonly projectionVariance: number;
@@ -19,6 +56,7 @@ export interface EstimateFields {
   readonly slope?: number;
   readonly curvature?: number;
   readonly kurtosis?: number;
+  readonly grain?: LeastWidth | null;
 }
 
 /** An estimate with its standard error. */
@@ -36,6 +74,8 @@ export class Estimate {
   readonly curvature: number;
   /** Excess kurtosis of the error. */
   readonly kurtosis: number;
+  /** What coarse noise needs; null where the error is nearly continuous. */
+  readonly grain: LeastWidth | null;
 
   constructor(fields: EstimateFields) {
     this.value = fields.value;
@@ -46,6 +86,7 @@ export class Estimate {
     this.slope = fields.slope ?? 0;
     this.curvature = fields.curvature ?? 0;
     this.kurtosis = fields.kurtosis ?? 0;
+    this.grain = fields.grain ?? null;
   }
 
   get variance(): number {
@@ -59,13 +100,18 @@ export class Estimate {
   /** Return the interval at a confidence, between 0 and 1. */
   interval(confidence = 0.95, method: Method = "normal"): Interval {
     checkConfidence(confidence);
-    return this.within(method === "normal" ? this.reach(normalQuantile((1 + confidence) / 2)) : 1 / Math.sqrt(1 - confidence));
+    if (method === "chebyshev") return this.within(1 / Math.sqrt(1 - confidence));
+    return this.widened(this.within(this.reach(normalQuantile((1 + confidence) / 2))), 1 - confidence);
   }
 
   /** Return the interval that holds for all of so many candidates at once, among which this one was selected. */
   intervalAmong(candidates: number, confidence = 0.95): Interval {
     checkConfidence(confidence);
     demand(Number.isInteger(candidates) && candidates >= 1, "candidates is an integer of at least 1");
+    return this.widened(this.#among(candidates, confidence), (1 - confidence) / candidates);
+  }
+
+  #among(candidates: number, confidence: number): Interval {
     const beta = (1 - confidence) / (2 * candidates);
     const g = this.reach(upperQuantile(beta));
     if (Number.isFinite(this.lowest) && Number.isFinite(this.highest)) return this.#between(g);
@@ -83,20 +129,29 @@ export class Estimate {
     return z + ((z ** 3 - 3 * z) * Math.min(this.kurtosis, 6)) / 24;
   }
 
-  /** Return all t with (value - t)² ≤ g²·S(t). */
+  /** Return an interval as wide as coarse noise needs. */
+  protected widened(ends: Interval, miss: number): Interval {
+    if (this.grain === null || !(this.variance > 0)) return ends;
+    const inside = clip(this.value, this.lowest, this.highest);
+    const width = this.grain.leastWidth(miss);
+    const [low, high] = [clip(inside - width, this.lowest, this.highest), clip(inside + width, this.lowest, this.highest)];
+    return this.grain.alone ? { low, high } : { low: Math.min(low, ends.low), high: Math.max(high, ends.high) };
+  }
+
+  /** Return all t with (p - t)² ≤ g²·S(t), p the value clipped to the range. */
   protected within(g: number): Interval {
     const p = clip(this.value, this.lowest, this.highest);
-    const d = this.value - p;
     const a = 1 - g * g * this.curvature;
-    const b = d + (g * g * this.slope) / 2;
-    const c = d * d - g * g * this.variance;
-    const [below, above] = roots(a, b, c, this.variance === 0 && d === 0);
+    const b = (g * g * this.slope) / 2;
+    const c = -g * g * this.variance;
+    const [below, above] = roots(a, b, c, this.variance === 0);
     return { low: clip(p + below, this.lowest, this.highest), high: clip(p + above, this.lowest, this.highest) };
   }
 
   #between(z: number): Interval {
     const half = (this.highest - this.lowest) / 2;
-    const v = Math.min(Math.abs(this.value - (this.highest + this.lowest) / 2) / half, 1);
+    const value = clip(this.value, this.lowest, this.highest);
+    const v = Math.abs(value - (this.highest + this.lowest) / 2) / half;
     const e = Math.sqrt(this.projectionVariance) / half;
     const total = Math.sqrt(e * e + this.noiseVariance / (half * half));
     const [o, q] = [USUAL, z].map((one) => Math.max(v - one * total, 0));
@@ -104,7 +159,7 @@ export class Estimate {
     const f = (2 * (v - t)) / (1 + Math.sqrt(Math.max(1 - 4 * t * (v - t), 0)));
     const h = v - USUAL * e <= -1 ? 2 : Math.max(z * e, v - f, t * (1 - q! * q!));
     const width = Math.sqrt(half * half * h * h + z * z * this.noiseVariance);
-    return { low: Math.max(this.value - width, this.lowest), high: Math.min(this.value + width, this.highest) };
+    return { low: Math.max(value - width, this.lowest), high: Math.min(value + width, this.highest) };
   }
 }
 
@@ -122,7 +177,7 @@ export function clip(value: number, low: number, high: number): number {
 /** Return the ends of a·f² - 2b·f + c ≤ 0, of the piece that WIRE.md names. */
 function roots(a: number, b: number, c: number, isExact: boolean): readonly [number, number] {
   const discriminant = b * b - a * c;
-  if (isExact || (a > 0 && discriminant < 0)) return [0, 0];
+  if (isExact) return [0, 0];
   const root = Math.sqrt(Math.max(discriminant, 0));
   const far = b < 0 ? b - root : b + root; // without cancellation
   const other = far === 0 ? 0 : c / far;

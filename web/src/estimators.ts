@@ -1,12 +1,13 @@
 /** Estimates from releases: norms, distances, inner products, cosines, averages, units and totals. */
 import { demand, DependentNoiseError, IncompatibleError, InvalidInputError } from "./errors.ts";
-import { clip, Estimate } from "./estimate.ts";
+import { clip, Estimate, Grain } from "./estimate.ts";
 import { hex } from "./bytes.ts";
 import { padded } from "./checks.ts";
 import { floorDivide, Ratio } from "./exact.ts";
 import { lawBehind, scaleSquared, varianceLaw } from "./projection.ts";
 import { encode } from "./protobuf.ts";
 import type { Release } from "./release.ts";
+import { reachOf } from "./sameness.ts";
 import type { Projection } from "./types.ts";
 
 const TWO_ERRORS = 1.96;
@@ -23,6 +24,8 @@ interface Laws {
   readonly scale: Ratio;
   readonly law: Law;
   readonly before: Law | null;
+  /** s, of a hashed map whose cells show how few items there are; else 0. */
+  readonly hashed: number;
 }
 
 /** What estimators need of a release. */
@@ -37,6 +40,8 @@ export interface View {
   readonly k4: number;
   /** How many noises there are. */
   readonly n: number;
+  /** The distance of two values of the noise, in data units. */
+  readonly step: number;
   /** Σ cells². */
   readonly squares: number;
 }
@@ -55,11 +60,23 @@ function mapOf(projection: Projection, place: string): Laws {
   if (found === undefined) {
     const [law, behind] = [varianceLaw(projection), place === "" ? null : lawBehind(projection, place)];
     const numbers = ({ a, b, c }: typeof law): Law => ({ a: a.toNumber(), b: b.toNumber(), c: c.toNumber() });
-    found = { name, scale: scaleSquared(projection), law: numbers(law), before: behind && numbers(behind) };
+    const map = { name, scale: scaleSquared(projection), law: numbers(law), before: behind && numbers(behind) };
+    found = { ...map, hashed: place === "" ? hashedOf(projection, map.law) : 0 };
     if (MAPS.size > 64) MAPS.clear();
     MAPS.set(name, found);
   }
   return found;
+}
+
+/** Return s of maps with few entries in a column, 0 of others. */
+export function sparseEntries({ kind, sparsity, sketchDim }: Projection): number {
+  const s = kind.startsWith("sjlt") ? (sparsity as number) : ["count-sketch", "oporp", "identity"].includes(kind) ? 1 : 0;
+  return (kind === "sjlt-block" || kind === "count-sketch") && 2 * s > sketchDim ? 0 : s;
+}
+
+function hashedOf(projection: Projection, law: Law): number {
+  const s = sparseEntries(projection);
+  return s > 0 && law.c < 0 && 12 * s * law.a <= 1 ? s : 0;
 }
 
 /** Return what estimators need of a release; each release is looked at once. */
@@ -81,13 +98,42 @@ function makeView(release: Release): View {
     : [new Ratio(1n, size), Number(size)];
   const factor = squared.times(step).toNumber();
   const cells = release.cells.toDoubles();
+  const multipliers = release.parts.length > 0 ? release.parts.map((part) => part.multiplier.magnitude()) : [multiplier.magnitude()];
+  const largest = Math.max(...multipliers.map((one) => one.toNumber()));
   return {
     release, map, cells, n,
     unit: squared.times(map.scale).toNumber(),
     k2: factor * noise.k2,
     k4: factor * factor * noise.k4,
     squares: dot(cells, cells),
+    step: largest * projection.resolution.toNumber() * Math.sqrt(step.toNumber()),
   };
+}
+
+function grainOfNorm({ law }: Laws, q: number, k2: number, k4: number, step: number): Grain | null {
+  const squared = q + k2;
+  if (law.a !== 0 || law.b !== 0 || !(squared > 0)) return null;
+  return new Grain(2 * Math.sqrt(squared * k2), k2 > 0 ? k4 / k2 ** 2 : 0, 2 * Math.sqrt(squared) * step, 1 / (4 * squared));
+}
+
+interface Noisy {
+  readonly k2: number;
+  readonly k4: number;
+  readonly step: number;
+}
+
+function grainOfProduct({ law }: Laws, [p, q]: readonly [number, number], x: Noisy, y: Noisy): Grain | null {
+  const [a, b] = [p + x.k2, q + y.k2];
+  if (law.a !== 0 || law.b !== 0 || !(Math.max(a, b) > 0)) return null;
+  const linear = a * y.k2 + b * x.k2;
+  const kurtosis = linear > 0 ? (a * a * y.k4 + b * b * x.k4) / linear ** 2 : 0;
+  return new Grain(Math.sqrt(linear), kurtosis, Math.max(Math.sqrt(a) * y.step, Math.sqrt(b) * x.step), 1 / Math.max(a, b));
+}
+
+/** Return what cells show of a sum of fourth powers, as far as it may count. */
+function surePart(map: Laws, n: number, clean: number, squaredNoise: number, whole: number): number {
+  const found = (clean - 2 * Math.sqrt(96 * n) * squaredNoise) / (1 / map.hashed - 3 * map.law.a);
+  return clip((2 / 3) * found, 0, whole / 2);
 }
 
 /** Refuse releases that are not comparable. */
@@ -134,14 +180,15 @@ interface Sums {
   readonly fourths: number;
   readonly k2: number;
   readonly k4: number;
+  readonly step: number;
 }
 
-function squared(map: Laws, n: number, { squares, fourths, k2, k4 }: Sums): Estimate {
+function squared(map: Laws, n: number, { squares, fourths, k2, k4, step }: Sums): Estimate {
   const { law, before } = map;
   const value = squares - n * k2;
   const q = Math.max(value, 0);
   let variance = (law.a + law.b) * q * q;
-  if (law.c > 0) variance += law.c * clip(fourthPower(map, n, q, fourths, k2, k4), 0, q * q);
+  variance += law.c * fourthsOf(map, n, q, fourths, k2, k4);
   let noise = 4 * k2 * q + n * (k4 + 2 * k2 * k2);
   let grows = 4;
   if (before !== null) {
@@ -157,7 +204,20 @@ function squared(map: Laws, n: number, { squares, fourths, k2, k4 }: Sums): Esti
     lowest: 0,
     slope: 2 * curvature * q + grows * k2,
     curvature,
+    grain: grainOfNorm(map, q, k2, k4, step),
   });
+}
+
+/** Return ‖z‖₄⁴, as far as it counts. */
+function fourthsOf(map: Laws, n: number, q: number, fourths: number, k2: number, k4: number): number {
+  if (map.law.c > 0) return clip(fourthPower(map, n, q, fourths, k2, k4), 0, q * q);
+  if (map.hashed === 0) return 0;
+  const clean = fourths - 6 * k2 * q - n * (k4 + 3 * k2 * k2) - 3 * map.law.a * q * q;
+  return surePart(map, n, clean, k2 * k2, q * q);
+}
+
+function hasFourths({ law, hashed }: Laws): boolean {
+  return law.c > 0 || hashed > 0;
 }
 
 /** Estimate ‖z‖₄⁴. */
@@ -172,8 +232,22 @@ function fourthPower(map: Laws, n: number, q: number, fourths: number, k2: numbe
 /** Estimate ‖x‖², in data units squared. */
 export function squaredNorm(x: Release): Estimate {
   const view = viewOf(x);
-  const fourths = view.map.law.c > 0 ? dotOfSquares(view.cells, view.cells) * view.unit ** 2 : 0;
-  return squared(view.map, view.n, { squares: view.squares * view.unit, fourths, k2: view.k2, k4: view.k4 });
+  const fourths = hasFourths(view.map) ? dotOfSquares(view.cells, view.cells) * view.unit ** 2 : 0;
+  return squared(view.map, view.n, { squares: view.squares * view.unit, fourths, k2: view.k2, k4: view.k4, step: view.step });
+}
+
+/** Return the estimated squared norm, and the variance that it has of an empty stream. */
+export function emptyNorm(x: Release): { readonly value: number; readonly variance: number } {
+  const { squares, unit, n, k2, k4, map } = viewOf(x);
+  const { noiseVariance: variance } = squared(map, n, { squares: n * k2, fourths: 0, k2, k4, step: 0 });
+  return { value: squares * unit - n * k2, variance };
+}
+
+/** Estimate the squared norm of a histogram without some of its cells. */
+export function squaredNormOfOthers({ map, cells, unit, k2, k4, step }: View, without: ReadonlySet<number>): Estimate {
+  const others = cells.filter((_, place) => !without.has(place));
+  if (others.length === 0) return new Estimate({ value: 0, projectionVariance: 0, noiseVariance: k4 + 2 * k2 * k2, lowest: 0 });
+  return squared(map, others.length, { squares: dot(others, others) * unit, fourths: 0, k2, k4, step });
 }
 
 /** Estimate ‖x - y‖², in data units squared. */
@@ -181,8 +255,8 @@ export function squaredDistance(x: Release, y: Release): Estimate {
   const [first, second] = [viewOf(x), viewOf(y)];
   checkComparable(first, second);
   const [gap, unit] = difference(first, second);
-  const fourths = first.map.law.c > 0 ? dotOfSquares(gap, gap) * unit ** 2 : 0;
-  const sums = { squares: dot(gap, gap) * unit, fourths, k2: first.k2 + second.k2, k4: first.k4 + second.k4 };
+  const fourths = hasFourths(first.map) ? dotOfSquares(gap, gap) * unit ** 2 : 0;
+  const sums = { squares: dot(gap, gap) * unit, fourths, k2: first.k2 + second.k2, k4: first.k4 + second.k4, step: Math.max(first.step, second.step) };
   return squared(first.map, first.n, sums);
 }
 
@@ -191,7 +265,7 @@ export function innerProduct(x: Release, y: Release): Estimate {
   const [first, second] = [viewOf(x), viewOf(y)];
   checkComparable(first, second);
   const unit = crossUnit(first, second);
-  const squares = first.map.law.c > 0 ? dotOfSquares(first.cells, second.cells) * unit * unit : 0;
+  const squares = hasFourths(first.map) ? dotOfSquares(first.cells, second.cells) * unit * unit : 0;
   return productOf(first, second, unit * dot(first.cells, second.cells), squares);
 }
 
@@ -222,6 +296,8 @@ function productOf(x: View, y: View, value: number, squares: number): Estimate {
       ? (squares - spread - law.a * (qx * qy + 2 * value * value)) / law.c
       : (squares - law.a * ((qx + n * x.k2) * (qy + n * y.k2) + 2 * (value * value + spread))) / law.c - spread;
     variance += law.c * clip(found, 0, qx * qy);
+  } else if (x.map.hashed > 0) {
+    variance += law.c * surePart(x.map, n, squares - spread - law.a * (qx * qy + 2 * value * value), x.k2 * y.k2, qx * qy);
   }
   let noise = spread;
   if (before !== null) {
@@ -234,6 +310,7 @@ function productOf(x: View, y: View, value: number, squares: number): Estimate {
     noiseVariance: Math.max(noise, 0),
     slope: 2 * law.b * value,
     curvature: law.b,
+    grain: grainOfProduct(x.map, [qx, qy], x, y),
   });
 }
 
@@ -274,7 +351,13 @@ function cosineOf(x: View, y: View, product: number): Estimate {
   const f = Math.max(w - TWO_ERRORS * Math.sqrt(projection + noise), 0);
   projection = Math.max(projection, alpha * (1 - f * f) ** 2);
   if (growth < 0) noise = Math.max(level + f * f * growth, 0);
-  return new Estimate({ value, projectionVariance: projection, noiseVariance: noise, lowest: -1, highest: 1 });
+  let grain = grainOfProduct(x.map, [norms[0], norms[1]], x, y);
+  if (grain !== null) {
+    const [across, length] = [Math.max(1 - f * f, 1e-6), Math.sqrt(norms[0] * norms[1])];
+    const share = Math.sqrt(across) / length;
+    grain = new Grain(grain.deviation * share, grain.kurtosis, grain.step * share, (grain.bend * length) / across);
+  }
+  return new Estimate({ value, projectionVariance: projection, noiseVariance: noise, lowest: -1, highest: 1, grain });
 }
 
 function farthest(v: number, level: number, growth: number): number {
@@ -297,6 +380,7 @@ function stretched(estimate: Estimate, factor: number): Estimate {
     noiseVariance: estimate.noiseVariance * factor ** 2,
     lowest: -factor,
     highest: factor,
+    grain: estimate.grain?.scaled(factor) ?? null,
   });
 }
 
@@ -308,8 +392,9 @@ export function normalisedInnerProduct(x: Release, y: Release, normX: number, no
 
 /** Estimate 2 - 2·cosine, the squared distance of both vectors at length 1. */
 export function profileDistance(x: Release, y: Release): Estimate {
-  const { value, projectionVariance, noiseVariance } = cosine(x, y);
-  return new Estimate({ value: 2 - 2 * value, projectionVariance: 4 * projectionVariance, noiseVariance: 4 * noiseVariance, lowest: 0, highest: 4 });
+  const { value, projectionVariance, noiseVariance, grain } = cosine(x, y);
+  const parts = { projectionVariance: 4 * projectionVariance, noiseVariance: 4 * noiseVariance, grain: grain?.scaled(2) ?? null };
+  return new Estimate({ value: 2 - 2 * value, ...parts, lowest: 0, highest: 4 });
 }
 
 // --- averages --------------------------------------------------------------------------------------------------
@@ -325,36 +410,36 @@ interface Average {
   readonly norm: number;
   readonly excess: number;
   readonly t: number;
+  /** Of the noise, over the number of units. */
+  readonly step: number;
 }
 
 function averageOf(release: Release): Average {
   const { counts, counting } = release;
   demand(counts !== null && counting !== null, "the release does not count units, so averages are not known");
   const view = viewOf(release);
-  const number = Number(counts.at(0)) / counting.units;
-  const variance = release.noise.k2 / counting.units ** 2;
+  const size = release.multiplier.toNumber() / counting.units;
+  const number = size * Number(counts.at(0));
+  const variance = size ** 2 * release.noise.k2;
   demand(number > 0 && number ** 2 > 4 * variance, "averages are undefined: the number of units is not above the noise");
   const t = variance / number ** 2;
   const r = number / (number ** 2 + variance);
   const g = (t * (1 - t)) / (1 + 3 * t);
   const [k2, k4] = [r ** 2 * view.k2, r ** 4 * view.k4];
   const plain = view.squares * view.unit * r ** 2 - view.n * k2;
-  return { view, unit: view.unit * r ** 2, root: r, k2, k4, norm: (1 - g) * plain, excess: g * plain, t };
+  return { view, unit: view.unit * r ** 2, root: r, k2, k4, norm: (1 - g) * plain, excess: g * plain, t, step: r * view.step };
 }
 
 /** Estimate ‖x/n‖², n the number of units. */
 export function meanNorm(x: Release): Estimate {
-  const { view, unit, k2, k4, norm, t } = averageOf(x);
+  const { view, unit, k2, k4, norm, t, step } = averageOf(x);
   const { law } = view.map;
   const q = Math.max(norm, 0);
   let variance = (law.a + law.b) * q * q;
-  if (law.c > 0) {
-    const fourths = dotOfSquares(view.cells, view.cells) * unit ** 2;
-    variance += law.c * clip(fourthPower(view.map, view.n, q, fourths, k2, k4), 0, q * q);
-  }
+  if (hasFourths(view.map)) variance += law.c * fourthsOf(view.map, view.n, q, dotOfSquares(view.cells, view.cells) * unit ** 2, k2, k4);
   const noise = Math.max(4 * (1 + t) * k2 * q + view.n * (k4 + 2 * k2 * k2), 0) + (4 * t + 2 * t * t) * q * q;
   const slope = 2 * (law.a + law.b) * q + 4 * k2 + 6 * t * q;
-  return new Estimate({ value: norm, projectionVariance: variance, noiseVariance: noise, lowest: 0, slope, curvature: law.a + law.b + (7 / 4) * t });
+  return new Estimate({ value: norm, projectionVariance: variance, noiseVariance: noise, lowest: 0, slope, curvature: law.a + law.b + (7 / 4) * t, grain: grainOfNorm(view.map, q, k2, k4, step) });
 }
 
 /** Estimate ⟨x/n, y/m⟩, n and m the numbers of units. */
@@ -372,6 +457,10 @@ export function meanProduct(x: Release, y: Release): Estimate {
     const sums = dotOfSquares(first.view.cells, second.view.cells) * unit ** 2;
     const spread = second.k2 * q + first.k2 * p + k * first.k2 * second.k2;
     variance += law.c * clip((sums - spread - law.a * (q * p + 2 * value * value)) / law.c, 0, q * p);
+  } else if (first.view.map.hashed > 0) {
+    const sums = dotOfSquares(first.view.cells, second.view.cells) * unit ** 2;
+    const spread = second.k2 * q + first.k2 * p + k * first.k2 * second.k2;
+    variance += law.c * surePart(first.view.map, k, sums - spread - law.a * (q * p + 2 * value * value), first.k2 * second.k2, q * p);
   }
   const noise = (1 + first.t) * second.k2 * q + (1 + second.t) * first.k2 * p + k * first.k2 * second.k2;
   return new Estimate({
@@ -380,6 +469,7 @@ export function meanProduct(x: Release, y: Release): Estimate {
     noiseVariance: Math.max(noise, 0) + both * value * value,
     slope: 2 * (law.b + both) * value,
     curvature: law.b + both,
+    grain: grainOfProduct(first.view.map, [q, p], first, second),
   });
 }
 
@@ -400,7 +490,7 @@ export function meanDistance(x: Release, y: Release): Estimate {
   const product = Math.min((first.norm + second.norm - value) ** 2 / 4, q * r);
   const longer = p + first.t * q + second.t * r;
   let variance = (law.a + law.b) * longer * longer;
-  if (law.c > 0) variance += law.c * clip(fourthPower(map, k, p, dotOfSquares(gap, gap) * base ** 2, k2, k4), 0, p * p);
+  if (hasFourths(map)) variance += law.c * fourthsOf(map, k, p, dotOfSquares(gap, gap) * base ** 2, k2, k4);
   let noise = Math.max(4 * k2 * longer + k * (k4 + 2 * k2 * k2), 0) + 4 * first.t * second.t * product;
   let slope = 2 * (law.a + law.b) * longer + 4 * k2;
   for (const [a, b] of [[first, second], [second, first]]) {
@@ -417,6 +507,7 @@ export function meanDistance(x: Release, y: Release): Estimate {
     lowest: 0,
     slope,
     curvature: law.a + law.b + first.t + second.t,
+    grain: grainOfNorm(map, p, k2, k4, Math.max(first.step, second.step)),
   });
 }
 
@@ -452,7 +543,9 @@ function counted(x: Release, factors: readonly Ratio[]): Estimate {
   });
   const { k2, k4 } = x.noise;
   const kurtosis = k2 > 0 ? (k4 * fourth) / (k2 * second) ** 2 : 0;
-  return new Estimate({ value, projectionVariance: 0, noiseVariance: second * k2, lowest: 0, kurtosis });
+  const parts = factors.map((factor) => factor.over(x.multiplier.magnitude()));
+  const grain = x.multiplier.numerator === 0n ? null : reachOf([x], parts, 1, true);
+  return new Estimate({ value, projectionVariance: 0, noiseVariance: second * k2, lowest: 0, kurtosis, grain });
 }
 
 // --- all pairs -------------------------------------------------------------------------------------------------
@@ -485,7 +578,7 @@ export function pairwise(releases: readonly Release[], by: Measure = "squaredDis
   }
   const out: Pairs = { size: n, value: new Float64Array(n * n), projectionVariance: new Float64Array(n * n), noiseVariance: new Float64Array(n * n) };
   const isDefined = by === "cosine" ? views.map((view) => hasDirection(view.release)) : [];
-  const isPlain = n > 0 && views[0].map.law.c <= 0 && views.every((view) => view.release.cells.width < 8 && view.release.multiplier.equals(views[0].release.multiplier));
+  const isPlain = n > 0 && (by === "cosine" || !hasFourths(views[0].map)) && views.every((view) => view.release.cells.width < 8 && view.release.multiplier.equals(views[0].release.multiplier));
   const sums = isPlain ? sumsOfPairs(views.map((view) => view.cells), by === "squaredDistance") : null;
   for (let i = 0; i < n; i++) {
     if (by === "cosine") out.value[i * n + i] = isDefined[i] ? 1 : NaN;
@@ -503,7 +596,7 @@ export function pairwise(releases: readonly Release[], by: Measure = "squaredDis
         found = by === "squaredDistance" ? squaredDistance(x.release, y.release) : by === "cosine" ? cosine(x.release, y.release) : innerProduct(x.release, y.release);
       } else {
         const sum = sums[i * n + j] * x.unit;
-        if (by === "squaredDistance") found = squared(x.map, x.n, { squares: sum, fourths: 0, k2: x.k2 + y.k2, k4: x.k4 + y.k4 });
+        if (by === "squaredDistance") found = squared(x.map, x.n, { squares: sum, fourths: 0, k2: x.k2 + y.k2, k4: x.k4 + y.k4, step: Math.max(x.step, y.step) });
         else found = by === "cosine" ? cosineOf(x, y, sum) : productOf(x, y, sum, 0);
       }
       out.value[i * n + j] = out.value[j * n + i] = found.value;

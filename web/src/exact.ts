@@ -61,6 +61,17 @@ export class Ratio {
     return exponent >= 0 ? new Ratio(signed << BigInt(exponent)) : new Ratio(signed, 1n << BigInt(-exponent));
   }
 
+  /** Return the decimal that a double prints as: 0.1 is a tenth. */
+  static written(value: number): Ratio {
+    return Ratio.parse(String(value));
+  }
+
+  /** Return the lesser of a double and of the decimal that it prints as, to which exact noise is calibrated. */
+  static least(value: number): Ratio {
+    const [exact, decimal] = [Ratio.of(value), Ratio.written(value)];
+    return exact.compare(decimal) < 0 ? exact : decimal;
+  }
+
   /** Return the ratio of text such as `3`, `3/4` or `0.25`. */
   static parse(text: string): Ratio {
     const found = /^([+-]?\d+)\/(\d+)$/.exec(text);
@@ -152,4 +163,9 @@ export function doubleText(value: number): string {
     return text.includes(".") ? text : `${text}.0`;
   }
   return `${digits}e${power < 0 ? "-" : "+"}${String(Math.abs(power)).padStart(2, "0")}`;
+}
+
+/** Return the largest positive ratio of which both are integer multiples. */
+export function commonStep(p: Ratio, q: Ratio): Ratio {
+  return new Ratio(gcd(p.numerator * q.denominator, q.numerator * p.denominator), p.denominator * q.denominator);
 }

@@ -10,7 +10,8 @@ import { Matrix, roundToEven } from "./matrix.ts";
 
 const ONE = 2 ** 15, TURN = 2 ** 13, MOST_CELLS = 2 ** 24;
 const PI = Ratio.parse("3.14159265358979323846264338327950288419716939937510582097494");
-const NUMBER = /^[ \t\n\r\f\v]*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,5})?[ \t\n\r\f\v]*$/;
+/** A number in text, with white space around it: U+0009, U+000A, U+000C, U+000D and U+0020. */
+const NUMBER = /^[ \t\n\r\f]*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,5})?[ \t\n\r\f]*$/;
 
 /** What a row has of a column; null where it is missing. Text is read as a number, a category or a list. */
 export type Entry = number | string | boolean | null | readonly (number | null)[];
@@ -209,10 +210,10 @@ function categoryCells({ values, hashed }: Column, entry: Entry, length: number,
 function listOf(entry: Entry): readonly (number | null)[] | null {
   if (Array.isArray(entry)) return entry;
   if (typeof entry !== "string") return null;
-  const inner = /^[ \t\n\r\f\v]*\[([^[\]]*)\][ \t\n\r\f\v]*$/.exec(entry)?.[1];
+  const inner = /^[ \t\n\r\f]*\[([^[\]]*)\][ \t\n\r\f]*$/.exec(entry)?.[1];
   if (inner === undefined) return null;
   const texts = inner.split(",");
-  const isNull = (text: string) => /^[ \t\n\r\f\v]*null[ \t\n\r\f\v]*$/.test(text);
+  const isNull = (text: string) => /^[ \t\n\r\f]*null[ \t\n\r\f]*$/.test(text);
   return texts.every((text) => isNull(text) || NUMBER.test(text)) ? texts.map((text) => (isNull(text) ? null : Number(text))) : null;
 }
 

@@ -1,17 +1,20 @@
 /** How often items occur, and what a dictionary misses. */
 import { demand } from "./errors.ts";
-import { clip, Estimate, type EstimateFields, type Interval, type Method } from "./estimate.ts";
-import { checkComparable, difference, dot, nameOf, viewOf, type View } from "./estimators.ts";
+import { clip, Estimate, type EstimateFields, type Interval, type LeastWidth, type Method } from "./estimate.ts";
+import { checkComparable, dot, nameOf, sparseEntries, squaredNormOfOthers, viewOf, type View } from "./estimators.ts";
+import { commonStep, Ratio } from "./exact.ts";
 import { hashItems, type Item } from "./hashing.ts";
 import type { Limits } from "./limits.ts";
 import { Matrix, type Column } from "./matrix.ts";
 import { normalBelow, normalQuantile } from "./normal.ts";
 import type { Release } from "./release.ts";
+import { reachOf } from "./sameness.ts";
 import type { Projection } from "./types.ts";
 
 export type Estimator = "auto" | "mean" | "median";
 
 const MOST_SIZES = 4096, MOST_STEPS = 255;
+const MOST_NOISES = 8; // in a mean; those of more are fine and nearly normal
 
 /** How often an item occurs. */
 export class FrequencyEstimate extends Estimate {
@@ -63,6 +66,8 @@ interface Source {
   readonly k2: number;
   readonly k4: number;
   readonly squares: number;
+  /** How far the noise moves an item's mean, null where its law is not known. */
+  readonly grain: LeastWidth | null;
 }
 
 const SOURCES = new WeakMap<Release, Source>();
@@ -72,15 +77,27 @@ function sourceOf(x: Release, y: Release | null): Source {
     let found = SOURCES.get(x);
     if (found === undefined) {
       const view = viewOf(x);
-      SOURCES.set(x, (found = { view, cells: view.cells, step: stepOf(view, x.multiplier.toNumber()), unit: view.unit, k2: view.k2, k4: view.k4, squares: view.squares }));
+      SOURCES.set(x, (found = { view, cells: view.cells, step: stepOf(view, x.multiplier.toNumber()), unit: view.unit, k2: view.k2, k4: view.k4, squares: view.squares, grain: grainOf(view, [x]) }));
     }
     return found;
   }
   const [first, second] = [viewOf(x), viewOf(y)];
   checkComparable(first, second);
-  const [cells, unit] = difference(first, second);
-  const multiplier = x.multiplier.equals(y.multiplier) ? x.multiplier.toNumber() : 1;
-  return { view: first, cells, step: stepOf(first, multiplier), unit, k2: first.k2 + second.k2, k4: first.k4 + second.k4, squares: dot(cells, cells) };
+  const isAlike = x.multiplier.equals(y.multiplier);
+  const common = isAlike ? x.multiplier : commonStep(x.multiplier, y.multiplier); // laws of medians take integers
+  const [a, b] = [x, y].map((one) => one.multiplier.over(common).toNumber());
+  const cells = isAlike ? x.cells.minus(y.cells) : first.cells.map((cell, i) => a * cell - b * second.cells[i]);
+  return { view: first, cells, step: stepOf(first, common.toNumber()), unit: first.unit / a ** 2, k2: first.k2 + second.k2, k4: first.k4 + second.k4, squares: dot(cells, cells), grain: grainOf(first, [x, y]) };
+}
+
+function grainOf(view: View, releases: readonly Release[]): LeastWidth | null {
+  const { map, release: { projection, noise } } = view;
+  const isExact = map.law.a === 0 && map.law.b === 0;
+  const s = entriesOf(projection);
+  if (s > MOST_NOISES || !(isExact || (noise.place === "" && sparseEntries(projection) > 0))) return null;
+  const resolution = projection.resolution.toNumber();
+  const unit = noise.place === "" ? map.scale.toNumber() : Math.sqrt(map.scale.toNumber());
+  return reachOf(releases, Array.from({ length: s }, () => new Ratio(1n)), resolution * unit, isExact);
 }
 
 function stepOf(view: View, multiplier: number): number {
@@ -149,7 +166,7 @@ function meanOf(source: Source, { rows, entries }: Column): FrequencyEstimate {
   const noise = before === null ? k2 : Math.max(before.a * view.n * k2 + (before.b + before.c + 1) * k2, 0);
   const total = variance + noise;
   const kurtosis = before === null && total > 0 ? k4 / (entriesOf(view.release.projection) * total * total) : 0;
-  return new FrequencyEstimate({ value, projectionVariance: variance, noiseVariance: noise, slope: 2 * growth * value, curvature: growth, kurtosis }, null);
+  return new FrequencyEstimate({ value, projectionVariance: variance, noiseVariance: noise, slope: 2 * growth * value, curvature: growth, kurtosis, grain: source.grain }, null);
 }
 
 // --- medians ---------------------------------------------------------------------------------------------------
@@ -354,6 +371,7 @@ export function missedBy(x: Release, dictionary: Iterable<Item>, limits: Partial
   const { view, k2, k4 } = source;
   demand(view.map.before === null, "what a dictionary misses is estimated for noise on the cells");
   const indices = [...new Set(hashItems(x.projection, dictionary))];
+  if (x.projection.kind === "identity") return squaredNormOfOthers(view, new Set(indices.map(Number)));
   const matrix = matrixOf(x.projection, limits);
   const { law } = view.map;
   const [m, k] = [indices.length, view.n];
@@ -367,7 +385,7 @@ export function missedBy(x: Release, dictionary: Iterable<Item>, limits: Partial
   let noise = 4 * k2 * outside;
   let variance = 0;
   if (law.a === 0) {
-    noise += Math.max(k - m, 0) * (k4 + 2 * k2 * k2);
+    noise += Math.max(k - m, 1) * (k4 + 2 * k2 * k2);
   } else {
     let fourths = 0;
     for (const cell of source.cells) fourths += cell ** 4;
@@ -378,5 +396,6 @@ export function missedBy(x: Release, dictionary: Iterable<Item>, limits: Partial
     variance = (law.a + law.b) * (inside ** 2 + outside ** 2) + factor * length ** 2;
     noise += k * (k4 + 2 * k2 * k2) + factor * k2 * (2 * length + k2);
   }
+  noise += (2 ** -50 * q) ** 2; // a small difference of two large sums
   return new Estimate({ value, projectionVariance: variance, noiseVariance: noise, lowest: 0 });
 }

@@ -2,7 +2,7 @@
 import { equalBytes } from "./bytes.ts";
 import { scheduleOf } from "./checks.ts";
 import { demand } from "./errors.ts";
-import { floorDivide, Ratio } from "./exact.ts";
+import { floorDivide, gcd, Ratio } from "./exact.ts";
 import { Integers } from "./integers.ts";
 import { Release } from "./release.ts";
 import type { Schedule } from "./types.ts";
@@ -109,11 +109,11 @@ export function weightsOfRange(schedule: Readonly<Schedule>, windows: Windows): 
 }
 
 /**
- * Return the release of a range of windows from the rows of one key's history, row 0 first, in steps of 2^-halvings.
+ * Return the release of a range of windows from the rows of one key's history, row 0 first.
  *
- * @param halvings g: more of them round less; where the weights are whole, as of trees, 0 is exact
+ * Its cells are in steps of 2^-g, with g the schedule's `bits`: 0 of trees and of windows by themselves.
  */
-export function rangeOf(rows: readonly Release[], windows: Windows, halvings = 0): Release {
+export function rangeOf(rows: readonly Release[], windows: Windows): Release {
   const [first] = rows;
   const schedule = first === undefined ? null : scheduleOf(first.guarantee);
   demand(schedule !== null && rows.every((row, t) => row.history?.row === true && row.history.start === t), "rows are those of a history, from row 0 on");
@@ -121,13 +121,13 @@ export function rangeOf(rows: readonly Release[], windows: Windows, halvings = 0
   demand(rows.every((row) => row.dataIds.join() === ids && equalBytes(row.message.history?.id as Uint8Array, first.message.history?.id as Uint8Array)), "rows are of one history, and of the same data");
   const weights = weightsOfRange(schedule, windows);
   demand(weights.length <= rows.length, `windows up to ${weights.length} take as many rows, and there are ${rows.length}`);
-  const scale = new Ratio(1n << BigInt(halvings));
+  const scale = new Ratio(1n << BigInt(schedule.bits ?? 0));
   const solved = (numbers: readonly Integers[]) => {
-    const common = weights.reduce((found, weight) => (found * weight.denominator) / gcdOf(found, weight.denominator), 1n);
+    const common = weights.reduce((found, weight) => (found * weight.denominator) / gcd(found, weight.denominator), 1n);
     const whole = weights.map((weight) => weight.numerator * (common / weight.denominator));
     const values = Array.from({ length: numbers[0].length }, (_, i) => {
       const sum = whole.reduce((found, weight, t) => (weight === 0n ? found : found + weight * numbers[t].at(i)), 0n);
-      return rounded(new Ratio(sum, common).times(scale));
+      return schedule.bits === undefined ? BigInt.asIntN(64, sum) : rounded(new Ratio(sum, common).times(scale));
     });
     return Integers.of(values).toMessage();
   };
@@ -150,9 +150,4 @@ export function rangeOf(rows: readonly Release[], windows: Windows, halvings = 0
     },
     ...(isCounted ? { counts: solved(rows.map((row) => row.counts as Integers)) } : {}),
   });
-}
-
-function gcdOf(a: bigint, b: bigint): bigint {
-  while (b !== 0n) [a, b] = [b, a % b];
-  return a;
 }

@@ -28,7 +28,7 @@ export { MeanAggregator, randomize, readReport, type Report } from "./local.ts";
 export { mechanismFingerprint, mechanismJson, readMechanism, squaredError } from "./local_mechanisms.ts";
 export { Sketch, type ReleaseOptions } from "./sketch.ts";
 export { systemBits, type SecretBits } from "./secret.ts";
-export { readAgreement, type AgreedColumn, type Agreement } from "./agreement.ts";
+export { readAgreement, type AgreedColumn, type Agreement, type PublishedKeys } from "./agreement.ts";
 export { combine, scaled, subtract, type Populations } from "./combine.ts";
 export { angle, hamming, signCosine, type SignOptions } from "./sign_estimates.ts";
 export { Features, type Entry } from "./features.ts";

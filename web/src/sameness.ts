@@ -1,8 +1,9 @@
 /** Is ‖x - y‖ at most a tolerance? The p-value of WIRE.md, "Test of sameness". */
 import { demand, InvalidInputError } from "./errors.ts";
+import type { LeastWidth } from "./estimate.ts";
 import { checkComparable, difference, viewOf, type View } from "./estimators.ts";
 import { multiply, power, spectrumOf, valuesOf, type Spectrum } from "./fourier.ts";
-import { gcd, Ratio } from "./exact.ts";
+import { commonStep, Ratio } from "./exact.ts";
 import { singleNoise } from "./mechanisms.ts";
 import { incompleteGamma } from "./normal.ts";
 import type { Release } from "./release.ts";
@@ -17,6 +18,7 @@ const COARSE = 60; // points of wide noise in a standard deviation
 const NODES = 100; // of a normal variable
 const DAMPED = 1e-12; // of what is a whole transform away
 const MOST_FAR = 2 ** 14; // points of noise, for a bound
+const MOST_KINDS = 8; // of noises, whose law is that of how far they reach
 const MOST_POINTS = 2 ** 20, MOST_DRAWS = 64, MOST_SUMS = 2 ** 29;
 
 /** A law on the multiples of a step, in data units; `lattice` is the step in grid steps of the cells, where that is exact. */
@@ -114,10 +116,53 @@ export function termsOf(releases: readonly Release[]): Term[] {
   return terms;
 }
 
+/** Return how far noises reach, each times some factors and a grid; null where their law is not known. */
+export function reachOf(releases: readonly Release[], factors: readonly Ratio[], grid: number, alone: boolean): LeastWidth | null {
+  let noise: Noise;
+  try {
+    const terms = termsOf(releases).flatMap((term) => factors.map((factor) => ({ ...term, multiplier: term.multiplier.times(factor.magnitude()) })));
+    const kinds = new Set(terms.map(({ noise: one, multiplier }) => `${one.kind} ${one.amount} ${multiplier}`));
+    if (terms.length === 0 || terms.length > MOST_DRAWS || kinds.size > MOST_KINDS) return null;
+    noise = lawOfTerms(terms, grid);
+  } catch (error) {
+    if (error instanceof InvalidInputError) return null;
+    throw error;
+  }
+  return new NoiseReach(noise, alone);
+}
+
+class NoiseReach implements LeastWidth {
+  readonly alone: boolean;
+  readonly #noise: Noise;
+
+  constructor(noise: Noise, alone: boolean) {
+    this.#noise = noise;
+    this.alone = alone;
+  }
+
+  /** Return the least whole number of steps that the noise is beyond with this probability at most; at least half a step. */
+  leastWidth(miss: number): number {
+    const { weights, step } = this.#noise;
+    let place = (weights.length - 1) / 2;
+    for (let beyond = 0, i = 0; place > 0; place--, i++) {
+      beyond += 2 * weights[i];
+      if (beyond > miss * (1 + 1e-9)) break;
+    }
+    return Math.max(place, 0.5) * step * (1 + 2 ** -40);
+  }
+
+  scaled(factor: number): LeastWidth {
+    return new NoiseReach({ ...this.#noise, step: this.#noise.step * factor }, this.alone);
+  }
+}
+
 /** Return the law of all noises in a cell of the difference. */
 export function noiseOf(releases: readonly Release[], grid: number): Noise {
-  const terms = termsOf(releases);
-  const common = terms.map((term) => term.multiplier).reduce((p, q) => new Ratio(gcd(p.numerator * q.denominator, q.numerator * p.denominator), p.denominator * q.denominator));
+  return lawOfTerms(termsOf(releases), grid);
+}
+
+function lawOfTerms(terms: readonly Term[], grid: number): Noise {
+  const common = terms.map((term) => term.multiplier).reduce((p, q) => commonStep(p, q));
   const factors = terms.map((term) => term.multiplier.over(common).toNumber());
   const deviation = Math.sqrt(terms.reduce((sum, term, i) => sum + factors[i] ** 2 * term.variance, 0));
   const jump = deviation > 4 * COARSE ? Math.max(1, Math.floor(deviation / COARSE)) : 1;

@@ -1,11 +1,11 @@
 /** Hamming distances, angles and cosines of published signs: WIRE.md, "Estimates from signs". */
 import { demand, DependentNoiseError, IncompatibleError } from "./errors.ts";
-import { Estimate } from "./estimate.ts";
+import { Estimate, type EstimateFields, type Interval, type Method } from "./estimate.ts";
 import { nameOf } from "./estimators.ts";
 import { limitsWith, type Limits } from "./limits.ts";
 import { gaussianVariance } from "./local_mechanisms.ts";
 import { Matrix } from "./matrix.ts";
-import { erf } from "./normal.ts";
+import { erf, normalQuantile } from "./normal.ts";
 import { scaleSquared } from "./projection.ts";
 import type { Signs } from "./signs.ts";
 
@@ -20,6 +20,37 @@ const BITS = Uint8Array.from({ length: 256 }, (_, byte) => {
 export interface SignOptions {
   readonly norms?: readonly [number, number];
   readonly limits?: Partial<Limits>;
+}
+
+/** An estimate from k products of signs, whose interval is Wilson's of their mean, as angles or cosines. */
+class SignEstimate extends Estimate {
+  readonly #mean: number;
+  readonly #k: number;
+  readonly #angle: (mean: number) => number;
+  readonly #isCosine: boolean;
+
+  constructor(fields: EstimateFields, { mean, k, most, angle, isCosine }: { mean: number; k: number; most: number; angle: (mean: number) => number; isCosine: boolean }) {
+    super(fields);
+    this.#mean = Math.min(Math.max(mean, -most), most);
+    this.#k = k;
+    this.#angle = angle;
+    this.#isCosine = isCosine;
+  }
+
+  override interval(confidence = 0.95, method: Method = "normal"): Interval {
+    demand(confidence > 0 && confidence < 1, `a confidence of ${confidence}; it lies between 0 and 1`);
+    const z = method === "normal" ? normalQuantile((1 + confidence) / 2) : 1 / Math.sqrt(1 - confidence);
+    const share = (z * z) / this.#k;
+    const root = Math.sqrt(share * (1 - this.#mean ** 2 + share));
+    const [low, high] = [1, -1].map((sign) => this.#angle((this.#mean + sign * root) / (1 + share)));
+    return this.#isCosine ? { low: Math.cos(high), high: Math.cos(low) } : { low, high };
+  }
+
+  override intervalAmong(candidates: number, confidence = 0.95): Interval {
+    const usual = super.intervalAmong(candidates, confidence);
+    const own = this.interval(1 - (1 - confidence) / candidates);
+    return { low: Math.min(usual.low, own.low), high: Math.max(usual.high, own.high) };
+  }
 }
 
 function check(x: Signs, y: Signs): void {
@@ -48,7 +79,7 @@ export function angle(x: Signs, y: Signs, options: SignOptions = {}): Estimate {
   const squares = (value - curve.angle(clipped - error)) ** 2 + (value - curve.angle(clipped + error)) ** 2;
   const plain = (turn * (Math.PI - turn)) / k;
   const variance = Math.min(Math.max(squares / 2, plain), Math.PI ** 2 / 4);
-  return ofAngle(value, variance, Math.min(plain, variance));
+  return ofAngle(value, variance, Math.min(plain, variance), { mean, k, most, angle: (at) => curve.angle(at) });
 }
 
 /** Estimate the cosine of the angle. Undefined, and an error, where flips leave too little. */
@@ -60,7 +91,7 @@ export function signCosine(x: Signs, y: Signs, options: SignOptions = {}): Estim
     const v = theta.variance;
     const variance = (Math.exp(v) * -Math.expm1(-v) * (1 - Math.exp(-v) * Math.cos(2 * theta.value))) / 2;
     const share = v > 0 ? theta.projectionVariance / v : 1;
-    return ofCosine(Math.exp(v / 2) * Math.cos(theta.value), variance, share * variance);
+    return ofCosine(Math.exp(v / 2) * Math.cos(theta.value), variance, share * variance, { mean, k, most: kept, angle: angleOf(kept) });
   }
   const curve = curveOf(x, y, options);
   const most = curve.means[0];
@@ -70,7 +101,8 @@ export function signCosine(x: Signs, y: Signs, options: SignOptions = {}): Estim
   const value = 2 * here - (below + above) / 2;
   const turn = inside(Math.acos(Math.min(Math.max(value, -1), 1)), k);
   const plain = (Math.sin(turn) ** 2 * turn * (Math.PI - turn)) / k;
-  return ofCosine(value, Math.max((here - below) ** 2, (above - here) ** 2, plain), plain);
+  const variance = Math.max((here - below) ** 2, (above - here) ** 2, plain);
+  return ofCosine(value, variance, plain, { mean, k, most, angle: (at) => curve.angle(at) });
 }
 
 function agreeing(x: Signs, y: Signs): { k: number; mean: number; kept: number } {
@@ -78,12 +110,24 @@ function agreeing(x: Signs, y: Signs): { k: number; mean: number; kept: number }
   return { k, mean: 1 - (2 * hamming(x, y)) / k, kept: constantOf(x) * constantOf(y) };
 }
 
-function ofAngle(value: number, variance: number, plain: number): Estimate {
-  return new Estimate({ value, projectionVariance: plain, noiseVariance: variance - plain, lowest: 0, highest: Math.PI });
+interface Products {
+  readonly mean: number;
+  readonly k: number;
+  readonly most: number;
+  readonly angle: (mean: number) => number;
 }
 
-function ofCosine(value: number, variance: number, plain: number): Estimate {
-  return new Estimate({ value, projectionVariance: plain, noiseVariance: variance - plain, lowest: -1, highest: 1 });
+function ofAngle(value: number, variance: number, plain: number, products: Products): Estimate {
+  return new SignEstimate({ value, projectionVariance: plain, noiseVariance: variance - plain, lowest: 0, highest: Math.PI }, { ...products, isCosine: false });
+}
+
+function ofCosine(value: number, variance: number, plain: number, products: Products): Estimate {
+  return new SignEstimate({ value, projectionVariance: plain, noiseVariance: variance - plain, lowest: -1, highest: 1 }, { ...products, isCosine: true });
+}
+
+/** Return the angle at which constant flips leave products of this mean. */
+function angleOf(kept: number): (mean: number) => number {
+  return (mean) => Math.min(Math.max((Math.PI / 2) * (1 - mean / kept), 0), Math.PI);
 }
 
 function constantOf(signs: Signs): number {
@@ -94,7 +138,7 @@ function constantAngle(mean: number, k: number, kept: number): Estimate {
   const value = (Math.PI / 2) * (1 - mean / kept);
   const turn = inside(value, k);
   const variance = (Math.PI ** 2 / 4 / kept ** 2 - (Math.PI / 2 - turn) ** 2) / k;
-  return ofAngle(value, variance, Math.min((turn * (Math.PI - turn)) / k, variance));
+  return ofAngle(value, variance, Math.min((turn * (Math.PI - turn)) / k, variance), { mean, k, most: kept, angle: angleOf(kept) });
 }
 
 function inside(theta: number, k: number): number {

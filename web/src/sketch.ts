@@ -75,7 +75,7 @@ export class Sketch {
     const most = limit.over(this.projection.resolution).floor();
     demand(most >= 1n, `the bound ${limit} is below one grid step of ${this.projection.resolution}`);
     const l1 = new Ratio(most * BigInt(entriesOf(this.projection) as number));
-    const scale = roundedUp(l1.over(Ratio.of(epsilon)));
+    const scale = roundedUp(l1.over(Ratio.least(epsilon)));
     demand(scale.compare(new Ratio(1n << 32n)) <= 0, `a scale of ${scale} is more than 2^32: take a larger ε, or a coarser resolution`);
     const draws = new ExactDraws(this.#bits);
     const [t, s] = [Number(scale.numerator), Number(scale.denominator)];

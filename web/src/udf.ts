@@ -4,8 +4,8 @@
  * There is no `release`: WIRE.md and docs/how-to/warehouses.md say why.
  */
 import { hex, unbase64, base64 } from "./bytes.ts";
-import { combine as combined, type Populations } from "./combine.ts";
-import { InvalidInputError } from "./errors.ts";
+import { combine as combined } from "./combine.ts";
+import { DependentNoiseError, InvalidInputError } from "./errors.ts";
 import type { Estimate } from "./estimate.ts";
 import * as estimators from "./estimators.ts";
 import { frequency as frequencyOf } from "./frequency.ts";
@@ -43,34 +43,54 @@ function numbersOf(estimate: Estimate): Numbers {
   return { value: estimate.value, standard_error: estimate.standardError, low_95: finite(low), high_95: finite(high) };
 }
 
-function ofOne(estimator: (x: Release) => Estimate, isOptional = false): (x: Bytes) => Numbers | null {
-  return (x) => (x == null ? null : orNull(isOptional, () => numbersOf(estimator(releaseOf(x)))));
-}
+type Estimator = (...releases: Release[]) => Estimate;
+const OF_ONE = { squared_norm: estimators.squaredNorm, mean_norm: estimators.meanNorm, units: estimators.units, total: estimators.total };
+const OF_TWO = {
+  squared_distance: estimators.squaredDistance, inner_product: estimators.innerProduct, cosine: estimators.cosine,
+  profile_distance: estimators.profileDistance, mean_distance: estimators.meanDistance, mean_product: estimators.meanProduct,
+};
 
-function ofTwo(estimator: (x: Release, y: Release) => Estimate, isOptional = false): (x: Bytes, y: Bytes) => Numbers | null {
-  return (x, y) => (x == null || y == null ? null : orNull(isOptional, () => numbersOf(estimator(releaseOf(x), releaseOf(y)))));
-}
-
-/** Return null where an estimate is not defined; another error aborts the query. */
-function orNull(isOptional: boolean, body: () => Numbers): Numbers | null {
+/** Return a result, or why sound releases have none: they share noise, or do not say what it takes. Another error ends the query. */
+function stated<T>(body: () => T): T | string {
   try {
     return body();
   } catch (error) {
-    if (isOptional && error instanceof InvalidInputError && error.message.includes("undefined")) return null;
+    if (error instanceof InvalidInputError || error instanceof DependentNoiseError) return error.message;
     throw error;
   }
 }
 
-export const squared_norm = ofOne(estimators.squaredNorm);
-export const mean_norm = ofOne(estimators.meanNorm, true);
-export const units = ofOne(estimators.units);
-export const total = ofOne(estimators.total);
-export const squared_distance = ofTwo(estimators.squaredDistance);
-export const inner_product = ofTwo(estimators.innerProduct);
-export const cosine = ofTwo(estimators.cosine, true);
-export const profile_distance = ofTwo(estimators.profileDistance, true);
-export const mean_distance = ofTwo(estimators.meanDistance, true);
-export const mean_product = ofTwo(estimators.meanProduct, true);
+function orNull<T>(found: T | string): T | null {
+  return typeof found === "string" ? null : found;
+}
+
+function numbersFrom(estimator: Estimator, ...sketches: Bytes[]): Numbers | null {
+  const given = sketches.filter((sketch) => sketch != null).map(releaseOf);
+  return given.length < sketches.length ? null : orNull(stated(() => numbersOf(estimator(...given))));
+}
+
+export const squared_norm = (x: Bytes): Numbers | null => numbersFrom(OF_ONE.squared_norm, x);
+export const mean_norm = (x: Bytes): Numbers | null => numbersFrom(OF_ONE.mean_norm, x);
+export const units = (x: Bytes): Numbers | null => numbersFrom(OF_ONE.units, x);
+export const total = (x: Bytes): Numbers | null => numbersFrom(OF_ONE.total, x);
+export const squared_distance = (x: Bytes, y: Bytes): Numbers | null => numbersFrom(OF_TWO.squared_distance, x, y);
+export const inner_product = (x: Bytes, y: Bytes): Numbers | null => numbersFrom(OF_TWO.inner_product, x, y);
+export const cosine = (x: Bytes, y: Bytes): Numbers | null => numbersFrom(OF_TWO.cosine, x, y);
+export const profile_distance = (x: Bytes, y: Bytes): Numbers | null => numbersFrom(OF_TWO.profile_distance, x, y);
+export const mean_distance = (x: Bytes, y: Bytes): Numbers | null => numbersFrom(OF_TWO.mean_distance, x, y);
+export const mean_product = (x: Bytes, y: Bytes): Numbers | null => numbersFrom(OF_TWO.mean_product, x, y);
+
+/** Why the function of this name is NULL for one sketch, or for two; NULL where it is not. */
+export function why_null(x: Bytes, y: Bytes, name: string | null | undefined): string | null {
+  if (name == null) return null;
+  const isOfTwo = Object.keys(OF_TWO).includes(name);
+  if (!isOfTwo && !Object.keys(OF_ONE).includes(name)) throw new InvalidInputError(`there is a reason for ${[...Object.keys(OF_ONE), ...Object.keys(OF_TWO)].join(", ")}, and not for ${JSON.stringify(name)}`);
+  const [estimator, sketches] = isOfTwo ? [OF_TWO[name as keyof typeof OF_TWO], [x, y]] : [OF_ONE[name as keyof typeof OF_ONE], [x]];
+  if (sketches.some((sketch) => sketch == null)) return "a sketch is NULL";
+  const given = sketches.map((sketch) => releaseOf(sketch as string | Uint8Array));
+  const found = stated(() => numbersOf((estimator as Estimator)(...given)));
+  return typeof found === "string" ? found : null;
+}
 
 /** How often an item occurs: `type` is text, integer, date (ISO 8601) or bytes (base64), as the agreement says. */
 export function frequency(x: Bytes, item: string | null | undefined, type: string | null | undefined): Numbers | null {
@@ -83,7 +103,9 @@ export function frequency(x: Bytes, item: string | null | undefined, type: strin
   };
   const read = items[type ?? "text"];
   if (read === undefined) throw new InvalidInputError(`an item is text, integer, date or bytes, and not ${type}`);
-  return numbersOf(frequencyOf(releaseOf(x), read()));
+  const [release, key] = [releaseOf(x), read()];
+  if (release.history?.row) return null; // no estimate is made of a row of a schedule
+  return numbersOf(frequencyOf(release, key));
 }
 
 function integerOf(text: string): bigint {
@@ -91,16 +113,18 @@ function integerOf(text: string): bigint {
   return BigInt(text);
 }
 
-/** The release of both streams together, as base64; populations are disjoint or overlapping. */
+/** The release of both streams together, as base64; populations are disjoint or overlapping. NULL where they share noise. */
 export function combine(x: Bytes, y: Bytes, populations: string | null | undefined): string | null {
-  if (x == null || y == null) return null;
-  return base64(combined(releaseOf(x), releaseOf(y), populations as Populations).toBytes());
+  const found = combine_bytes(x, y, populations);
+  return found === null ? null : base64(found);
 }
 
 /** The same as bytes. */
 export function combine_bytes(x: Bytes, y: Bytes, populations: string | null | undefined): Uint8Array | null {
   if (x == null || y == null) return null;
-  return combined(releaseOf(x), releaseOf(y), populations as Populations).toBytes();
+  if (populations !== "disjoint" && populations !== "overlapping") throw new InvalidInputError("populations are disjoint or overlapping");
+  const [first, second] = [releaseOf(x), releaseOf(y)];
+  return orNull(stated(() => combined(first, second, populations).toBytes()));
 }
 
 /** The guarantee as a sentence. */

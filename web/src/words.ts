@@ -21,6 +21,7 @@ const WEAKEST = ["asserted", "", "enforced"];
 const CLIPS: Readonly<Record<string, (unit: string) => string>> = {
   scale: (unit) => `The sketch of each ${unit} that was longer than the bound was shortened to it first: estimates are about what was left.`,
   equal: (unit) => `The sketch of each ${unit} was brought to the length of the bound first, so that each counts the same: estimates are about mixes, not amounts.`,
+  average: (unit) => `The rows of each ${unit} were averaged first, so that each counts as one row: averages and shares are of ${unit}s, not of rows.`,
 };
 
 /** Sentences under a heading. */
@@ -535,7 +536,7 @@ export function warnings(release: Release | Signs): string[] {
     out.push(`ε = ${budgetOf(guarantee.epsilon)} hardly protects anybody: an attacker's odds that a unit is in the data may change by a factor of e^ε, and e^20 is 485 million. 0.1 to 10 is usual.`);
   }
   if (guarantee.delta >= 1e-3) {
-    out.push(`δ = ${budgetOf(guarantee.delta)} permits a release that reveals one unit in ${thousands(Math.round(1 / guarantee.delta))} outright. A δ far below 1 / number of units is usual, such as 1e-9.`);
+    out.push(`δ = ${budgetOf(guarantee.delta)} permits a release that reveals one unit in ${thousands(Math.round(1 / guarantee.delta))} outright. Choose a δ far below 1 / number of units, such as 1e-9.`);
   }
   if (guarantee.conditions.length > 0) out.push(`It holds only if: ${guarantee.conditions.join("; ")}.`);
   if ("cells" in release) {

@@ -26,6 +26,11 @@ test("agreements with a field that is missing, repeated, unknown or of another k
     { clip: "equal" }, { clip: null }, { neighbours: { ...fields.neighbours, bound: "10/4" } }, { neighbours: { ...fields.neighbours, max_keys: 0 } },
     { neighbours: null }, { title: "a\nb" }, { counting: { units: 0, slack: 0 } }, { unit: undefined }, { value: 7 },
     { index: [{ name: "a", type: "decimal(19)" }] }, { index: [{ name: "a", type: "text" }, { name: "a", type: "text" }] }, { features: {} },
+    { release: { noise: "auto" } }, { release: { noise: "none", epsilon: "1" } }, { release: { noise: "auto", epsilon: "1.0" }, keys: { public: true } },
+    { release: { noise: "auto", epsilon: "1", delta: "0" }, keys: { public: true } }, { release: { noise: "auto", epsilon: "1e3" }, keys: { public: true } },
+    { release: { noise: "auto", epsilon: "1" } }, { keys: { public: false } }, { keys: { listed: [] } }, { keys: { listed: ["2026-01-02", "2026-01-01"] } },
+    { keys: { listed: ["b", "b"] } }, { keys: { listed: [7] } }, { keys: { selected: { epsilon: "0.1", delta: "0.1" } } }, { keys: { public: true, listed: ["a"] } },
+    { key: null, keys: { public: true }, neighbours: { ...fields.neighbours, max_keys: 1 } },
   ];
   for (const one of bad) assert.throws(() => ss.readAgreement(changed(one)), ss.WireFormatError, JSON.stringify(one));
   for (const one of [`${text} x`, text.slice(0, -1), text.replace('"value"', '"unit"'), "[]", "7", "", "{", `${"[".repeat(100)}`, '{"a":1e999}', `{"a":${"9".repeat(99)}}`]) {

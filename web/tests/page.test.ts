@@ -111,7 +111,7 @@ test("the nearest come first, and a search finds parts of names", async () => {
 test("a CSV has every pair once, and runs no formulas", async () => {
   const view = await grouped();
   const lines = csvOf(view).join("").trimEnd().split("\n");
-  assert.equal(lines[0], "first,second,cosine,standard_error,low_95,high_95");
+  assert.equal(lines[0], "first,second,cosine,standard_error,low_95_together,high_95_together");
   assert.equal(lines.length, 1 + (9 * 8) / 2);
   const [first, second, value, error] = lines[1].split(",");
   const [i, j] = [first, second].map((name) => view.data.names.indexOf(name));

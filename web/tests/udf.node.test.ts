@@ -91,7 +91,32 @@ for (const [warehouse, make] of [["BigQuery", onBigQuery], ["Snowflake", onSnowf
     assert.equal(call("combine", null, x, "disjoint"), null);
     assert.equal(call("cosine", bytes(hexOf("an empty stream")), x), null);
     assert.throws(() => call("squared_norm", bytes("00")));
-    assert.throws(() => call("squared_distance", x, x), /share/);
+  });
+
+  test(`${warehouse}: NULL, with the reason, for what sound releases do not say`, () => {
+    const { call, bytes } = make();
+    const [x, y, counted, row] = ["a part, x", "a part, y", "of counted units, x", "row 0 of root"].map((name) => bytes(hexOf(name)));
+    for (const name of ["squared_distance", "inner_product", "cosine", "profile_distance", "mean_distance", "mean_product"]) {
+      for (const [first, second] of [[counted, counted], [row, counted]]) {
+        assert.equal(call(name, first, second), null, name);
+        assert.ok(call("why_null", first, second, name).length > 10);
+      }
+    }
+    for (const name of ["units", "total", "mean_norm"]) {
+      assert.equal(call(name, x), null);
+      assert.match(call("why_null", x, null, name), /count|slack/);
+    }
+    for (const name of ["squared_norm", "units"]) assert.equal(call(name, row), null);
+    assert.equal(call("frequency", row, "3", "integer"), null);
+    assert.equal(call("combine", x, x, "disjoint"), null);
+    assert.equal(call("why_null", x, y, "squared_distance"), null);
+    assert.equal(call("why_null", counted, null, "units"), null);
+    assert.match(call("why_null", x, null, "cosine"), /NULL/);
+    assert.match(call("why_null", x, x, "cosine"), /share/);
+    for (const name of ["constructor", "frequency"]) assert.throws(() => call("why_null", x, y, name));
+    assert.throws(() => call("why_null", bytes("00"), null, "units"));
+    assert.throws(() => call("combine", x, y, "all"));
+    assert.throws(() => call("squared_distance", x, bytes(hexOf("identity, x"))), "projections that differ are a mistake of the query");
   });
 
   test(`${warehouse}: combined releases have the kit's bytes, and text is whole`, () => {

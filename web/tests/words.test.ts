@@ -18,6 +18,7 @@ for (const one of words) {
     if (verdict !== "not checked") {
       assert.equal(verdict, one.verdict);
       assert.deepEqual(found.Check, one.Check);
+      assert.deepEqual(warnings(release), one.Warnings);
     }
   });
 }

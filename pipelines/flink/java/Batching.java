@@ -16,7 +16,8 @@ import org.apache.kafka.common.record.TimestampType;
 
 /**
  * A consumer that hands out many small records as one, which Beam and its workers then pay for once. Its value is theirs
- * joined, and its key their lengths, four bytes each, the lowest first; a record that stays alone has no key.
+ * joined, and its key their lengths, four bytes each, the lowest first; a record that stays alone has no key, unless it has a
+ * key and no content: such a record is no heartbeat, and its key is its length, 0.
  *
  * <p>Records that are joined follow each other in one partition. Their timestamps, less the delay, lie in one window, and so
  * does that of the record before them: none of them lets another window end, so their rows are judged alike, whichever
@@ -76,7 +77,8 @@ class Batching extends KafkaConsumer<byte[], byte[]> {
   private static ConsumerRecord<byte[], byte[]> one(List<ConsumerRecord<byte[], byte[]>> group, int bytes) {
     var last = group.get(group.size() - 1);
     if (group.size() == 1) {
-      return record(last, last.timestamp(), null, last.value());
+      byte[] key = last.key() != null && length(last) == 0 ? new byte[4] : null;
+      return record(last, last.timestamp(), key, last.value());
     }
     ByteBuffer lengths = ByteBuffer.allocate(4 * group.size()).order(ByteOrder.LITTLE_ENDIAN);
     ByteBuffer values = ByteBuffer.allocate(bytes);

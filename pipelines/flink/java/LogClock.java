@@ -27,7 +27,8 @@ class LogClock extends TimestampPolicy<byte[], byte[]> {
   public Instant getTimestampForRecord(PartitionContext partition, KafkaRecord<byte[], byte[]> record) {
     long moment = record.getTimestamp();
     byte[] content = record.getKV().getValue();
-    boolean isBeat = content == null || content.length == 0;
+    // with a key it is a deletion, which is someone's: streamsketch.intake.is_heartbeat is the same rule
+    boolean isBeat = record.getKV().getKey() == null && (content == null || content.length == 0);
     Instant before = watermark();
     boolean moves = (isBeat || !log.beatsAlone()) && low <= moment && moment <= high;
     if (moves && log.windowOfWatermark(moment) <= log.reach(newest)) {

@@ -21,7 +21,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 /**
  * What the demo and the tests do with a topic, so that Python needs no client: {@code create TOPIC PARTITIONS}, {@code grow
  * TOPIC PARTITIONS} to so many, {@code write TOPIC} from standard input, {@code read TOPIC} to standard output, what is committed. A record is its partition
- * (int), timestamp (long, ms), length (int) and bytes, big-endian; one that is read has its key as well, length first.
+ * (int), timestamp (long, ms), length (int) and bytes, big-endian; one that is read has its key as well, length first (-1 without a key).
  * {@code write} flushes, and prints a line, when a record has no length.
  */
 public class Topic {
@@ -88,11 +88,11 @@ public class Topic {
         for (var record : consumer.poll(Duration.ofSeconds(1))) {
           output.writeInt(record.partition());
           output.writeLong(record.timestamp());
-          output.writeInt(record.value().length);
-          output.write(record.value());
-          byte[] key = record.key() == null ? new byte[0] : record.key();
-          output.writeInt(key.length);
-          output.write(key);
+          byte[] value = record.value() == null ? new byte[0] : record.value();
+          output.writeInt(value.length);
+          output.write(value);
+          output.writeInt(record.key() == null ? -1 : record.key().length);
+          output.write(record.key() == null ? new byte[0] : record.key());
         }
       }
     }

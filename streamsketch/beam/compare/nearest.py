@@ -157,10 +157,11 @@ class _Best:
         self._keys += keys
         so_far = self._estimates
         places = np.concatenate([self._places, places], axis=1)
-        parts = [
-            np.concatenate([before, part[rows, closest]], axis=1)
-            for before, part in zip(so_far.parts(), estimates.parts(), strict=True)
-        ]
+        found = [part[rows, closest] for part in estimates.parts()]
+        parts = found
+        if self._places.shape[1]:
+            before = so_far.parts()
+            parts = [np.concatenate(pair, axis=1) for pair in zip(before, found, strict=True)]
         best = np.lexsort((places, np.where(places < 0, np.inf, self._sign * parts[0])))[:, : self._top]
         self._places = places[rows, best]
         self._estimates = estimates.with_parts(*(part[rows, best] for part in parts))

@@ -188,7 +188,7 @@ class BoundContributions(beam.PTransform):
         known = {}
         if self._public_keys is not None and listed is None:
             known = {"known": as_dict(self._public_keys.collection(events.pipeline))}
-        prepare = _Prepare(self._intake, label, self.shards, listed, count=self._count)
+        prepare = _Prepare(self._intake, self._bounds, label, self.shards, listed, count=self._count)
         chunks = events | "Quantise and shard" >> beam.ParDo(prepare, run=run, **known)
         if regroup:
             chunks |= "All windows of a unit" >> beam.WindowInto(beam.window.GlobalWindows())
@@ -220,8 +220,18 @@ class BoundContributions(beam.PTransform):
 class _Prepare(beam.DoFn):
     """Valid events on the grid, spread over shards by their units."""
 
-    def __init__(self, intake: Intake, label: str, shards: int, listed: frozenset[Any] | None, *, count: bool) -> None:
-        self._intake, self._label, self._shards, self._listed, self._count = intake, label, shards, listed, count
+    def __init__(
+        self,
+        intake: Intake,
+        bounds: UnitBounds,
+        label: str,
+        shards: int,
+        listed: frozenset[Any] | None,
+        *,
+        count: bool,
+    ) -> None:
+        self._intake, self._bounds, self._label, self._shards = intake, bounds, label, shards
+        self._listed, self._count = listed, count
         self._run: RunSecret | None = None
 
     def start_bundle(self) -> None:
@@ -255,7 +265,7 @@ class _Prepare(beam.DoFn):
     def _add(self, events: Events, window: BoundedWindow, known: Container[Any] | None) -> None:
         if self._count and events.rows > len(events):
             Metrics.counter(METRICS, "rows_dropped").inc(events.rows - len(events))
-        found = Contributions.of(events, self._digests, _timestamp(window))
+        found = self._bounds.contributions(events, self._digests, _timestamp(window))
         if known is not None:
             public = np.array([key in known for key, _ in found.slots], dtype=bool)
             found = found if public.all() else found.rows(public[found.codes])

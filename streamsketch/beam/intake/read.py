@@ -25,10 +25,8 @@ class ReadColumns(beam.PTransform):
     byte order mark.
 
     A fault in a file ends the job, with an error that quotes nothing from the file: a line of text that is not UTF-8, a
-    CSV line with more or fewer cells, or a cell that is not a number in a column of numbers. A CSV cell in double
-    quotes may hold commas and line ends. So a quote that is not closed swallows the lines up to the next quote, without
-    an error if the number of cells agrees. If people's own text is in quotes, quotes inside it must be doubled;
-    otherwise one person's text can hide other people's rows.
+    CSV line with more or fewer cells, or a cell that is not a number in a column of numbers. A line of CSV is one row:
+    a line break within quotes is a fault, too, unless ``multiline`` allows it.
 
     Parameters
     ----------
@@ -52,11 +50,18 @@ class ReadColumns(beam.PTransform):
     decimal
         The decimal point of numbers in CSV files, ``"."`` or ``","``. Without an agreement, columns of ``text`` stay as
         they are.
+    multiline
+        Whether CSV cells in double quotes may hold line breaks. By default, they may if an agreement without a column
+        of units is given. Where units are bounded, it is refused: if quotes in people's own text are not doubled, one
+        person's text can hide other people's rows. Convert such files to Parquet, or use ``streamsketch sketch
+        --multiline``, whose guarantee states that condition. So leave it out, too, if you name columns and bound units
+        later.
 
     Raises
     ------
     InvalidInputError
-        In the workers, if a pattern matches no file, or a file lacks a column or is not valid.
+        If ``multiline`` is True and the agreement names a column of units. In the workers, if a pattern matches no
+        file, or a file lacks a column or is not valid.
 
     Examples
     --------
@@ -79,12 +84,14 @@ class ReadColumns(beam.PTransform):
         delimiter: str = ",",
         encoding: str | None = None,
         decimal: str = ".",
+        multiline: bool | None = None,
     ) -> None:
         super().__init__()
         if isinstance(patterns, str) or not patterns:
             raise InvalidInputError(f"patterns must be a list of at least one file name or glob, got {patterns!r}")
         self._patterns = list(patterns)
-        self._reads = _Reads.of(columns, text, time, {"delimiter": delimiter, "encoding": encoding, "decimal": decimal})
+        written = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
+        self._reads = _Reads.of(columns, text, time, written, multiline=multiline)
 
     def expand(self, start: Any) -> beam.PCollection:
         """Apply the transform to a pipeline."""
@@ -115,6 +122,7 @@ def read_batches(
     delimiter: str = ",",
     encoding: str | None = None,
     decimal: str = ".",
+    multiline: bool | None = None,
 ) -> Iterator[pa.RecordBatch]:
     r"""Yield the batches of `ReadColumns` in this process. Parameters and errors are the same.
 
@@ -125,7 +133,8 @@ def read_batches(
     >>> [batch.to_pydict() for batch in read_batches([str(path)], ["shop", "item"], text=["shop", "item"])]
     [{'shop': ['north'], 'item': ['007']}]
     """
-    reads = _Reads.of(columns, text, time, {"delimiter": delimiter, "encoding": encoding, "decimal": decimal})
+    written = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
+    reads = _Reads.of(columns, text, time, written, multiline=multiline)
     for pattern in patterns:
         for split in _splits(pattern):
             yield from reads.batches(split)
@@ -139,13 +148,26 @@ class _Reads(NamedTuple):
 
     @classmethod
     def of(
-        cls, columns: Sequence[str] | Agreement, text: Sequence[str], time: str | None, written: dict[str, Any]
+        cls,
+        columns: Sequence[str] | Agreement,
+        text: Sequence[str],
+        time: str | None,
+        written: dict[str, Any],
+        *,
+        multiline: bool | None,
     ) -> "_Reads":
+        dialect = csv_dialect(**written)
         if isinstance(columns, Agreement):
             intake = Intake(columns, bounded=columns.unit is not None, time=time)
-            return cls(RowReader(columns, time, **written).options, intake)
+            if multiline and columns.unit is not None:
+                raise InvalidInputError(
+                    f"units are bounded, the column {columns.unit.name}, so CSV cells cannot hold line breaks here: "
+                    "leave out multiline, and convert files with such cells to Parquet; or read them by `streamsketch "
+                    "sketch --multiline`"
+                )
+            return cls(RowReader(columns, time, multiline=multiline, **written).options, intake)
         names = list(dict.fromkeys(columns))
-        return cls({"columns": names, "text": list(text), "dialect": csv_dialect(**written)}, None)
+        return cls({"columns": names, "text": list(text), "dialect": dialect, "multiline": bool(multiline)}, None)
 
     def batches(self, split: Split) -> Iterator[pa.RecordBatch]:
         path, part = split

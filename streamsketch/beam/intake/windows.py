@@ -25,7 +25,7 @@ from apache_beam.utils.timestamp import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, 
 from apache_beam.utils.windowed_value import PaneInfo, PaneInfoTiming
 from numpy.typing import NDArray
 
-from streamsketch.data import value_type
+from streamsketch.data import NOT_SHOWN, value_type
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import (
     LARGEST_TIME,
@@ -52,9 +52,7 @@ _MICROS = {"s": (1, 10**6), "ms": (1, 1000), "us": (1, 1), "ns": (1000, 1)}
 def column_of(element: pa.RecordBatch | pa.Table, name: str) -> Any:
     """Return a column by name; raise `InvalidInputError` unless there is exactly one."""
     if element.schema.names.count(name) != 1:
-        raise InvalidInputError(
-            f"there is no column {name!r}, or more than one; the columns are {', '.join(element.schema.names)}"
-        )
+        raise InvalidInputError(f"there is no column {name!r}, or more than one; {NOT_SHOWN}")
     return element.column(name)
 
 

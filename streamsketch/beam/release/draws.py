@@ -11,14 +11,18 @@ from apache_beam.transforms.window import BoundedWindow
 from streamsketch.agreement import Agreement, fingerprint_of
 from streamsketch.beam.intake.keys import METRICS
 from streamsketch.beam.release.rows import ScheduledWindows, SumBySchedule
-from streamsketch.beam.run.coders import counts_of
+from streamsketch.beam.run.coders import SketchCoder, counts_of
 from streamsketch.beam.run.once import BitsOf, data_id
 from streamsketch.beam.run.runs import RunSecret
+from streamsketch.beam.run.versions import window_start
 from streamsketch.data import DataIds, from_list
 from streamsketch.privacy import UNKNOWN, BitSource, Bounds, Guarantee
 from streamsketch.projections import Projection
 from streamsketch.release import HISTORY_ID_BYTES, Calibrated, CalibratedNoise, HistoryPart, Publisher
 from streamsketch.sketching import Sketch
+from streamsketch.streams import name_of_draw
+
+_NUMBER = 8
 
 
 class KeyedDraw:
@@ -77,10 +81,8 @@ class KeyedDraw:
 
     def draw(self, total: Sketch, bits_of: BitsOf, key: Any, window: BoundedWindow, run: RunSecret) -> Iterator[Any]:
         """Yield what is published."""
-        public = [text.encode() for text in (total.projection.to_json(), self._guarantee.to_json())]
-        exact, counts = [total.state()], counts_of(total)
-        exact += [counts] if self._guarantee.mechanism.counting is not None else []
-        bits = bits_of(*public, *(part.astype("<i8").tobytes() for part in exact), *self._context)
+        counts = counts_of(total)
+        bits = bits_of(*self._name(total, *self._context))
         self._projection.check_same(total.projection)
         ids = self._ids(key, window, run)
         known: dict[str, Any] = {"ids": ids, "agreement": self._agreement, "bounds": self._bounds, "counts": counts}
@@ -88,6 +90,32 @@ class KeyedDraw:
         Metrics.counter(METRICS, "releases").inc()
         if self._count and total.mass == 0:
             Metrics.counter(METRICS, "keys_without_data").inc()
+
+    # --- version ----------------------------------------------------------------------------------------------
+
+    def name(self, total: Sketch, window: BoundedWindow) -> tuple[bytes, ...]:
+        """Return the name of the draw, for the version of its window: the same in all epochs."""
+        return self._name(total, window_start(window))
+
+    def _name(self, total: Sketch, *place: bytes) -> tuple[bytes, ...]:
+        is_counted = self._guarantee.mechanism.counting is not None
+        numbers = [total.state(), counts_of(total)] if is_counted else [total.state()]
+        return name_of_draw(self._guarantee, total.projection, numbers, *place)
+
+    def pack(self, total: Sketch) -> bytes:
+        """Return a total as bytes."""
+        return SketchCoder().encode(total)
+
+    def unpack(self, packed: bytes) -> Any:
+        """Return the total."""
+        return SketchCoder().decode(packed)
+
+    def start(self, total: Any) -> int | None:
+        """Return None, as these are no rows."""
+        del total
+        return None
+
+    # --- draw -------------------------------------------------------------------------------------------------
 
     def _drawn(self, sketch: Sketch, bits: BitSource, _key: Any) -> Any:
         return self._calibrated.for_data(sketch).draw(bits)
@@ -128,9 +156,8 @@ class RowDraw(KeyedDraw):
     def draw(self, total: Any, bits_of: BitsOf, key: Any, _window: BoundedWindow, run: RunSecret) -> Iterator[Any]:
         """Yield a row's release, from the row's number and its exact numbers (`SumBySchedule`)."""
         place, exact = total
-        public = self._projection.to_json().encode(), self._guarantee.to_json().encode()
         history = run.derive("history", f"{self._label}\0{self._guarantee.to_json()}")[:HISTORY_ID_BYTES]
-        bits = bits_of(*public, history, place.to_bytes(8, "little"), exact)
+        bits = bits_of(*self._name_of_row(total, history))
         ids = self._ids(key, self._of.first_window, run).published()
         part = HistoryPart(history, place, place + 1, is_row=True)
         noise = cast("CalibratedNoise", self._calibrated)
@@ -138,3 +165,26 @@ class RowDraw(KeyedDraw):
         numbers = np.frombuffer(exact, dtype="<i8").astype(np.int64)
         yield noise.for_row(numbers, ids, part, self._bounds, agreed).draw(bits)
         Metrics.counter(METRICS, "releases").inc()
+
+    def name(self, total: Any, _window: BoundedWindow) -> tuple[bytes, ...]:
+        """Return the name of the draw; see `KeyedDraw.name`."""
+        return self._name_of_row(total, self.start(total).to_bytes(_NUMBER, "little", signed=True))
+
+    def _name_of_row(self, total: tuple[int, bytes], *place: bytes) -> tuple[bytes, ...]:
+        number, exact = total
+        row = number.to_bytes(_NUMBER, "little")
+        return name_of_draw(self._guarantee, self._projection, [np.frombuffer(exact, "<i8")], *place, row)
+
+    def pack(self, total: Any) -> bytes:
+        """Return a row as bytes."""
+        number, exact = total
+        packed: bytes = number.to_bytes(_NUMBER, "little") + exact
+        return packed
+
+    def unpack(self, packed: bytes) -> tuple[int, bytes]:
+        """Return the row."""
+        return int.from_bytes(packed[:_NUMBER], "little"), packed[_NUMBER:]
+
+    def start(self, total: Any) -> int:
+        """Return where the row's window begins."""
+        return int(self._of.windows.start(self._of.first + total[0]))

@@ -26,7 +26,7 @@ from streamsketch.beam.run.steps import Each
 from streamsketch.beam.streams.opening import OpenWindows
 from streamsketch.beam.streams.secret import clock_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import Guarantee, compose
+from streamsketch.privacy import KEYS_AND_WINDOWS_ARE_PUBLIC, KEYS_ARE_PUBLIC, Guarantee, compose, under
 from streamsketch.projections import Projection
 from streamsketch.release import AdditiveNoise, Publisher
 from streamsketch.schedules import Schedule
@@ -91,7 +91,8 @@ class ReleasePerKey(beam.PTransform):
     selected_keys
         The keys to release, from `SelectKeys`; its ε and δ are added to each guarantee.
     keys_are_public
-        Your assertion that the keys in the data are public, and so are the windows in which each has data.
+        Your assertion that the keys in the data are public, and so are the windows in which each has data; a
+        condition of the guarantee.
     public_windows
         The pair (start, stop), in seconds since 1970-01-01T00:00Z or as Beam timestamps. Only windows that overlap
         [start, stop) are released. ``(start, None)`` is for a stream without an end, where windows open as time passes.
@@ -172,6 +173,7 @@ class ReleasePerKey(beam.PTransform):
         self._windows = None if public_windows is None else WindowRange(*public_windows)
         self._publisher, self._assert_bounds, self._projection = publisher, assert_bounds, projection
         self._count_private_data, self._charge = count_private_data, Charge.of(ledger, dataset)
+        self._keys_are_public = keys_are_public
         self._late = self._refused = False
 
     def display_data(self) -> dict[str, Any]:
@@ -202,11 +204,17 @@ class ReleasePerKey(beam.PTransform):
         schedule = getattr(self._publisher, "schedule", None)
         of = None if schedule is None else self._scheduled(schedule, sketches)
         publisher = self._publisher_for(known, of)
+        if of is not None:  # rows are summed with the weights that their noise allows
+            publisher = publisher.fitted(projection)
+            of = of._replace(schedule=publisher.schedule)
         guarantee = self._guarantee(publisher, projection, known, of)
+        if self._keys_are_public:
+            is_global = isinstance(sketches.windowing.windowfn, GlobalWindows)
+            guarantee = under(guarantee, KEYS_ARE_PUBLIC if is_global else KEYS_AND_WINDOWS_ARE_PUBLIC)
         if self._named is not None:
             self._public_keys = self._named.with_agreement(known.agreement)
         if clock_of(sketches.pipeline) == "events":
-            guarantee = dataclasses.replace(guarantee, conditions=[*guarantee.conditions, CLOCK])
+            guarantee = under(guarantee, CLOCK)
         secret = functools.partial(charged_secret, charge=self._charge, guarantee=guarantee, projection=projection)
         charge = self._window_charge(sketches, known, guarantee, projection, of)
         options: dict[str, Any] = {
@@ -227,6 +235,7 @@ class ReleasePerKey(beam.PTransform):
             secret=secret,
             charge=charge,
             sums=draw.sums if isinstance(draw, RowDraw) else None,
+            keys=self._number_of_keys,
         )
         releases = as_one_release(releases)
         further = [with_known(late, Known(projection, late=True))] if self._late else []
@@ -265,7 +274,13 @@ class ReleasePerKey(beam.PTransform):
             )
         unit = guarantee.neighbours.unit
         span = span_of(sketches.windowing, known.span, unit) if of is None else of.span(known, unit)
-        return WindowCharge(self._charge, guarantee, projection, label_in(sketches.pipeline), span)
+        label = label_in(sketches.pipeline)
+        return WindowCharge(self._charge, guarantee, projection, label, span, rows=of is not None)
+
+    @property
+    def _number_of_keys(self) -> int | None:
+        listed = None if self._public_keys is None else self._public_keys.listed
+        return None if listed is None else len(listed)
 
     def _shards(self, sketches: beam.PCollection, projection: Projection) -> int | None:
         """Return how many shards hold the releases, if their number is known beforehand."""

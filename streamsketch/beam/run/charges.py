@@ -1,6 +1,7 @@
 """Charge a ledger before releases are drawn: once for a whole run, or once for each window of a stream."""
 
 import dataclasses
+import hashlib
 import logging
 import os
 from collections.abc import Iterator
@@ -101,30 +102,46 @@ class WindowCharge:
         Full label of the transform.
     span
         The stretch of time that the guarantee covers.
+    rows
+        Whether windows are rows of a schedule: then what each is drawn from is entered in the ledger, too.
     """
 
-    def __init__(self, charge: Charge, guarantee: Guarantee, projection: Projection, label: str, span: Span) -> None:
+    def __init__(
+        self,
+        charge: Charge,
+        guarantee: Guarantee,
+        projection: Projection,
+        label: str,
+        span: Span,
+        *,
+        rows: bool = False,
+    ) -> None:
         # a unit in several stretches is in several releases, whose losses add up
         neighbours = dataclasses.replace(guarantee.neighbours, unit=span.unit)
         self._charge, self._guarantee = charge, dataclasses.replace(guarantee, neighbours=neighbours)
         self._projection, self._label, self._span = projection.to_json(), label, span
-        self._known: dict[int, bool] = {}
+        self._rows = rows
+        self._known: dict[tuple[int, bytes | None], bool] = {}
 
-    def covers(self, run: RunSecret, window: BoundedWindow) -> bool:
+    def covers(self, run: RunSecret, window: BoundedWindow, version: bytes | None = None) -> bool:
         """Charge a window unless it was charged before; log an event and return False if the ledger refuses.
+
+        It also refuses a row of a schedule that was drawn before for another version of its window: the one charge for
+        all rows covers each row once.
 
         If the ledger cannot be reached, the error goes to the runner, which tries again. Nothing is drawn before that.
         """
         start = int(window.start.micros)
-        if start not in self._known:
+        asked = start, version if self._rows else None
+        if asked not in self._known:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            self._known[start] = self._charged(run, self._span.stretches.start_of(start))
-        if not self._known[start]:
+            self._known[asked] = self._charged(run, self._span.stretches.start_of(start), *asked)
+        if not self._known[asked]:
             Metrics.counter(METRICS, "refused").inc()
-        return self._known[start]
+        return self._known[asked]
 
-    def _charged(self, run: RunSecret, start: int) -> bool:
+    def _charged(self, run: RunSecret, start: int, row: int, version: bytes | None) -> bool:
         once = run.derive("charge", f"{self._label}\0{start}").hex()
         began = beam.utils.timestamp.Timestamp(micros=start).to_rfc3339()
         note = f"Beam: {self._span.stretches.size / 10**6:g} s from {began}, {self._label}"[:200]
@@ -132,6 +149,10 @@ class WindowCharge:
         try:
             ledger = Ledger(self._charge.ledger)
             ledger.charge(self._charge.dataset, self._guarantee, projection=projection, note=note, once=once)
+            if version is not None:
+                # without the secret it reveals nothing, neither beside other epochs
+                drawn = hashlib.blake2b(version, digest_size=16, key=bytes.fromhex(once)).hexdigest()
+                ledger.draw(once, row, drawn)
         except LedgerError as error:
             where = {"window": began, "dataset": self._charge.dataset}
             log_event(_LOG, logging.ERROR, "refused", **where, text=f"nothing is released: {error}")

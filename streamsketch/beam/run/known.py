@@ -17,6 +17,7 @@ from streamsketch.privacy import UNKNOWN, Bounds, Neighbours
 from streamsketch.projections import Projection
 
 _ATTRIBUTE = "_streamsketch_known"
+_VERSIONS = "_streamsketch_versions"
 _ONE_RELEASE = "releases"
 _STEP = "passed a step that may move events to other keys or windows, or duplicate them"
 
@@ -93,6 +94,17 @@ def known_of(collection: beam.PCollection) -> Known:
 def noted(collection: Any) -> Any:
     """Return what `with_known` noted about a collection, or None."""
     return getattr(collection, _ATTRIBUTE, None)
+
+
+def with_versions(collection: beam.PCollection, versioned: beam.PCollection) -> beam.PCollection:
+    """Note the collection of the same releases with their versions, ``KV[key, (release, version)]``."""
+    setattr(collection, _VERSIONS, versioned)
+    return collection
+
+
+def versions_of(collection: beam.PCollection) -> beam.PCollection | None:
+    """Return what `with_versions` noted about a collection, or None."""
+    return getattr(collection, _VERSIONS, None)
 
 
 def as_one_release(releases: beam.PCollection) -> beam.PCollection:

@@ -3,15 +3,17 @@
 import functools
 import hashlib
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 import apache_beam as beam
 from apache_beam.transforms.window import BoundedWindow
 
 from streamsketch.beam.run.charges import WindowCharge
+from streamsketch.beam.run.known import with_versions
 from streamsketch.beam.run.ordering import InOrder
-from streamsketch.beam.run.runs import RunSecret, label_in, run_secret
-from streamsketch.beam.run.steps import Step
+from streamsketch.beam.run.runs import RunSecret, has_stream, label_in, run_secret
+from streamsketch.beam.run.steps import Each, Step
+from streamsketch.beam.run.versions import WithVersion
 from streamsketch.beam.streams.stable import publishing_step
 from streamsketch.data import SECRET_BYTES
 from streamsketch.privacy import KeyedBits
@@ -67,6 +69,11 @@ class PublishOnce(beam.PTransform):
         Charges each window before anything is drawn for it.
     sums
         Transform from all totals of a key to the values that are drawn for each window; by default the totals.
+    keys
+        The number of keys in each window, if it is known beforehand.
+
+    In a stream, what `versions_of` returns for the first collection has the version of its window with each result, for
+    sinks that publish one version of a window.
     """
 
     def __init__(
@@ -78,8 +85,10 @@ class PublishOnce(beam.PTransform):
         secret: Callable[[beam.Pipeline], Any] = run_secret,
         charge: WindowCharge | None = None,
         sums: beam.PTransform | None = None,
+        keys: int | None = None,
     ) -> None:
         super().__init__()
+        self._keys = keys
         self._sums = sums
         self._draw, self._use, self._shards, self._secret = draw, use, shards, secret
         self._charge = charge
@@ -93,29 +102,45 @@ class PublishOnce(beam.PTransform):
         totals, late = keyed | "In order" >> InOrder(draw.summed, self._shards, draw.opens)
         if self._sums is not None:
             totals |= "Sums of windows" >> self._sums
-        step = publishing_step(
-            totals, _Draw(draw, self._use, label_in(keyed.pipeline), self._charge), run=self._secret(keyed.pipeline)
-        ).with_output_types(beam.typehints.KV[Any, draw.published])
+        run, published = self._secret(keyed.pipeline), draw.published
+        versioned = has_stream(keyed.pipeline) and hasattr(draw, "name")
+        if versioned:
+            totals |= "Version" >> WithVersion(cast("Any", draw), run, shards=self._shards, keys=self._keys)
+            published = tuple[published, bytes]  # type: ignore[valid-type]
+        drawing = _Draw(draw, self._use, label_in(keyed.pipeline), self._charge, versioned=versioned)
+        step = publishing_step(totals, drawing, run=run).with_output_types(beam.typehints.KV[Any, published])
+        refused: list[beam.PCollection] = []
         if self._charge is None:
-            return totals | "Draw" >> step, late
-        draws = totals | "Draw" >> step.with_outputs(REFUSED, main="drawn")
-        return draws.drawn, late, draws[REFUSED]
+            drawn = totals | "Draw" >> step
+        else:
+            outputs = totals | "Draw" >> step.with_outputs(REFUSED, main="drawn")
+            drawn, refused = outputs.drawn, [outputs[REFUSED]]
+        if versioned:
+            alone = beam.ParDo(Each(_without_version)).with_output_types(beam.typehints.KV[Any, draw.published])
+            drawn = with_versions(drawn | "Without versions" >> alone, drawn)
+        return drawn, late, *refused
+
+
+def _without_version(keyed: tuple[Any, tuple[Any, bytes]]) -> Iterator[tuple[Any, Any]]:
+    yield keyed[0], keyed[1][0]
 
 
 class _Draw(Step):
-    def __init__(self, draw: Draw, use: str, label: str, charge: WindowCharge | None) -> None:
+    def __init__(self, draw: Draw, use: str, label: str, charge: WindowCharge | None, *, versioned: bool) -> None:
         self._draw, self._use, self._label, self._charge = draw, use, label, charge
+        self._versioned = versioned
 
     def process(
         self, keyed: tuple[Any, Any], window: BoundedWindow = beam.DoFn.WindowParam, *, run: RunSecret
     ) -> Iterator[Any]:
         key, total = keyed
-        if self._charge is not None and not self._charge.covers(run, window):
+        total, version = total if self._versioned else (total, None)
+        if self._charge is not None and not self._charge.covers(run, window, version):
             yield beam.pvalue.TaggedOutput(REFUSED, key)
             return
         bits_of = functools.partial(repeatable_bits, run.derive(self._use, self._label), key, window)
         for published in self._draw.draw(total, bits_of, key, window, run):
-            yield key, published
+            yield key, (published if version is None else (published, version))
 
 
 def repeatable_bits(secret: bytes, key: Any, window: BoundedWindow, *parts: bytes) -> KeyedBits:

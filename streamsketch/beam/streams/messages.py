@@ -26,7 +26,7 @@ from streamsketch.beam.streams.lateness import PartitionClock, micros_of
 from streamsketch.core import current_limits
 from streamsketch.data import lenient_column, lenient_json, message_batches
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import AheadLimit, Intake, Tumbling, microseconds, salvage, single_value
+from streamsketch.intake import AheadLimit, Intake, Tumbling, json_rows, microseconds, salvage, single_value
 from streamsketch.streams import RowCounts, Tally
 
 Format: TypeAlias = Literal["arrow", "json"]
@@ -47,7 +47,8 @@ class DecodeMessages(beam.PTransform):
     """Decode messages and judge their rows by the log's clock: ``PCollection[bytes] → (batches, late, malformed)``.
 
     An element is a message, or a list of messages, which is faster for small ones. Its timestamp is the watermark of
-    its partition before it, as sources set it (`PartitionClock.timestamp`). An empty message is a heartbeat. A row is
+    its partition before it, as sources set it (`PartitionClock.timestamp`). An empty element is a heartbeat. An empty
+    message in a list is not: it has a key, deletes something, and counts as malformed, as a blank one does. A row is
     late if its window was over at that watermark; the time of its message and other rows do not matter. A row that
     cannot be decoded, or is too far ahead of the watermark, is dropped by itself, so that one unit's rows cannot remove
     those of others. It goes to an output of its own, because an error would stop the stream for good.
@@ -177,8 +178,8 @@ class _Decode(beam.DoFn):
         self._bytes = 0
 
     def process(self, messages: bytes | list[bytes], timestamp: Timestamp = beam.DoFn.TimestampParam) -> Iterable[Any]:
-        found = [message for message in ([messages] if isinstance(messages, bytes) else messages) if message]
-        if not found:
+        found = [messages] if isinstance(messages, bytes) else list(messages)
+        if found == [b""] and isinstance(messages, bytes):
             return ()
         if self._format == "arrow":
             return self._outputs(itertools.chain.from_iterable(map(self._decoded, found)), timestamp.micros)
@@ -212,7 +213,7 @@ class _Decode(beam.DoFn):
         malformed: set[int] = set()
         for one in found:
             if isinstance(one, bytes):
-                if id(one) not in malformed:  # by id, as two messages may have the same bytes
+                if not one or id(one) not in malformed:  # by id, as two messages may have the same bytes
                     malformed.add(id(one))
                     self._add(f"messages_{MALFORMED}", 1)
                     self._found = self._found.plus(RowCounts(read=1, malformed=1))
@@ -255,7 +256,10 @@ class _Decode(beam.DoFn):
                 yield together
                 continue
             for message in group:
-                for line in filter(bytes.strip, message.splitlines()):
+                lines = json_rows(message)
+                if not lines:
+                    yield message
+                for line in lines:
                     try:
                         row = [*self._row(line.decode()), message]
                     except _ANY:

@@ -17,8 +17,9 @@ from streamsketch.streams import RootKey, check_root_key, check_stream, fetch_ro
 
 Epoch: TypeAlias = int | ValueProvider
 
-_OUTLIVES_EPOCHS = frozenset({"bounds", "data ids"})
-"""Secrets that stay the same in a new launch: they decide which contributions a unit keeps, and identify its data."""
+_OUTLIVES_EPOCHS = frozenset({"bounds", "data ids", "version"})
+"""Secrets that stay the same in a new launch: they decide which contributions a unit keeps, and identify its data.
+So equal rows have equal sums, which are then one version of their window."""
 
 
 class StreamSecret(RunSecret):
@@ -110,8 +111,8 @@ def configure_stream(
     clock
         What moves the watermark. With ``"events"``, records with data do. One unit's records could then make those of
         others late, so each release states the condition that none does. With ``"heartbeats"``, only records without
-        data do, which the log's writer inserts, and no such condition is needed. Pass the same to `ReadGrowingFolder`;
-        for your own sources it is your assertion. A restored job keeps its clock.
+        key and data do, which the log's writer inserts, and no such condition is needed. Pass the same to
+        `ReadGrowingFolder`; for your own sources it is your assertion. A restored job keeps its clock.
 
     Returns
     -------

@@ -14,11 +14,28 @@ from apache_beam.transforms.window import IntervalWindow
 
 from streamsketch.beam.intake.keys import METRICS
 from streamsketch.beam.run.claims import create_once, is_local, local_path
+from streamsketch.beam.run.known import versions_of
+from streamsketch.beam.run.runs import has_stream
 from streamsketch.beam.streams.slots import slot_of
+from streamsketch.errors import InvalidInputError
 from streamsketch.release import Published
-from streamsketch.streams import OTHER_BYTES, Alarm, DatabaseSink, FileSink, Sink, Slot, log_event
+from streamsketch.streams import (
+    OTHER_BYTES,
+    VERSION,
+    Alarm,
+    DatabaseSink,
+    FileSink,
+    Sink,
+    Slot,
+    Version,
+    claimed,
+    log_event,
+    other_version,
+    version_slot,
+)
 
 ALARMS = "alarms"
+_MOST_CLAIMS = 4096  # windows of which a worker remembers whose they are
 _LOG = logging.getLogger(__name__)
 
 
@@ -32,6 +49,11 @@ class WriteOnce(beam.PTransform):
     an alarm: an element of the second output, an error in the log, and an increment of the counter ``alarms``. An alarm
     means that a window was computed twice, from different data or in two epochs, and that the second release was not
     published.
+
+    All releases of a stream's window are of one version of its rows: before its first slot, the window is claimed for
+    the sums of all its keys, in a slot of kind ``version``. A launch with other sums publishes none of the window, and
+    each of its slots has an alarm. So a stream's releases must come directly from `ReleasePerKey`. Results that are
+    computed from releases that are held need no claim: they are put one by one, as releases of other pipelines are.
 
     Parameters
     ----------
@@ -59,13 +81,27 @@ class WriteOnce(beam.PTransform):
 
     def __init__(self, sink: Sink, stream: str, *, result: str | None = None, epoch: int | None = None) -> None:
         super().__init__()
-        self._write = _Write(stream, sink, result or sink.result, epoch)
+        self._how = stream, sink, result or sink.result, epoch
 
     def expand(self, releases: beam.PCollection) -> Any:
         """Apply the transform."""
-        step = beam.ParDo(self._write).with_output_types(releases.element_type)
-        outputs = releases | "Write once" >> step.with_outputs(ALARMS, main="held")
+        versioned = versions_of(releases)
+        self._check(releases, versioned)
+        write = _Write(*self._how, versioned=versioned is not None)
+        step = beam.ParDo(write).with_output_types(releases.element_type)
+        outputs = (releases if versioned is None else versioned) | "Write once" >> step.with_outputs(
+            ALARMS, main="held"
+        )
         return outputs.held, outputs[ALARMS]
+
+    @staticmethod
+    def _check(releases: beam.PCollection, versioned: beam.PCollection | None) -> None:
+        """Raise `InvalidInputError` for a stream's releases whose version is not known."""
+        if versioned is None and has_stream(releases.pipeline) and _are_releases(releases.element_type):
+            raise InvalidInputError(
+                "a stream publishes one version of a window, and a step after ReleasePerKey lost which one these "
+                "releases are of; apply the sink directly to the output of ReleasePerKey"
+            )
 
 
 class WriteFilesOnce(WriteOnce):
@@ -167,8 +203,10 @@ class WriteRowsOnce(WriteOnce):
 
 
 class _Write(beam.DoFn):
-    def __init__(self, stream: str, sink: Sink, result: str, epoch: int | None) -> None:
+    def __init__(self, stream: str, sink: Sink, result: str, epoch: int | None, *, versioned: bool) -> None:
         self._stream, self._sink, self._result, self._epoch = stream, sink, result, epoch
+        self._versioned = versioned
+        self._claimed: dict[Version, bool] = {}
 
     def setup(self) -> None:
         self._sink.open()
@@ -178,7 +216,15 @@ class _Write(beam.DoFn):
 
     def process(self, keyed: tuple[Any, Any], window: IntervalWindow = beam.DoFn.WindowParam) -> Iterator[Any]:
         key, release = keyed
-        slot, content = slot_of(self._stream, key, window), _content(release)
+        slot = slot_of(self._stream, key, window)
+        if self._versioned:
+            release, digest = release
+            if not self._is_claimed(Version(version_slot(slot.stream, slot.start), digest)):
+                Metrics.counter(METRICS, ALARMS).inc()
+                for alarm in other_version(self._sink, [slot], self._epoch):
+                    yield beam.pvalue.TaggedOutput(ALARMS, alarm._replace(result=self._result))
+                return
+        content = _content(release)
         held = self._sink.put(slot, content)
         if held is None:
             Metrics.counter(METRICS, "written").inc()
@@ -188,7 +234,21 @@ class _Write(beam.DoFn):
             log_event(_LOG, logging.ERROR, "alarm", **where, result=self._result, text=OTHER_BYTES)
             yield beam.pvalue.TaggedOutput(ALARMS, Alarm.of(slot, self._result, self._epoch, held, content))
             return
-        yield keyed
+        yield key, release
+
+    def _is_claimed(self, version: Version) -> bool:
+        """Claim a window before its first slot, unless this worker knows whose it is: a claim never changes."""
+        if version not in self._claimed:
+            if len(self._claimed) >= _MOST_CLAIMS:
+                self._claimed.clear()
+            self._claimed[version] = claimed(self._sink, version)
+        return self._claimed[version]
+
+
+def _are_releases(element: Any) -> bool:
+    """Return whether the values of a collection are known to be releases."""
+    types: tuple[Any, ...] = getattr(element, "tuple_types", ())
+    return len(types) == 2 and isinstance(types[1], type) and issubclass(types[1], Published)
 
 
 def _content(result: Any) -> bytes:
@@ -209,10 +269,19 @@ class _Objects(Sink):
         self._folder, self.result = folder, suffix
 
     def put(self, slot: Slot, content: bytes) -> bytes | None:
-        path = str(FileSystems.join(self._folder, slot.stream, slot.window, f"{slot.file}.{self.result}"))
-        if create_once(path, content, mode=0o644):
+        if create_once(self.name(slot), content, mode=0o644):
             return None
-        with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
+        return self._read(slot)
+
+    def get(self, slot: Slot) -> bytes | None:
+        return self._read(slot) if FileSystems.exists(self.name(slot)) else None
+
+    def name(self, slot: Slot) -> str:
+        file = f"={self.result}.{VERSION}" if slot.kind == VERSION else f"{slot.file}.{self.result}"
+        return str(FileSystems.join(self._folder, slot.stream, slot.window, file))
+
+    def _read(self, slot: Slot) -> bytes:
+        with FileSystems.open(self.name(slot), compression_type=CompressionTypes.UNCOMPRESSED) as file:
             return bytes(file.read())
 
 

@@ -31,7 +31,7 @@ class ReadTopic(beam.PTransform):
     expansion
         Address of the expansion service.
     clock
-        What moves a partition's watermark: every record (``"events"``), or only records without content
+        What moves a partition's watermark: every record (``"events"``), or only records without content and key
         (``"heartbeats"``). Pass the same to `configure_stream`.
     group
         Consumer group to which offsets are committed once a checkpoint holds them. Monitors read it; a restored job
@@ -85,6 +85,7 @@ class ReadTopic(beam.PTransform):
 
 
 def _content(value: bytes | None, lengths: bytes | None) -> bytes | list[bytes]:
+    """Return a message, or those that were joined; one without content that has a key is joined alone."""
     if not lengths:
         return value or b""  # Java's type allows for none
     joined, stops = value or b"", list(itertools.accumulate(memoryview(lengths).cast("I")))

@@ -1,11 +1,10 @@
 """CSV files and streams as Arrow record batches, nothing in them guessed."""
 
-import codecs
 import csv
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from streamsketch.core import pa, pa_csv, pc
+from streamsketch.core import named, pa, pa_csv, pc
 from streamsketch.data.readers.opening import (
     NUMBER_FORM,
     arrows_own,
@@ -17,7 +16,7 @@ from streamsketch.data.readers.opening import (
     spelt_alike,
     uncompressed,
 )
-from streamsketch.data.readers.rows import first_row, pieces_of_rows
+from streamsketch.data.readers.rows import first_row, not_a_row, pieces_of_rows, strict_until
 from streamsketch.data.readers.streams import check_encoding
 from streamsketch.errors import InvalidInputError
 
@@ -85,26 +84,32 @@ def batches(
     text: list[str],
     dialect: Dialect = Dialect(),  # noqa: B008 - it is not changed
     block_bytes: int | None = None,
+    *,
+    multiline: bool = False,
 ) -> "Iterator[pa.RecordBatch]":
-    """Yield the columns of a CSV file with a header line."""
-    stream = uncompressed(file, path, dialect.encoding)
-    header, number = None, 1
+    """Yield the columns of a CSV file with a header line: the rows that a strict parser finds, or an error.
+
+    A line is a row. With ``multiline``, cells in quotes may hold line breaks, and a row ends where its quotes are
+    closed.
+    """
+    stream, mark = uncompressed(file, path, dialect.encoding), dialect.delimiter
+    header, number = None, 2
     try:
-        for rows in pieces_of_rows(stream, path, dialect.delimiter, block_size(block_bytes)):
+        for rows in pieces_of_rows(stream, path, mark, block_size(block_bytes), multiline=multiline):
             piece = rows
             if header is None:
-                piece = piece.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")
-                if not piece:
-                    continue
-                line, piece = first_row(piece, dialect.delimiter)
-                header, number = csv_header(line, path, columns, dialect.delimiter), 2
-            if piece.strip(b"\r\n"):
-                batch = csv_piece(piece, header, path, columns, text, dialect, number)
+                line, piece = first_row(rows, mark, multiline=multiline)
+                header = csv_header(line, path, columns, mark)
+            end = strict_until(piece, mark, multiline=multiline)
+            if piece[:end].strip(b"\r\n"):
+                batch = csv_piece(piece[:end], header, path, columns, text, dialect, number)
                 yield batch
                 number += batch.num_rows
+            if end < len(piece):
+                raise InvalidInputError(f"row {number:,} of {path} {not_a_row(multiline=multiline, whole=True)}")
     except OSError as error:
         raise_if_of_the_file_system(error)
-        raise _not_csv(path, columns, error, header or []) from None
+        raise InvalidInputError(f"{path} cannot be decompressed: it is damaged or cut off") from None
     if header is None:
         raise InvalidInputError(f"{path} is empty, without even the header line in which CSV names its columns")
 
@@ -171,7 +176,7 @@ def csv_header(line: bytes, path: str, columns: list[str], delimiter: str = ",")
         if kind := other_kind(line):
             raise InvalidInputError(f"{path} cannot be read as CSV: it {kind}")
         raise InvalidInputError(
-            f"{path} has no column {', '.join(missing)}: CSV must begin with a header line that names all columns"
+            f"{path} has no column {named(missing)}: CSV must begin with a header line that names all columns"
             f"{spelt_alike(missing, names)}"
         )
     twice = [name for name in columns if names.count(name) > 1]

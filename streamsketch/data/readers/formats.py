@@ -46,11 +46,13 @@ def batches(  # noqa: PLR0913 - what a format leaves open
     any_text: bool = False,
     lenient: Sequence[str] = (),
     block_bytes: int | None = None,
+    multiline: bool = False,
 ) -> "Iterator[pa.RecordBatch]":
     """Return the batches of a part of a file, columns of ``text`` as text where the format leaves it open.
 
     With ``any_text``, these columns also accept JSON's numbers, booleans and nulls; ``lenient`` columns any JSON. The
     encoding of the ``dialect`` is that of all text. ``block_bytes`` of it are read at a time, by default megabytes.
+    With ``multiline``, cells of CSV may hold line breaks within quotes.
     """
     form = form or format_of(path)
     if form == "parquet":
@@ -58,7 +60,7 @@ def batches(  # noqa: PLR0913 - what a format leaves open
     if form == "avro":
         return _avro(file, path, columns, text)
     if form == "csv":
-        return delimited.batches(file, path, columns, text, dialect, block_bytes)
+        return delimited.batches(file, path, columns, text, dialect, block_bytes, multiline=multiline)
     lines = blocks_of_lines(uncompressed(file, path, dialect.encoding), path, block_bytes)
     if form == "jsonl":
         return json_lines.batches(lines, path, columns, text, any_text=any_text, lenient=lenient)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.core import pa
+from streamsketch.core import named, pa
+from streamsketch.data.columns import NOT_SHOWN
 from streamsketch.data.readers.streams import Transcoded
 from streamsketch.errors import InvalidInputError
 
@@ -17,7 +18,6 @@ BATCH_ROWS = 1 << 17
 NUMBER_FORM = "plain decimal numbers of up to 12 places"
 _READ_BYTES = 1 << 22
 _CODECS = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
-_NAMED = 50  # bytes of a name, of which a header may have one alike
 _SNIFFED = 256  # bytes in which the zeros of UTF-16 are counted
 
 # first bytes of what is often given under another name, and what to do with it
@@ -72,12 +72,12 @@ def not_utf8(start: bytes) -> str:
 def spelt_alike(names: Sequence[str], others: Sequence[str]) -> str:
     """Return a hint if one of the names is among the others in another case, or with blanks at its ends; or nothing.
 
-    Nothing else of the others is shown: they may be a private row of a file without a header.
+    Nothing of the others is shown: they may be a private row of a file without a header.
     """
     for name in names:
         for other in others:
             if other != name and other.strip("\ufeff \t").casefold() == name.strip().casefold():
-                return f"; it has {other!r:.{_NAMED}}, which differs in case or in blanks: rename it, or state it so"
+                return f"; a column's name differs from {named([name])} in case or in blanks"
     return ""
 
 
@@ -96,8 +96,10 @@ def check_columns(path: str, columns: list[str], names: list[str]) -> None:
     """Raise `InvalidInputError` unless a file has all columns."""
     missing = [name for name in columns if name not in names]
     if missing:
-        hint = spelt_alike(missing, names)
-        raise InvalidInputError(f"{path} has no column {', '.join(missing)}, only {', '.join(names)}{hint}")
+        raise InvalidInputError(
+            f"{path} has no column {named(missing)}{spelt_alike(missing, names)}; {NOT_SHOWN}. Rename a column, or "
+            "name one that is there"
+        )
 
 
 def uncompressed(file: Any, path: str, encoding: str | None = None, *, is_whole: bool = True) -> Any:

@@ -5,22 +5,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamsketch.core import pa
-from streamsketch.data.readers.opening import check_columns, not_utf8
+from streamsketch.data.readers.opening import not_utf8
 from streamsketch.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+_COLUMNS = ("file", "line")
+
 
 def batches(blocks: "Iterable[list[bytes]]", path: str, columns: list[str]) -> "Iterator[pa.RecordBatch]":
     """Yield lines, and the name of their file: the columns ``line`` and ``file``."""
-    try:
-        check_columns(path, columns, ["file", "line"])
-    except InvalidInputError as error:
+    if missing := [name for name in columns if name not in _COLUMNS]:
         raise InvalidInputError(
-            f"{error}, as it is read as lines of text. If it is CSV, state this format, on the command line "
-            f"--format csv"
-        ) from None
+            f"{path} has no column {', '.join(missing)}, only {', '.join(_COLUMNS)}, as it is read as lines of text. "
+            f"If it is CSV, state this format, on the command line --format csv"
+        )
     for lines in blocks:
         yield _lines(lines, path, columns)
 

@@ -110,6 +110,62 @@ def sum_features(features: FeatureRows, rows: Ints, starts: Ints, stops: Ints, o
 
 
 @kernel
+def average_rows(sums: Ints, out: Ints) -> None:
+    """Write the average of some rows, from their sums and their number, which is in the last column.
+
+    Parameters
+    ----------
+    sums
+        (p, D + 1).
+    out
+        (p, D).
+    """
+    for pair in range(sums.shape[0]):
+        for cell in range(out.shape[1]):
+            out[pair, cell] = quotient(sums[pair, cell], sums[pair, out.shape[1]])
+
+
+@kernel
+def average_sums(
+    starts: Ints, stops: Ints, indices: Ints, steps: Ints, width: int, out_cells: Ints, out_steps: Ints, ends: Ints
+) -> int:
+    """Write the averages that `average_rows` does from sums one by one; return how many are not zero.
+
+    Parameters
+    ----------
+    starts, stops
+        Where each pair's sums begin and end, (p,).
+    indices, steps
+        Cells, and sums that are not zero; the cell ``width`` has the number of rows.
+    out_cells, out_steps
+        As many, and one more.
+    ends
+        For where each pair's cells end, (p,).
+    """
+    at = 0
+    for pair in range(starts.size):
+        rows = 0
+        for i in range(starts[pair], stops[pair]):
+            rows = steps[i] if indices[i] == width else rows
+        for i in range(starts[pair], stops[pair]):
+            out_cells[at], out_steps[at] = indices[i], quotient(steps[i], rows)
+            at += indices[i] != width and out_steps[at] != 0
+        ends[pair] = at
+    return at
+
+
+@kernel
+def quotient(step: int, rows: int) -> np.int64:
+    """Return step / rows, rounded to the nearest integer, halves away from zero; 0 if there are no rows."""
+    if rows <= 0:
+        return np.int64(0)
+    size, many = magnitude(step), np.uint64(rows)
+    whole, rest = size // many, size % many
+    whole += np.uint64(rest >= many - rest)
+    return np.int64(whole) if step > 0 else -np.int64(whole)
+
+
+@kernel
 def not_zero(table: Ints) -> NDArray[np.bool_]:
     """Return which rows have an entry that is not zero."""
     found = np.zeros(table.shape[0], dtype=np.bool_)

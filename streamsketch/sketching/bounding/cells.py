@@ -12,6 +12,8 @@ from streamsketch.projections import Projection
 from streamsketch.sketching.bounding.cell_kernels import (
     SHIFTS,
     add_squares,
+    average_rows,
+    average_sums,
     clip_cells,
     entries_to_cells,
     norm_of,
@@ -33,7 +35,14 @@ _PIECE = 1 << 15  # of them, those that are found at a time: they stay in the L2
 
 
 def bounded_cells(
-    events: Contributions | Runs, *, projection: Projection, max_keys: int, limit: int, secret: bytes, equal: bool
+    events: Contributions | Runs,
+    *,
+    projection: Projection,
+    max_keys: int,
+    limit: int,
+    secret: bytes,
+    equal: bool,
+    averaged: bool = False,
 ) -> Iterator[Bounded]:
     """Yield what is left of each unit in cells: Σ cells² ≤ limit² over all its slots, whatever its rows hold.
 
@@ -50,6 +59,9 @@ def bounded_cells(
         The bound in grid steps of a cell, 0 < limit < 2^31.
     equal
         Whether units below the bound are lengthened to it.
+    averaged
+        Whether these are features of rows with a 1 behind them, or their events. A unit's sums in each slot are then
+        divided by the number of its rows there first, to the nearest integer, halves away from zero.
 
     Yields
     ------
@@ -62,7 +74,11 @@ def bounded_cells(
     sums = summed(given, max_keys, Draws(slots, secret), totals=False)
     if not sums.unit_ends.size:
         return
-    finder = _CellFinder(sums, projection) if events.features is None else _FeatureFinder(sums, events.features)
+    finder: _Finder
+    if events.features is not None:
+        finder = _FeatureFinder(sums, events.features, averaged=averaged)
+    else:
+        finder = _AverageFinder(sums, projection.sketch_dim) if averaged else _CellFinder(sums, projection)
     tally = sums.tally
     unit_starts = np.append(0, sums.unit_ends[:-1])
     sizes, most = np.add.reduceat(finder.most, unit_starts), max(_PART, _CELLS_A_SLOT * len(slots))
@@ -174,17 +190,35 @@ class _CellFinder:
 class _FeatureFinder:
     """Finds the cells of pairs of a unit and a slot as sums of the features of their rows: all cells, also zeros."""
 
-    def __init__(self, sums: Sums, features: FeatureRows) -> None:
+    def __init__(self, sums: Sums, features: FeatureRows, *, averaged: bool) -> None:
         self._rows, self._starts, self._ends = sums.indices, np.append(0, sums.pair_ends[:-1]), sums.pair_ends
-        self._features = features
-        self.most = np.full(self._ends.size, features.shape[1])
+        self._features, self._averaged = features, averaged
+        self.most = np.full(self._ends.size, features.shape[1] - averaged)
 
     def cells_of(self, pairs: slice) -> tuple[Ints, Ints, Ints]:
-        """Return no cells, as all are there in their order; the sums in them, and where those of each pair end."""
-        width = self._features.shape[1]
-        table = np.empty((pairs.stop - pairs.start, width), dtype=np.int64)
+        """Return no cells, as all are there in their order; what is in them, and where those of each pair end."""
+        table = np.empty((pairs.stop - pairs.start, self._features.shape[1]), dtype=np.int64)
         sum_features(self._features, self._rows, self._starts[pairs], self._ends[pairs], table)
-        return np.empty(0, dtype=np.int64), table.reshape(-1), np.arange(1, len(table) + 1) * width
+        if self._averaged:
+            sums, table = table, np.empty((len(table), table.shape[1] - 1), dtype=np.int64)
+            average_rows(sums, table)
+        return np.empty(0, dtype=np.int64), table.reshape(-1), np.arange(1, len(table) + 1) * table.shape[1]
+
+
+class _AverageFinder:
+    """Finds the cells of pairs of a unit and a slot as averages, of sums of features and of numbers of rows."""
+
+    def __init__(self, sums: Sums, width: int) -> None:
+        self._sums, self._starts, self._width = sums, np.append(0, sums.pair_ends[:-1]), width
+        self.most = sums.pair_ends - self._starts
+
+    def cells_of(self, pairs: slice) -> tuple[Ints, Ints, Ints]:
+        """Return the cells of pairs that are not zero, what is in them, and where those of each pair end."""
+        sums, starts, stops = self._sums, self._starts[pairs], self._sums.pair_ends[pairs]
+        room = int(self.most[pairs].sum()) + 1  # the kernel writes one further before it decides
+        cells, steps, ends = (np.empty(size, dtype=np.int64) for size in (room, room, stops.size))
+        at = average_sums(starts, stops, sums.indices, sums.steps, self._width, cells, steps, ends)
+        return cells[:at], steps[:at], ends
 
 
 def _spans(sizes: Ints, most: int) -> Iterator[tuple[int, int]]:

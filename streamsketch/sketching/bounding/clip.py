@@ -12,7 +12,7 @@ from typing import TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, kernel
+from streamsketch.core import Ints, concealed, kernel
 from streamsketch.data import canonical_bytes
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import Words, digest_column, keyed_state
@@ -30,6 +30,7 @@ _ORDER = b"streamsketch.ord"
 _NO_WORDS: Words = np.empty(0, dtype=np.uint64)
 
 
+@concealed
 @dataclasses.dataclass(frozen=True, eq=False)
 class Bounded:
     """What is left of the events of many units: one row for each unit, slot and index or cell.
@@ -78,8 +79,9 @@ def check_clip(clip: str) -> None:
     """Raise `InvalidInputError` for a way to clip that is not known."""
     if clip not in get_args(Clip):
         raise InvalidInputError(
-            f"clip must be 'scale' (shrink a unit's whole vector), 'cut' (drop events beyond the bound) or 'equal' "
-            f"(bring every unit to the bound), got {clip!r}"
+            f"clip must be 'scale' (shrink a unit's whole vector), 'cut' (drop events beyond the bound), 'equal' "
+            f"(bring every unit to the bound) or 'average' (divide features by the number of a unit's rows), got "
+            f"{clip!r}"
         )
 
 
@@ -137,6 +139,7 @@ def bounded(
     return Bounded(events.slots, sums.codes, sums.indices, sums.steps, units_of, tally, units_left=units_left)
 
 
+@concealed
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sums:
     """Sums of units' rows by slot and index, without those that are 0: a unit's together, in it those of a slot.

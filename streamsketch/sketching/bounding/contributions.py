@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints
+from streamsketch.core import Ints, concealed
 from streamsketch.features import Cells
 from streamsketch.intake import Events
 from streamsketch.kernels import Words
@@ -28,6 +28,7 @@ WHOLE = 9_223_371_950_454_774_999
 _FEW_SLOTS, _EVENTS_A_SLOT = 32, 8  # such slots weigh less than leaving some out takes
 
 
+@concealed
 @dataclasses.dataclass(frozen=True, eq=False)
 class Contributions:
     """Valid, quantised events of many units, as columns of equal length.
@@ -44,7 +45,8 @@ class Contributions:
         Indices in [0, dim), and values in grid steps: int64, (n,).
     features
         Features of rows, if the agreement has `Features`: int32, (n, D), or int16 if all values fit. ``indices`` and
-        ``steps`` are then empty.
+        ``steps`` are then empty. Where units' rows are averaged, there is a 1 behind the features of each row: (n,
+        D + 1). Its sum is the number of rows, however often they are summed, and as an event it has the index D.
     """
 
     units: Words
@@ -55,8 +57,13 @@ class Contributions:
     features: FeatureRows | None = None
 
     @classmethod
-    def of(cls, events: Events, digests: UnitDigests, window: int = WHOLE) -> "Contributions":
-        """Return events that were read to be bounded, with units; ``window`` is part of their slots."""
+    def of(
+        cls, events: Events, digests: UnitDigests, window: int = WHOLE, *, averaged: bool = False
+    ) -> "Contributions":
+        """Return events that were read to be bounded, with units; ``window`` is part of their slots.
+
+        With ``averaged`` rows of features are counted by a 1 behind them.
+        """
         if not len(events):
             return concatenated([])
         names, codes = (
@@ -64,7 +71,10 @@ class Contributions:
         )
         slots = [(name, window) for name in names]
         units, codes = digests.of(events.units), codes.astype(np.int64)
-        return cls(units, slots, codes, events.indices, events.steps, events.features)
+        features = events.features
+        if averaged and features is not None:
+            features = np.append(features, np.ones_like(features[:, :1]), axis=1)
+        return cls(units, slots, codes, events.indices, events.steps, features)
 
     def __len__(self) -> int:
         return self.codes.size

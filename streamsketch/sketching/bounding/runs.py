@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamsketch.core import Ints, kernel, read_only
+from streamsketch.core import Ints, concealed, kernel, read_only
 from streamsketch.kernels import Words
 from streamsketch.sketching.bounding.contributions import Contributions
 
@@ -19,6 +19,7 @@ _ODD = np.uint64(0x9E37_79B9_7F4A_7C15)  # 2^64 over the golden ratio
 _1, _64 = np.uint64(1), np.uint64(64)
 
 
+@concealed
 @dataclasses.dataclass(frozen=True, eq=False)
 class Runs:
     """Events of many units, as `Contributions` with the rows of each unit in one run.

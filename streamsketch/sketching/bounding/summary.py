@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.core import Ints, pa, write_whole
+from streamsketch.core import Ints, concealed, pa, write_whole
 from streamsketch.intake import Events
 from streamsketch.projections import Projection
 
@@ -17,6 +17,7 @@ _INDENT = 2
 _OFF_GRID = 1e-9  # of a value: what floats lose is no truncation
 
 
+@concealed
 @dataclasses.dataclass(frozen=True)
 class Tally:
     """How much the bounds removed from units, in grid steps; sums are rounded floats.
@@ -47,6 +48,7 @@ class Tally:
         return Tally(self.units, self.units_over_keys, **counts, total=total, kept=kept, largest=largest)
 
 
+@concealed
 @dataclasses.dataclass
 class BoundingSummary:
     """What was read, dropped and clipped on the way to a bounded sketch. **Secret**: do not publish it.

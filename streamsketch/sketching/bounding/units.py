@@ -1,7 +1,8 @@
 """Bounded sketches of whole tables, without a cluster: what each unit adds is netted, clipped and added up."""
 
+import dataclasses
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -15,7 +16,7 @@ from streamsketch.privacy import Bounds, Clip, check_neighbours
 from streamsketch.projections import Projection
 from streamsketch.sketching.bounding.cells import bounded_cells
 from streamsketch.sketching.bounding.clip import MAX_LIMIT, Bounded, bounded, check_clip, summed
-from streamsketch.sketching.bounding.contributions import NO_KEY, Contributions
+from streamsketch.sketching.bounding.contributions import NO_KEY, WHOLE, Contributions
 from streamsketch.sketching.bounding.digests import UnitDigests
 from streamsketch.sketching.bounding.grouping import GroupedEvents
 from streamsketch.sketching.bounding.runs import Runs
@@ -116,7 +117,7 @@ def bound_batches(  # noqa: PLR0913 - those of bound, and how windows are made
         public_keys = agreement.keys_of(public_keys)
     intake = Intake(agreement, bounded=True, time=time, time_format=time_format, windows=windows)
     known: dict[str, Any] = {"public_keys": public_keys, "summary": summary, "folder": folder}
-    known["clip"] = agreement.clip_of(clip)
+    known |= {"clip": agreement.clip_of(clip), "conditions": intake.conditions}
     table = SketchTable(agreement) if table is None else table
     events = read(intake)
     if windows is not None:
@@ -172,7 +173,9 @@ def bound_units(
         `SketchL2` always bounds all keys of a unit together, and a unit keeps as many as its ``max_keys``.
     clip
         ``"scale"`` shrinks a unit's whole vector. ``"cut"`` keeps some of its values (`L1`). ``"equal"`` also lengthens
-        vectors that are shorter than the bound, so that each unit counts the same (`SketchL2`). Under `L2` and
+        vectors that are shorter than the bound, so that each unit counts the same (`SketchL2`). ``"average"`` is only
+        for features, in `bound`: each cell of a unit's sum in a key is divided by the number of its rows there, to the
+        nearest integer, halves away from zero, and units beyond the bound are then scaled (`SketchL2`). Under `L2` and
         `SketchL2` each scaled value or cell is truncated, so the resolution must be fine enough for small ones.
     public_keys
         Rows of other keys are dropped before a unit's keys are chosen.
@@ -201,13 +204,18 @@ def bound_units(
     """
     if not isinstance(projection, Projection):
         raise TypeError(f"bound_units needs a Projection, got a {type(projection).__name__}")
+    if clip == "average":
+        raise InvalidInputError(
+            "clip='average' divides features by the number of a unit's rows, and these are rows of an index: use "
+            "bound(rows, agreement) with an agreement with features"
+        )
     bounds: dict[str, Any] = {"max_keys": max_keys, "clip": clip, "public_keys": public_keys}
     table = SketchTable(projection)
     _add_bounded(table, _events(batches, projection), neighbours, summary=summary, folder=folder, **bounds)
     return table
 
 
-def _add_bounded(
+def _add_bounded(  # noqa: PLR0913 - those of bound
     table: SketchTable,
     batches: Iterable[Events],
     neighbours: "Neighbours",
@@ -217,8 +225,12 @@ def _add_bounded(
     public_keys: Iterable[Any] | None = None,
     summary: BoundingSummary | None = None,
     folder: str | os.PathLike[str] | None = None,
+    conditions: Collection[str] = (),
 ) -> None:
-    """Add what the bounds leave of whole units to a table that is empty; as `bound_units`."""
+    """Add what the bounds leave of whole units to a table that is empty; as `bound_units`.
+
+    ``conditions`` are those for the bounds to hold, as they are once everything was read.
+    """
     bounds = UnitBounds(table.projection, neighbours, max_keys=max_keys, clip=clip, public_keys=public_keys)
     found, secret = BoundingSummary(), os.urandom(SECRET_BYTES)
     with GroupedEvents(folder) as events:
@@ -228,7 +240,7 @@ def _add_bounded(
             bounds.add_to(table, group, secret, found)
     if found.rows_truncated:
         warn_of_truncation(table.projection.grid)
-    bounds.mark(table)
+    bounds.mark(table, conditions)
     if summary is not None:
         summary.merge(found)
 
@@ -260,11 +272,12 @@ class UnitBounds:
     ) -> None:
         check_clip(clip)
         limit = _limit(projection, neighbours, clip)
+        self._averaged = clip == "average"
         kept, together = _kept_keys(neighbours, max_keys)
         self._projection, self._in_cells = projection, neighbours.of_sketches
         self._bounds: dict[str, Any] = {"max_keys": kept, "limit": limit}
         if self._in_cells:
-            self._bounds |= {"projection": projection, "equal": clip == "equal"}
+            self._bounds |= {"projection": projection, "equal": clip == "equal", "averaged": self._averaged}
         else:
             self._bounds |= {"clip": clip, "together": together, "squared": neighbours.norm == "l2"}
         self._public = None if public_keys is None else frozenset(public_names(public_keys))
@@ -277,7 +290,7 @@ class UnitBounds:
         held: dict[type, Any] = {}  # a key of each type
         for batch in batches:
             summary.note(batch, self._projection)
-            found = Contributions.of(batch, digests)
+            found = self.contributions(batch, digests)
             if public is not None and len(found):
                 held |= {type(key): key for key, _ in found.slots}
                 wanted = np.array([key in public for key, _ in found.slots], dtype=bool)[found.codes]
@@ -285,6 +298,10 @@ class UnitBounds:
                 found = found.rows(wanted)
             yield found if self._in_cells else found.one_by_one()
         warn_of_other_types(public or (), held.values())
+
+    def contributions(self, events: Events, digests: UnitDigests, window: int = WHOLE) -> Contributions:
+        """Return events that were read to be bounded, as `Contributions.of`, with what these bounds need."""
+        return Contributions.of(events, digests, window, averaged=self._averaged)
 
     def add_to(self, table: SketchTable, events: Contributions, secret: bytes, summary: BoundingSummary) -> None:
         """Add what the bounds leave of whole units, read with the same secret, to a table of the projection."""
@@ -299,6 +316,11 @@ class UnitBounds:
             if self._known.counted:
                 table.add_counts(keys, left.counts)
             summary.add(left.tally, step)
+
+    @property
+    def indices(self) -> int:
+        """How many indices events may have: one more than the projection, of numbers of rows, where these count."""
+        return self._projection.dim + self._averaged
 
     @property
     def known(self) -> Bounds:
@@ -316,9 +338,10 @@ class UnitBounds:
         else:
             yield bounded(events, secret=secret, totals=totals, **self._bounds)
 
-    def mark(self, table: SketchTable) -> None:
-        """Mark a table as holding only units that `add_to` clipped, each added once."""
-        table._bounds = self._known  # noqa: SLF001 - which only what clips may claim
+    def mark(self, table: SketchTable, conditions: Collection[str] = ()) -> None:
+        """Mark a table as holding only units that `add_to` clipped, each added once, under conditions."""
+        known = dataclasses.replace(self._known, conditions=tuple(sorted(conditions)))
+        table._bounds = known  # noqa: SLF001 - which only what clips may claim
 
 
 def unit_totals(

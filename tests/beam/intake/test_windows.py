@@ -192,6 +192,9 @@ def test_windows_that_are_said_to_be_public_are_those_with_data(tmp_path: Path) 
 
     found, _ = run(build, tmp_path)
     assert sorted((key, start) for key, start, _ in found) == [("AA", -60), ("AA", 0), ("AA", 180)]
+    assert {release.guarantee.conditions for *_, release in found} == {
+        ("the keys are public, and so are the windows in which each has data",)
+    }
 
 
 def test_windows_share_no_noise_and_repeated_bundles_draw_the_same(tmp_path: Path) -> None:

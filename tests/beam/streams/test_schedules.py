@@ -11,7 +11,8 @@ import streamsketch as ss
 from streamsketch.beam import ReleasePerKey, RowsToBatches, TumblingWindows
 from streamsketch.beam.streams import BoundAcrossWindows, TakeOnTime, configure_stream
 from streamsketch.continual import Factorisation, History, Schedule, Tree
-from streamsketch.release import AdditiveNoise, CalibratedNoise
+from streamsketch.privacy import DiscreteLaplace
+from streamsketch.release import AdditiveNoise
 from tests.beam.rows import sketch_rows
 from tests.beam.streams.prism import BASE, MINUTE, log, run, with_minute
 from tests.beam.streams.test_windows import DELAY, KEYS, PEOPLE, PROJECTION, ROWS, cells_of
@@ -48,7 +49,7 @@ def released(
 def test_every_window_of_the_horizon_has_a_row_and_no_later_one(
     prism: list[str], root_key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(CalibratedNoise, "_noisy", lambda _, exact, __: exact)
+    monkeypatch.setattr(DiscreteLaplace, "sample", lambda _, size, __: np.zeros(size, dtype=np.int64))
     schedule = Tree(horizon=HORIZON, depth=2, max_windows=2)
     found = run(prism, lambda pipeline: released(pipeline, root_key, schedule), tmp_path / "out")["all"]
     assert len(found) == len(KEYS) * HORIZON

@@ -16,7 +16,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.beam import read_batches
 from streamsketch.data.readers import opening
-from streamsketch.data.readers.rows import end_of_rows, first_row, pieces_of_rows
+from streamsketch.data.readers.rows import pieces_of_rows
 from streamsketch.intake import BadLines, Log, RowReader, pipe_blocks
 
 BLOCK = 16
@@ -78,7 +78,7 @@ def by_pipe(path: Path, agreement: ss.Agreement) -> ss.Sketch:
 
     thread = threading.Thread(target=write)
     thread.start()
-    lines = reader.lines("standard input", "csv" if ".csv" in path.name else "jsonl")
+    lines = reader.lines("standard input", "csv" if ".csv" in path.name else "jsonl", is_whole=True)
     for piece in lines.pieces(reader.transcoded(_each(reading), "standard input")):
         lines.read(piece, lambda batch, _: found.update_rows(batch))
     thread.join()
@@ -147,41 +147,15 @@ def test_a_line_end_in_quotes_keeps_both_bytes_on_the_border_of_a_block_of_the_d
         assert by_beam(tmp_path / name, AGREEMENT) == table_of(rows, AGREEMENT)
 
 
-def naive_ends(data: bytes) -> list[int]:
-    """Return where rows end, byte by byte: a cell is in quotes if it begins with one."""
-    ends, at, inside, begins = [], 0, False, True
-    while at < len(data):
-        byte, following = data[at : at + 1], data[at + 1 : at + 2]
-        if inside:
-            if byte == b'"' and following == b'"':
-                at += 1
-            elif byte == b'"':
-                inside = False
-        elif byte == b'"' and begins:
-            inside = True
-        elif byte == b"\n" or (byte == b"\r" and following not in (b"", b"\n")):
-            ends.append(at + 1)
-        begins = byte in b",\r\n" and not inside
-        at += 1
-    return ends
-
-
-def test_rows_end_where_an_automaton_says() -> None:
-    letters = b'"",\r\na'
-    for number in range(0, 7**6, 3):
-        digits = [(number // 7**place) % 7 for place in range(6)]
-        data = bytes(letters[digit] for digit in digits if digit < len(letters))
-        ends = naive_ends(data)
-        assert end_of_rows(data, ",") == (ends[-1] if ends else 0), data
-        if ends and data[: ends[0]].strip(b"\r\n"):
-            line, after = first_row(data, ",")
-            assert (line, after) == (data[: ends[0]].rstrip(b"\r\n"), data[ends[0] :]) or line.endswith(b"\r"), data
-
-
-def test_a_row_without_an_end_takes_no_memory_without_a_bound() -> None:
+@pytest.mark.parametrize("multiline", [False, True])
+def test_a_row_without_an_end_takes_no_memory_without_a_bound(*, multiline: bool) -> None:
     class Endless(io.RawIOBase):
-        def read(self, size: int = -1) -> bytes:
-            return b'"' + b"z" * (size - 1)
+        start = b'"' if multiline else b""
 
-    with pytest.raises(ss.InvalidInputError, match="more than 16,777,216 bytes; if a quote is not closed"):
-        list(pieces_of_rows(Endless(), "x.csv", ",", 1 << 22))
+        def read(self, size: int = -1) -> bytes:
+            start, self.start = self.start, b""
+            return start + b"z" * (size - len(start))
+
+    says = "more than 16,777,216 bytes, the limit" + ("; if a quote is not closed" if multiline else "$")
+    with pytest.raises(ss.InvalidInputError, match=says):
+        list(pieces_of_rows(Endless(), "x.csv", ",", 1 << 22, multiline=multiline))

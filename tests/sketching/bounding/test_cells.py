@@ -20,9 +20,9 @@ from streamsketch.sketching.bounding.clip import Bounded
 from streamsketch.sketching.bounding.grouping import GroupedEvents
 from tests.oracles import naive_cells, naive_maps
 from tests.projections.zoo import SMALL, name
+from tests.sketching.bounding.edges import EDGES
 from tests.sketching.bounding.test_clip import SECRET, SLOTS, UNITS, Event, columns
 
-EDGES = [0, 1, -1, (1 << 31) - 1, 1 << 31, 1 << 61, 1 << 62, -(1 << 62), (1 << 63) - 1, -(1 << 63)]
 steps_of_cells = st.one_of(st.integers(-9, 9), st.integers(-(1 << 63), (1 << 63) - 1), st.sampled_from(EDGES))
 limits = st.one_of(st.integers(1, 9), st.integers(1, (1 << 31) - 1), st.just((1 << 31) - 1))
 clips = st.sampled_from(["scale", "equal"])
@@ -310,7 +310,7 @@ def test_nobody_adds_nothing() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"clip": "cut"}, r"clipped to SketchL2 by clip='scale' or clip='equal', got 'cut'"),
+        ({"clip": "cut"}, r"clipped to SketchL2 by clip='scale', clip='equal' or clip='average', got 'cut'"),
         ({"clip": "even"}, r"clip must be 'scale'"),
         ({"max_keys": 3}, r"SketchL2 bounds all keys of a unit together.*max_keys=3"),
         ({"neighbours": ss.SketchL2("1/4")}, r"4,096 are needed. Use resolution='1/32768'"),

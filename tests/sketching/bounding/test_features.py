@@ -1,10 +1,12 @@
 """Rows of features, summed by unit and clipped as rows: the bits of their twin, and of one event for each feature."""
 
 import dataclasses
+import math
 import os
 import types
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -37,7 +39,7 @@ rows_of_units = st.lists(
 )
 
 
-def columns(rows: list[Row]) -> Contributions:
+def columns(rows: list[Row], width: int = WIDTH) -> Contributions:
     places = {slot: place for place, slot in enumerate(dict.fromkeys(slot for _, slot, _ in rows))}
     none = np.empty(0, dtype=np.int64)
     return Contributions(
@@ -46,7 +48,7 @@ def columns(rows: list[Row]) -> Contributions:
         np.array([places[slot] for _, slot, _ in rows], dtype=np.int64),
         none,
         none,
-        np.array([row for *_, row in rows], dtype=np.int32).reshape(-1, WIDTH),
+        np.array([row for *_, row in rows], dtype=np.int32).reshape(-1, width),
     )
 
 
@@ -79,6 +81,49 @@ def test_rows_are_summed_and_clipped_as_by_the_twin(rows: list[Row], limit: int,
         for part, other in zip(parts, as_events, strict=True):
             assert part.units_left.tolist() == other.units_left.tolist()
             assert part.tally == other.tally
+
+
+def averaged(rows: list[Row]) -> list[Row]:
+    """Return a row for each pair of a unit and a slot: the average, to the nearest integers, halves away from zero."""
+    found: dict[tuple[bytes, tuple[Any, int]], list[list[int]]] = defaultdict(list)
+    for unit, slot, row in rows:
+        found[unit, slot].append(row)
+
+    def average(column: tuple[int, ...], count: int) -> int:
+        size = math.floor(abs(Fraction(sum(column), count)) + Fraction(1, 2))
+        return size if sum(column) > 0 else -size
+
+    return [(*pair, [average(column, len(own)) for column in zip(*own, strict=True)]) for pair, own in found.items()]
+
+
+@given(rows_of_units, limits, st.integers(1, 5), st.integers(0, 25), st.integers(1, 9))
+def test_rows_are_averaged_and_then_clipped_as_by_the_twin(
+    rows: list[Row], limit: int, max_keys: int, cut: int, in_memory: int
+) -> None:
+    """Whether rows come as such, as events, or in part as each; and in files, where they become sums at last."""
+    bounds: dict[str, Any] = {"limit": limit, "max_keys": max_keys, "secret": SECRET, "clip": "scale"}
+    events = [(unit, slot, cell, step) for unit, slot, row in averaged(rows) for cell, step in enumerate(row)]
+    sums, units_in = naive_cells.bounded(events, lambda cell: np.eye(WIDTH, dtype=int)[cell].tolist(), **bounds)
+    counted = columns([(unit, slot, [*row, 1]) for unit, slot, row in rows], WIDTH + 1)
+    first, second = (counted.rows(part) for part in (slice(0, cut), slice(cut, None)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grouping, "_SPLIT_BITS", 1)
+        with GroupedEvents(rows=in_memory) as grouped:
+            grouped.add(counted)
+            groups = list(grouped.groups())
+    known = bounds_for(IDENTITY, "scale", limit, max_keys) | {"averaged": True}
+    tallies = []
+    for given_rows in ([counted], [counted.one_by_one()], [concatenated([first.one_by_one(), second])], groups):
+        parts = [part for one in given_rows for part in bounded_cells(one, **known)]
+        found: Counter[Any] = Counter()
+        held: Counter[Any] = Counter()
+        for part in parts:
+            found.update(cells_left([part]) if part.steps.ndim > 1 else left_of([part]))
+            held.update(dict(zip(part.slots, part.units_of.tolist(), strict=True)))
+        assert nonzero(found) == sums
+        assert +held == units_in
+        tallies.append(sum(part.tally.units_over_bound for part in parts))
+    assert len(set(tallies)) == 1
 
 
 @pytest.mark.parametrize("clip", ["scale", "equal"])
@@ -141,6 +186,7 @@ WAYS: list[Any] = [
     (ss.SketchL2(1, unit="patient"), "equal"),
     (ss.SketchL2(1, unit="patient", max_keys=3), "equal"),
     (ss.SketchL2("1/2", unit="patient", max_keys=2), "scale"),
+    (ss.SketchL2.of_averages("patient", 3), "average"),
     (ss.L2(2, unit="patient", max_keys=2), "scale"),
     (ss.L1(2, unit="patient", max_keys=2), "scale"),
     (ss.L1(2, unit="patient"), "cut"),
@@ -198,7 +244,7 @@ def test_rows_give_the_bits_of_their_events(
     monkeypatch.setattr(grouping, "_SPLIT_BITS", 1)
     with monkeypatch.context() as patch:
         of = Contributions.of.__func__  # type: ignore[attr-defined]
-        patch.setattr(Contributions, "of", lambda *given: of(Contributions, *given).one_by_one())
+        patch.setattr(Contributions, "of", lambda *given, **known: of(Contributions, *given, **known).one_by_one())
         expected, summary = bound(160)
     for size, in_memory in ((160, 1 << 20), (7, 1 << 20), (40, 60)):
         found, counted = bound(size, in_memory)

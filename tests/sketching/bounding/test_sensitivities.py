@@ -39,7 +39,7 @@ REFUSED: dict[str, set[tuple[type[Neighbours], Clip, bool]]] = {
     "clipped to L2 by clip='scale'": {
         (ss.L2, clip, together) for clip, together in itertools.product(("cut", "equal"), (False, True))
     },
-    "clipped to SketchL2 by clip='scale' or clip='equal'": {
+    "clipped to SketchL2 by clip='scale', clip='equal' or clip='average'": {
         (ss.SketchL2, "cut", together) for together in (False, True)
     },
     "bounds all keys of a unit together": {(ss.SketchL2, clip, True) for clip in ("scale", "equal")},

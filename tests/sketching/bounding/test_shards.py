@@ -1,6 +1,8 @@
 """Events on their way to their shards."""
 
+import dataclasses
 import datetime as dt
+import itertools
 
 import numpy as np
 import pytest
@@ -65,6 +67,21 @@ def test_each_event_goes_to_the_shard_of_its_unit_beside_the_others_of_the_unit(
     for shard, rows in expected.items():
         assert_decoded(found[shard], rows)
         assert windows == 1 or set(found[shard].slots) == {row[1] for row in rows}, "of many, those that occur"
+
+
+@pytest.mark.parametrize("wide", [{"large": 1 << 40}, {"index": (1 << 60) - 1}, {"index": 1 << 40}, {"slots": 300}])
+def test_parts_of_other_widths_are_coded_in_any_order(wide: dict[str, int]) -> None:
+    """By the widest of all parts, wherever it is: the first, the last, or between narrow ones."""
+
+    def part(seed: int, *, index: int = 9, slots: int = 1, large: int = 9) -> Contributions:
+        found = events(seed, 60, [("AA", moment) for moment in range(slots)], large=large)
+        return dataclasses.replace(found, indices=np.arange(60) * (index // 59))
+
+    parts = [part(1, **wide), part(2), part(3, index=1 << 20), events(4, 0, [("AA", 0)])]
+    expected = sorted(row for one in parts for row in listed(one))
+    for order in itertools.permutations(parts):
+        decoded_rows = [listed(decoded([content])) for _, content in by_shard(list(order), 3)]
+        assert sorted(row for rows in decoded_rows for row in rows) == expected
 
 
 def test_shards_without_events_get_nothing() -> None:

@@ -1,6 +1,8 @@
 /** The facts of a page from releases, computed in the browser as `streamsketch report` computes them. */
-import { type Change, Estimate, hasDirection, InvalidInputError, pairwise, type Release, squaredDistance, squaredNorm } from "../index.ts";
+import { type Change, cosine, Estimate, hasDirection, type Interval, InvalidInputError, pairwise, type Release, squaredDistance, squaredNorm } from "../index.ts";
 import { changesByStep } from "../changes.ts";
+import { emptyNorm, viewOf } from "../estimators.ts";
+import { normalBelow, upperQuantile } from "../normal.ts";
 import { type Numbers, PairTable, type PageData } from "./data.ts";
 import { cells, formatValue } from "./format.ts";
 import type { Squares } from "./scaling.ts";
@@ -9,6 +11,7 @@ import { keyAndWindow, windowTime } from "./windows.ts";
 
 /** The share of streams that cosines must tell apart to be shown. */
 const ENOUGH = 0.5;
+const LEAST_NORM = 2; // standard errors of an empty stream's squared norm
 const SCALES: readonly (readonly [number, string])[] = [[1e12, "trillions"], [1e9, "billions"], [1e6, "millions"], [1e3, "thousands"]];
 const NAMED = 6;
 const MOST_PAIRS = 5;
@@ -51,13 +54,19 @@ export interface Changed {
 /** How n streams compare, as arrays of n·n numbers. */
 class Comparison {
   readonly estimates: (Estimate | null)[];
-  constructor(readonly n: number, readonly by: "cosine" | "distance", of: (i: number, j: number) => Estimate) {
+  /** `given` is how many streams these n were selected from. */
+  constructor(readonly n: number, readonly by: "cosine" | "distance", readonly given: number, of: (i: number, j: number) => Estimate) {
     this.estimates = new Array<Estimate | null>(n * n).fill(null);
     for (let i = 0; i < n; i++) for (let j = i + 1; j < n; j++) this.estimates[i * n + j] = this.estimates[j * n + i] = of(i, j);
   }
 
   at(i: number, j: number): Estimate {
     return this.estimates[i * this.n + j]!;
+  }
+
+  /** Return the interval of a pair: those of all pairs of all streams hold at once, and the page has no others. */
+  ends(i: number, j: number): Interval {
+    return this.at(i, j).intervalAmong(Math.max((this.given * (this.given - 1)) / 2, 1));
   }
 
   /** Return which streams' nearest and farthest others differ, with intervals that allow for their selection. */
@@ -67,7 +76,7 @@ class Comparison {
     const highs = new Float64Array(n).fill(Infinity);
     for (let i = 0; i < n; i++) {
       for (let j = i + 1; j < n; j++) {
-        const { low, high } = this.at(i, j).intervalAmong(Math.max(n - 1, 1));
+        const { low, high } = this.at(i, j).intervalAmong(Math.max(this.given - 1, 1));
         for (const place of [i, j]) [lows[place], highs[place]] = [Math.max(lows[place], low), Math.min(highs[place], high)];
       }
     }
@@ -78,12 +87,12 @@ class Comparison {
 /** Return the facts of a page of 2 or more releases by their names. */
 export function compute(named: ReadonlyMap<string, Release>, title: string, made: string, guarantee: string): Computed {
   const entries = inTimeOrder([...named]);
-  const lost = entries.map(([, release]) => !standsOut(release));
+  const lost = entries.map(([, release]) => !standsOut(release, entries.length));
   const ranked = lost.filter((one) => !one).length >= 2;
   const kept = entries.filter((_, place) => !ranked || !lost[place]);
   const [names, releases] = [kept.map(([name]) => name), kept.map(([, release]) => release)];
   const n = names.length;
-  const shown = (ranked && cosinesOf(releases)) || new Comparison(n, "distance", (i, j) => squaredDistance(releases[i], releases[j]));
+  const shown = (ranked && cosinesOf(releases, entries.length)) || new Comparison(n, "distance", entries.length, (i, j) => squaredDistance(releases[i], releases[j]));
   const pairs = tableOf(shown);
   const all = squaresOf(shown);
   const squares = all.value;
@@ -98,7 +107,7 @@ export function compute(named: ReadonlyMap<string, Release>, title: string, made
     largest: by === "cosine",
     factor: factor[0],
     unit: factor[1],
-    together: false,
+    together: true,
     similar: orderOf(tree, squares, n),
     tree,
     groups: found.groups,
@@ -111,22 +120,32 @@ export function compute(named: ReadonlyMap<string, Release>, title: string, made
 }
 
 /** Return the cosines of releases if they tell enough streams apart. */
-function cosinesOf(releases: readonly Release[]): Comparison | null {
+function cosinesOf(releases: readonly Release[], given: number): Comparison | null {
   if (!releases.every(hasDirection)) return null;
   const n = releases.length;
-  const { value, projectionVariance, noiseVariance } = pairwise(releases, "cosine");
-  const found = new Comparison(n, "cosine", (i, j) => {
+  const isHistogram = releases[0].projection.kind === "identity"; // whose coarse noise is not in all pairs' numbers
+  const { value, projectionVariance, noiseVariance } = isHistogram ? pairwise([], "cosine") : pairwise(releases, "cosine");
+  const found = new Comparison(n, "cosine", given, (i, j) => {
+    if (isHistogram) return cosine(releases[i], releases[j]);
     const at = i * n + j;
     return new Estimate({ value: value[at], projectionVariance: projectionVariance[at], noiseVariance: noiseVariance[at], lowest: -1, highest: 1 });
   });
   return found.toldApart().filter(Boolean).length >= ENOUGH * n ? found : null;
 }
 
-/** Whether a stream's squared norm is more than two standard errors of an empty one's. */
-function standsOut(release: Release): boolean {
-  if (release.noise.place === "") return hasDirection(release);
-  const size = squaredNorm(release);
-  return size.value > 2 * size.standardError;
+/** Whether a stream's squared norm is above the noise floor of so many streams; see Python's `below_noise_floor`. */
+function standsOut(release: Release, among: number): boolean {
+  const { value, variance } = emptyNorm(release);
+  return value > floorErrors(release, among) * Math.sqrt(variance);
+}
+
+/** Return how many standard errors of an empty stream's squared norm make the noise floor of many streams. */
+function floorErrors(release: Release, among: number): number {
+  const { k2, k4, n } = viewOf(release);
+  const spread = 2 * k2 * k2;
+  const skewness = Math.sqrt(8 / n) * (spread > 0 ? (k4 + spread) / spread : 1);
+  const z = upperQuantile((1 - normalBelow(LEAST_NORM)) / Math.max(among, 1));
+  return z + ((z ** 2 - LEAST_NORM ** 2) * skewness) / 6;
 }
 
 /** Return squared distances: of streams scaled to length 1, where cosines are compared. */
@@ -149,7 +168,7 @@ function tableOf(shown: Comparison): PairTable {
   for (let i = 0; i < n; i++) {
     for (let j = i + 1; j < n; j++, at++) {
       const one = shown.at(i, j);
-      const ends = one.interval(0.95);
+      const ends = shown.ends(i, j);
       [value[at], error[at], low[at], high[at]] = [one.value, one.standardError, ends.low, ends.high];
     }
   }
@@ -159,11 +178,10 @@ function tableOf(shown: Comparison): PairTable {
 /** Return how near and how far each pair may be, for all pairs at once. */
 function reachOf(shown: Comparison): { near: Float64Array; far: Float64Array } {
   const { n } = shown;
-  const count = Math.max((n * (n - 1)) / 2, 1);
   const [near, far] = [new Float64Array(n * n), new Float64Array(n * n)];
   for (let i = 0; i < n; i++) {
     for (let j = i + 1; j < n; j++) {
-      const { low, high } = shown.at(i, j).intervalAmong(count);
+      const { low, high } = shown.ends(i, j);
       const ends = shown.by === "cosine" ? [-high, -low] : [low, high];
       for (const at of [i * n + j, j * n + i]) [near[at], far[at]] = ends;
     }
@@ -283,14 +301,14 @@ function answerOf(data: PageData, pairs: PairTable, shown: Comparison, found: Gr
       listed: found.groups.map((group) => [streams(group.length), listed(group.map((stream) => names[stream]))]),
     };
   }
-  const every = (names.length * (names.length - 1)) / 2;
   if (found.alike) {
     let [low, high] = [Infinity, -Infinity];
-    shown.estimates.forEach((one) => {
-      if (one === null) return;
-      const ends = one.intervalAmong(every);
-      [low, high] = [Math.min(low, ends.low), Math.max(high, ends.high)];
-    });
+    for (let i = 0; i < shown.n; i++) {
+      for (let j = i + 1; j < shown.n; j++) {
+        const ends = shown.ends(i, j);
+        [low, high] = [Math.min(low, ends.low), Math.max(high, ends.high)];
+      }
+    }
     const error = median(Array.from(pairs.error));
     return {
       short: "No difference between the streams stands out.",
@@ -310,12 +328,14 @@ function ofPairs({ names, quantity, by }: PageData, shown: Comparison): Answer {
   for (let i = 0; i < n; i++) {
     for (let j = i + 1; j < n; j++) {
       const estimate = shown.at(i, j);
-      const { low, high } = estimate.intervalAmong(every);
+      const { low, high } = shown.ends(i, j);
       found.push({ i, j, one: { value: estimate.value, error: estimate.standardError, low, high }, shown: low > 0, surest: alike ? -low : estimate.value });
     }
   }
   const count = found.filter((one) => one.shown).length;
-  const first = found.filter((one) => one.shown || !alike).sort((a, b) => a.surest - b.surest).slice(0, MOST_PAIRS);
+  const nearest = found.reduce((least, one) => (one.one.value < least.one.value ? one : least));
+  const isNearest = !alike && every > 1 && nearest.shown && found.every((one) => one === nearest || nearest.one.high < one.one.low);
+  const first = found.filter((one) => one.shown).sort((a, b) => a.surest - b.surest).slice(0, MOST_PAIRS);
   const listed = first.map(({ i, j, one }): [string, string] => {
     const [value, error, interval] = cells(one);
     return [`${names[i]} and ${names[j]}`, `${quantity} ${value} ± ${error}, in ${interval}`];
@@ -326,7 +346,7 @@ function ofPairs({ names, quantity, by }: PageData, shown: Comparison): Answer {
   const single = count === 1 && every > 1;
   const verb = alike ? (single ? "is similar" : "are similar") : single ? "differs" : "differ";
   return {
-    short: `${some} ${verb} beyond the noise${alike ? ", most surely" : "; the nearest are"} ${listed[0][0]}.`,
+    short: `${some} ${verb} beyond the noise${alike ? `, most surely ${listed[0][0]}` : isNearest ? `; the nearest are ${listed[0][0]}` : ""}.`,
     detail: `With 95\u00a0% confidence, the ${quantity} of each of them is above 0, and the intervals here hold at once. ${NO_GROUP}`,
     listed,
   };

@@ -89,7 +89,7 @@ export class Panel {
         this.draw();
       }));
     }
-    found.push(element("p", { class: "soft" }, `Grey bars hold 0. Each interval holds by itself${data.together ? " and with all others" : ""}; the first of many is there partly by chance, for which the table “Nearest neighbours” allows.`));
+    found.push(element("p", { class: "soft" }, `Grey bars hold 0. ${data.together ? "The intervals of all pairs hold at once, so also those of the first of many, which is there partly by chance." : "Each interval holds by itself; the first of many is there partly by chance."}`));
     found.push(...this.#differences(String(stream)));
     return found;
   }

@@ -29,7 +29,7 @@ export class PairsTable {
     [this.#sort, this.#isFalling] = data.ranked ? ["value", data.largest] : ["name", false];
     const head = element("tr", { "aria-rowindex": "1" },
       this.#head("name", "stream", "name"), element("th", { scope: "col", class: "name" }, "other"),
-      this.#head("value", data.quantity), this.#head("error", "± s.e."), element("th", { scope: "col" }, "95\u00a0% interval"));
+      this.#head("value", data.quantity), this.#head("error", "± s.e."), element("th", { scope: "col" }, `95\u00a0% interval, ${data.together ? "all at once" : "each by itself"}`));
     this.#body = element("tbody");
     this.#table = element("table", { role: "grid", tabindex: "0", "aria-label": this.#label(), "aria-describedby": "vt-help" }, element("thead", {}, head), this.#body);
     this.#box = element("div", { class: "vt-box" }, this.#table);

@@ -151,7 +151,7 @@ export function show(place: HTMLElement, dropped: Dropped): void {
   if (parties.length > 0) parts.push(element("ul", { class: "groups" }, ...parties.slice(0, 12).map(([head, text]) => element("li", {}, element("strong", {}, head), `: ${text}`))));
   parts.push(element("p", { class: "soft facts" }, element("span", {}, `${releases.size} streams`), element("span", {}, `${data.guarantee}, `, element("a", { href: "#guarantee" }, "as stated below")), element("span", {}, `made by ${made}`)));
   if (found.below.length > 0 && data.ranked) {
-    parts.push(element("p", { class: "below-noise-floor" }, element("strong", {}, "Not drawn:"), ` the squared norms of ${found.below.length} of the streams are within two standard errors of 0. These are empty, or too small for their noise: ${listed(found.below)}.`));
+    parts.push(element("p", { class: "below-noise-floor" }, element("strong", {}, "Not drawn:"), ` the squared norms of ${found.below.length} of the streams are no larger than noise makes some of so many empty streams. These are empty, or too small for their noise: ${listed(found.below)}.`));
   }
   const changed = element("section", {});
   if (found.series !== null) parts.push(changed);

@@ -1,0 +1,74 @@
+"""What a caller asserts and the software cannot check, as conditions of a guarantee or of bounds.
+
+Every argument that asserts something passes `under`, so that no guarantee rests on an assertion that it does not state:
+``populations="disjoint"``, ``disjoint_units=True``, ``keys_are_public=True``, tables made of releases, and clocks that
+follow events. ``assert_bounds=True`` and rows that nothing clipped are stated by `Guarantee.basis` instead.
+
+Parameters of a release, such as ε, ``public_keys`` and ``public_windows``, assert nothing: which keys and windows are
+released then follows from them alone. Like all parameters, they must be chosen without looking at the data.
+"""
+
+import dataclasses
+from typing import Any, TypeVar
+
+from streamsketch.core import MAX_TEXT
+
+KEYS_ARE_PUBLIC = "the keys are public"
+"""Of tables of which the keys that have data are published."""
+
+KEYS_AND_WINDOWS_ARE_PUBLIC = "the keys are public, and so are the windows in which each has data"
+"""Of such tables that have windows."""
+
+
+StatedT = TypeVar("StatedT")
+"""A dataclass with conditions: `Guarantee` or `Bounds`."""
+
+
+def under(stated: StatedT, *conditions: str) -> StatedT:
+    """Return a guarantee, or bounds, that hold only under these conditions, too.
+
+    Parameters
+    ----------
+    stated
+        A `Guarantee` or `Bounds`.
+    conditions
+        What is asserted, one sentence each, without a capital and a full stop.
+
+    Raises
+    ------
+    InvalidInputError
+        If a condition cannot be printed, or there are more than 64.
+
+    Examples
+    --------
+    >>> from streamsketch import L1
+    >>> from streamsketch.privacy import Bounds
+    >>> under(Bounds(L1(3, unit="customer")), apart_in_streams("customer")).conditions
+    ('no customer is in two of the streams',)
+    """
+    if not conditions:
+        return stated
+    given: Any = stated
+    found: StatedT = dataclasses.replace(given, conditions=tuple(sorted({*given.conditions, *conditions})))
+    return found
+
+
+def apart_in_streams(unit: str) -> str:
+    """Return the condition of ``populations="disjoint"``."""
+    return _of(unit, "is in two of the streams")
+
+
+def apart_in_merge(unit: str) -> str:
+    """Return the condition of ``disjoint_units=True``."""
+    return _of(unit, "is in two of the parts that were merged")
+
+
+def apart_in_tables(unit: str) -> str:
+    """Return the condition under which a bound on each of several data sets is one on a table of their releases."""
+    return _of(unit, "is in two of the data sets whose releases are in the table")
+
+
+def _of(unit: str, what: str) -> str:
+    """Return a condition of a unit; of "privacy unit" where its name would make a text too long to be written."""
+    text = f"no {unit} {what}"
+    return text if len(text) <= MAX_TEXT else f"no privacy unit {what}"

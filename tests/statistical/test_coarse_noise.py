@@ -1,0 +1,303 @@
+"""Every estimator where its noise has the fewest values: a step or two wide, on histograms of one entry and more.
+
+Rates are of fixed draws. A table of simulated intervals has about 500 cells; a cell fails at 5 standard errors of its
+rate, so a right library fails the table in one of 5,000 draws. What is enumerated does not depend on draws.
+"""
+
+import bisect
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import streamsketch as ss
+from streamsketch.core import Floats
+from streamsketch.estimation import Estimates, GapLaw, NoiseTerm, block_of
+from streamsketch.estimation.blocks import Block, Units
+from streamsketch.estimation.cosines import cosines_between, profiles_from
+from streamsketch.estimation.distances import distances_between, norms_of, products_between
+from streamsketch.estimation.means import mean_distances_between, mean_norms_of, mean_products_between
+from streamsketch.privacy import DiscreteGaussian, DiscreteLaplace, Noise
+from streamsketch.projections import Identity
+from streamsketch.signs.angles import _cosine, angle_at
+
+TRIALS = 500
+CONFIDENCES = (0.5, 0.9, 0.95, 0.99)
+EPSILONS = (1.0, 2.0, 2.58, 3.0, 4.0)
+LAPLACE = {f"Laplace, ε = {epsilon:g}": DiscreteLaplace(1 / Fraction(str(epsilon))) for epsilon in EPSILONS}
+GAUSSIAN = {f"Gaussian, σ² = {variance}": DiscreteGaussian(Fraction(variance)) for variance in ("1/2", "1", "4")}
+NOISES: dict[str, Noise] = {**LAPLACE, **GAUSSIAN}
+
+
+def law_of(noise: Noise) -> tuple[Floats, Floats]:
+    points = np.arange(-60.0, 61.0)
+    weights = np.exp(np.asarray(noise.log_weights(points)))
+    return points, weights / weights.sum()
+
+
+def block(rows: Floats, noise: Noise, rng: np.random.Generator, units: float | None = None) -> Block:
+    """Return histograms with noise as one block: of all of TRIALS at once, as their releases would be."""
+    points, weights = law_of(noise)
+    cells = rows + rng.choice(points, rows.shape, p=weights)
+    k2, k4 = noise.cumulants.k2, noise.cumulants.k4
+    count, projection = len(rows), Identity(dim=rows.shape[1])
+    template = block_of([projection.sketch()])
+    numbers = None
+    if units is not None:
+        numbers = Units(units + rng.choice(points, count, p=weights), np.full(count, k2))
+    return template._replace(
+        cells=cells.astype(np.int64), cell_units=np.ones(count), k2=np.full(count, k2), k4=np.full(count, k4),
+        steps=np.ones(count), units=numbers,
+    )  # fmt: skip
+
+
+def held(estimates: Estimates, truth: float, confidence: float, candidates: int | None) -> Any:
+    """Return whether intervals hold what is true; an estimate that is refused does not miss."""
+    if candidates is None:
+        low, high = estimates.interval(confidence)
+    else:
+        low, high = estimates.selected_interval(candidates, 1 - (1 - confidence) * candidates)
+    slack = 1e-9 * max(abs(truth), 1.0)
+    return np.isnan(estimates.value) | ((low <= truth + slack) & (truth - slack <= high))
+
+
+def check(estimates: list[Estimates], truth: float, label: str) -> None:
+    for confidence, candidates in itertools.product(CONFIDENCES, (None, 7)):
+        if candidates is not None and (1 - confidence) * candidates >= 1:
+            continue
+        rate = float(np.mean([held(one, truth, confidence, candidates) for one in estimates]))
+        error = math.sqrt(confidence * (1 - confidence) / TRIALS)
+        assert rate >= confidence - 0.004 - 5 * error, (label, confidence, candidates, rate)
+
+
+STREAMS = {
+    "empty": np.zeros,
+    "one entry": lambda dim: np.eye(dim)[0],
+    "even": np.ones,
+}
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("dim", [1, 2, 16])
+def test_norms_and_distances_of_histograms_hold(dim: int, noise: str) -> None:
+    rng = np.random.default_rng([dim, *noise.encode()])
+    for kind, size in itertools.product(STREAMS, (1, 7, 1000)):
+        x = size * STREAMS[kind](dim)
+        one = block(np.tile(x, (TRIALS, 1)), NOISES[noise], rng)
+        check([norms_of(one)], float(x @ x), f"norm, {kind}, {size}")
+        other = block(np.zeros((1, dim)), NOISES[noise], rng)
+        fresh = block(np.zeros((TRIALS, dim)), NOISES[noise], rng)
+        both = one._replace(cells=one.cells - fresh.cells, k2=2 * one.k2, k4=2 * one.k4)
+        nothing = other._replace(
+            cells=np.zeros((1, dim), dtype=np.int64), k2=np.zeros(1), k4=np.zeros(1), steps=np.zeros(1)
+        )
+        check([distances_between(both, nothing, same=False)], float(x @ x), f"distance, {kind}, {size}")
+
+
+@pytest.mark.parametrize("noise", ["Laplace, ε = 1", "Laplace, ε = 2.58", "Laplace, ε = 4", "Gaussian, σ² = 1/2"])
+def test_products_and_cosines_of_histograms_hold(noise: str) -> None:
+    rng = np.random.default_rng(list(noise.encode()))
+    for dim, size in ((2, 100), (16, 30)):
+        basis = np.eye(dim)
+        for x, y in ((basis[0], basis[0]), (basis[0], basis[1]), (basis[0], 5 * basis[0] + 2 * basis[1])):
+            first, second = (block(np.tile(size * one, (TRIALS, 1)), NOISES[noise], rng) for one in (x, y))
+            pairs = [(first.only(place), second.only(place)) for place in range(TRIALS)]
+            products = [products_between(*pair) for pair in pairs]
+            check([joined(products)], float(size**2 * (x @ y)), f"product of {x} and {y}, {size}")
+            cosines = joined([cosines_between(*pair, same=False) for pair in pairs])
+            cosine = float(x @ y / np.linalg.norm(x) / np.linalg.norm(y))
+            check([cosines], cosine, f"cosine of {x} and {y}, {size}")
+            check([profiles_from(cosines)], 2 - 2 * cosine, f"profile distance of {x} and {y}, {size}")
+
+
+@pytest.mark.parametrize("noise", ["Laplace, ε = 2.58", "Laplace, ε = 4", "Gaussian, σ² = 1/2"])
+def test_averages_of_histograms_hold(noise: str) -> None:
+    """Of so many units that their number is known: the noise of the cells is what is coarse."""
+    rng = np.random.default_rng(list(noise.encode()))
+    units, dim = 500.0, 4
+    x, y = units * np.eye(dim)[0], units * np.eye(dim)[1]
+    first, second = (block(np.tile(one, (TRIALS, 1)), NOISES[noise], rng, units) for one in (x, y))
+    check([mean_norms_of(first)], 1.0, "norm")
+    pairs = [(first.only(place), second.only(place)) for place in range(TRIALS)]
+    check([joined([mean_distances_between(*pair, same=False) for pair in pairs])], 2.0, "distance")
+    check([joined([mean_products_between(*pair) for pair in pairs])], 0.0, "product")
+
+
+def joined(estimates: list[Estimates]) -> Estimates:
+    parts = zip(*(one.parts() for one in estimates), strict=True)
+    return estimates[0].with_parts(*(np.concatenate([np.ravel(one) for one in part]) for part in parts))
+
+
+def release(projection: ss.Projection, epsilon: float, **options: Any) -> ss.PrivateSketch:
+    sketch = projection.sketch()
+    sketch.update([3], [10])
+    return sketch.release(epsilon=epsilon, neighbours=ss.L1(1, unit="event"), **options)
+
+
+@pytest.mark.filterwarnings("ignore::streamsketch.errors.WeakGuaranteeWarning")
+@pytest.mark.parametrize("confidence", [0.5, 0.8, 0.9, 0.95, 0.99, 0.999])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 1.5, 2.58, 3.0, 4.0, 6.0])
+def test_points_are_the_least_whole_steps_that_hold(epsilon: float, confidence: float) -> None:
+    """By the law of the noise, P(|η| > m) = 2rᵐ⁺¹/(1 + r): for one item, one of many, and differences."""
+    ratio = math.exp(-epsilon)
+
+    def missed(steps: float) -> float:
+        return 2 * ratio ** (math.floor(steps + 1e-9) + 1) / (1 + ratio)
+
+    one, other = release(Identity(dim=50), epsilon), release(Identity(dim=50), epsilon)
+    for found, miss in (
+        (ss.frequency(one, 3).interval(confidence), 1 - confidence),
+        (ss.frequency(one, 3).selected_interval(9, confidence), (1 - confidence) / 9),
+        (one_row(ss.frequency(one, [3], confidence=confidence)), 1 - confidence),
+        (one_row(ss.top(one, range(50), 1, confidence=confidence).table), (1 - confidence) / 50),
+    ):
+        half = (found[1] - found[0]) / 2
+        assert half >= 0.5
+        assert missed(half) <= miss * (1 + 1e-6)
+        assert half <= 0.5 + 1e-6 or missed(half - 1) > miss * (1 - 1e-6), "not the least"
+    points, weights = law_of(DiscreteLaplace(1 / Fraction(str(epsilon))))
+    both = np.convolve(weights, weights)
+    for miss, table in (
+        (1 - confidence, ss.top_differences(one, other, [3], confidence=confidence).table),
+        ((1 - confidence) / 50, ss.top_differences(one, other, range(50), confidence=confidence).table),
+    ):
+        low, high = one_row(table)
+        steps = math.floor((high - low) / 2 + 1e-9)
+        assert 1 - both[120 - steps : 121 + steps].sum() <= miss * (1 + 1e-6) + 1e-9
+    assert points.size == 121
+
+
+def one_row(table: Any) -> tuple[float, float]:
+    row = table.slice(0, 1).to_pylist()[0]
+    return row["low"], row["high"]
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 2.58, 4.0])
+def test_numbers_of_units_hold(epsilon: float) -> None:
+    """Units and totals are of counts with noise of the same law, in steps of one over a weight."""
+    projection = ss.CountSketch(sketch_dim=16, seed=1)
+    rows = pa.table({"item": ["tea"] * 40, "customer": [f"c{i}" for i in range(40)]})
+    agreement = ss.agree(rows, projection, index="item", unit="customer")
+    found = ss.bound(rows, agreement).release(epsilon=epsilon, delta=1e-6, neighbours=agreement.neighbours)
+    noise: Any = found.guarantee.mechanism.the_noise
+    points, weights = law_of_wide(noise.noise)
+    counting: Any = found.counting
+    for confidence in (0.5, 0.9, 0.95, 0.99):
+        high = found.units.interval(confidence).high - max(found.units.value, 0.0)
+        steps = math.floor(high * counting.units + 1e-6)
+        share = float(weights[np.abs(points) <= steps].sum())
+        assert share >= confidence
+        less = steps - 1 - math.sqrt(noise.noise.cumulants.k2) / 30  # of wide noise the law is on a coarser grid
+        assert steps < 1 or float(weights[np.abs(points) <= less].sum()) < confidence
+
+
+def law_of_wide(noise: Noise) -> tuple[Floats, Floats]:
+    reach = math.ceil(14 * math.sqrt(noise.cumulants.k2))
+    points = np.arange(-reach, reach + 1.0)
+    weights = np.exp(np.asarray(noise.log_weights(points)))
+    return points, weights / weights.sum()
+
+
+@pytest.mark.parametrize("kept", [1.0, 0.8, 0.4])
+@pytest.mark.parametrize("k", [64, 128, 256])
+def test_angles_of_signs_hold_where_four_or_more_differ(k: int, kept: float) -> None:
+    """Exactly, over the binomial law of how many signs differ: 90 and 95 % intervals miss by 2.5 points at most."""
+    for theta in (0.05, 0.1, 0.2, 0.32, 0.6, 1.2, 2.9):
+        p = (1 - kept * (1 - 2 * theta / math.pi)) / 2
+        if min(p, 1 - p) * k < 4:
+            continue
+        number = np.arange(k + 1)
+        logs = np.array([math.lgamma(k + 1) - math.lgamma(n + 1) - math.lgamma(k - n + 1) for n in number])
+        chances = np.exp(logs + number * math.log(p) + (k - number) * math.log1p(-p))
+        for confidence, slack in ((0.9, 0.025), (0.95, 0.025), (0.99, 0.006)):
+            rates = [0.0, 0.0]
+            for differing, chance in enumerate(chances):
+                if chance < 1e-9:
+                    continue
+                mean = 1 - 2 * differing / k
+                for place, (found, truth) in enumerate(
+                    ((angle_at(mean, k, kept), theta), (_cosine(mean, k, kept), math.cos(theta)))
+                ):
+                    low, high = found.interval(confidence)
+                    wide = found.selected_interval(5, confidence)
+                    assert low < high
+                    assert wide.low <= low <= high <= wide.high
+                    rates[place] += chance if low <= truth <= high else 0.0
+            assert min(rates) >= confidence - slack, (theta, confidence, rates)
+
+
+@pytest.mark.parametrize("tolerance", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize(("cells", "items"), [(3, 1), (3, 3)])
+@pytest.mark.parametrize("noise", ["Laplace, ε = 2.58", "Gaussian, σ² = 1"])
+def test_no_difference_within_a_tolerance_raises_more_alarms_than_stated(
+    noise: str, cells: int, items: int, tolerance: float
+) -> None:
+    """p-values of distances from 0 to the tolerance, by enumeration: P(p ≤ α) ≤ α below it, and at it within half."""
+    points, weights = law_of(NOISES[noise])
+    kept = np.abs(points) <= 12
+    points, weights = points[kept], weights[kept] / weights[kept].sum()
+    law = GapLaw(Identity(dim=cells), (NoiseTerm(NOISES[noise], 1.0),), tolerance=tolerance)
+    for distance in np.linspace(0.0, tolerance, 5):
+        moved = np.zeros(cells)
+        moved[: min(items, cells)] = distance / math.sqrt(min(items, cells))
+        squares = {0.0: 1.0}
+        for shift in moved:
+            longer: dict[float, float] = {}
+            for (square, chance), (point, weight) in itertools.product(
+                squares.items(), zip(points, weights, strict=True)
+            ):
+                total = round(square + (point + shift) ** 2, 6)
+                longer[total] = longer.get(total, 0.0) + chance * weight
+            squares = longer
+        for level in (0.2, 0.05, 0.01):
+            sizes = sorted(squares)
+            first = bisect.bisect_left(sizes, -level, key=lambda square: -law.p_value(square))  # p-values fall
+            alarms = math.fsum(squares[square] for square in sizes[first:])
+            # at the tolerance itself, sums of squares fall between the points of the grid that p-values are read from
+            assert alarms <= level * (1.5 if distance == tolerance else 1.002), (distance, level)
+
+
+@pytest.mark.parametrize(("cells", "sparsity"), [(64, 1), (256, 1), (128, 4)])
+@pytest.mark.parametrize("stream", ["popular", "one heavy", "two heavy"])
+def test_errors_of_popular_items_under_hashed_maps_are_tighter_and_hold(stream: str, cells: int, sparsity: int) -> None:
+    """95 % intervals hold in 92 % of 600 maps or more, with an error smaller than that of many items."""
+    rng = np.random.default_rng([cells, *stream.encode()])
+    many = np.ones(300)
+    x = {"popular": 1000 / np.arange(1, 301) ** 1.1, "one heavy": np.r_[20, many], "two heavy": np.r_[15, 15, many]}[
+        stream
+    ]
+    x = np.rint(100 * x)
+    trials, width = 600, cells // sparsity
+    sketches = np.zeros((trials, cells))
+    for slot in range(sparsity):
+        places = slot * width + rng.integers(0, width, (trials, x.size)) + cells * np.arange(trials)[:, None]
+        signs = rng.choice([-1.0, 1.0], places.shape)
+        sketches += np.bincount(places.ravel(), (signs * x).ravel(), trials * cells).reshape(trials, cells)
+    projection = ss.SJLT(dim=x.size, sketch_dim=cells, sparsity=sparsity, seed=1)
+    template = block_of([projection.sketch()])
+    found = norms_of(
+        template._replace(
+            cells=sketches.astype(np.int64), cell_units=np.full(trials, projection.cell_unit),
+            k2=np.zeros(trials), k4=np.zeros(trials), steps=np.zeros(trials),
+        )
+    )  # fmt: skip
+    low, high = found.interval(0.95)
+    truth = float(x @ x)
+    assert np.mean((low <= truth) & (truth <= high)) >= 0.92
+    largest = np.sqrt(2 / cells) * np.maximum(found.value, 0.0)
+    assert np.median(found.standard_error / largest) < 0.97
+    assert found.standard_error.min() > 0.7 * largest.min()
+    assert np.median(found.standard_error) > 0.9 * found.value.std()
+
+
+def test_no_difference_raises_no_more_alarms_than_stated_by_a_tolerance_below_a_step() -> None:
+    """In one cell a small difference splits the sums ±1, of which no difference has both: it is less favourable."""
+    points, weights = law_of(NOISES["Laplace, ε = 2.58"])
+    law = GapLaw(Identity(dim=1), (NoiseTerm(NOISES["Laplace, ε = 2.58"], 1.0),), tolerance=0.3)
+    for level in (0.2, 0.05, 0.01):
+        alarms = math.fsum(weights[place] for place in range(52, 69) if law.p_value(float(points[place] ** 2)) <= level)
+        assert alarms <= level, level
