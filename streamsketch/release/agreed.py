@@ -181,7 +181,9 @@ def exit_of(
             raise InvalidInputError(
                 f"the agreement publishes by {terms}, which agreement.release(data) does; this adds noise alone"
             )
-        epsilon, delta, mechanism = terms.budget.epsilon, delta or terms.budget.delta, mechanism or terms.mechanism
+        epsilon = terms.budget.epsilon
+        delta = terms.budget.delta if delta is None else delta
+        mechanism = terms.mechanism if mechanism is None else mechanism
     if neighbours is None:
         neighbours = data.bounds.neighbours if data.bounds.is_enforced else None
         neighbours = neighbours or (None if agreement is None else agreement.neighbours)
@@ -190,5 +192,6 @@ def exit_of(
             "state how much one unit can change: neighbours=L1(bound, unit=…) or SketchL2(bound, unit=…); only data "
             "that streamsketch.bound made, or whose agreement has neighbours, can leave it out"
         )
-    budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta or 0.0, "mechanism": mechanism or "auto"}
-    return AdditiveNoise(**budget, neighbours=neighbours, counting=counting_of(data, neighbours))
+    noise: dict[str, Any] = {"delta": delta, "mechanism": mechanism}
+    noise = {name: asked for name, asked in noise.items() if asked is not None}
+    return AdditiveNoise(epsilon=epsilon, **noise, neighbours=neighbours, counting=counting_of(data, neighbours))

@@ -4,6 +4,7 @@ import base64
 import dataclasses
 import json
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -170,7 +171,7 @@ def test_units_that_were_clipped_otherwise_than_agreed_on_are_refused() -> None:
     (agreed, data), (other, _) = counted_sites("equal"), counted_sites("scale")
     with pytest.raises(InvalidInputError, match=r"clip units by 'scale' to .*, and these data were clipped by 'equal'"):
         other.contribute(data[0], again(KEYS[0]))
-    wider = dataclasses.replace(agreed.neighbours, bound=1000)
+    wider = dataclasses.replace(agreed.neighbours, bound=Fraction(agreed.neighbours.bound) * 2)
     with pytest.raises(InvalidInputError, match="to the round's neighbours"):  # its units would weigh half
         dataclasses.replace(agreed, neighbours=wider).contribute(data[0], again(KEYS[0]))
     for changes in ({"counting": None}, {"clip": "cut"}, {"neighbours": ONE, "counting": ss.Counting(1)}):

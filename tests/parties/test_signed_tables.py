@@ -18,7 +18,7 @@ def a_table(folder: Path, keys: tuple[str, ...] = ("a", "b")) -> Path:
     table = PROJECTION.table()
     table.update(list(keys), ["x"] * len(keys))
     path = folder / "t.parquet"
-    table.release(epsilon=1.0, neighbours=ONE, keys_are_public=True).save(path)
+    table.release(epsilon=1.0, neighbours=ONE, keys_are_public=True).save(path, overwrite=True)
     return path
 
 
@@ -41,7 +41,7 @@ def test_a_table_carries_its_signature_in_one_file(tmp_path: Path) -> None:
         ss.load(path, signer=NORTH.public)
     assert path.read_bytes().count(ENTRY) == 1
     signs = ss.signs.SignTable({"a": ss.signs.DPSignLogistic(epsilon=1, neighbours=ONE).release(PROJECTION.sketch())})
-    signs.save(path)
+    signs.save(path, overwrite=True)
     sign(path, NORTH, inside=True)
     assert ss.load(path, signer=NORTH.public) == signs
 

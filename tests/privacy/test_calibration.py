@@ -273,7 +273,7 @@ def test_the_sensitivity_grows_with_the_bound_and_the_columns() -> None:
 # --- errors ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("epsilon", [0, 0.0, -1.0, math.nan, math.inf, -math.inf, "1", None, True, 1 + 0j])
+@pytest.mark.parametrize("epsilon", [0, 0.0, -1.0, math.nan, math.inf, -math.inf, "1", True, 1 + 0j])
 def test_an_epsilon_that_is_no_finite_positive_number_is_refused(epsilon: float) -> None:
     basket = ss.SJLT(dim=100, sketch_dim=8, sparsity=2, seed=1).sketch()
     for mechanism in calibration.mechanism_names():
@@ -283,7 +283,7 @@ def test_an_epsilon_that_is_no_finite_positive_number_is_refused(epsilon: float)
         ss.accounting.mechanisms(basket.projection, epsilon=epsilon, neighbours=ss.L1(1))
 
 
-@pytest.mark.parametrize("delta", [-1e-9, 1.0, 2, math.nan, math.inf, -math.inf, "0", None])
+@pytest.mark.parametrize("delta", [-1e-9, 1.0, 2, math.nan, math.inf, -math.inf, "0"])
 def test_a_delta_outside_zero_to_one_is_refused(delta: float) -> None:
     basket = ss.SJLT(dim=100, sketch_dim=8, sparsity=2, seed=1).sketch()
     for mechanism in calibration.mechanism_names():

@@ -63,6 +63,11 @@ def _row(table: ss.SketchTable) -> Any:
     return releaser.add(_table())
 
 
+def _drawn(table: ss.SketchTable) -> Any:
+    calibrated = AdditiveNoise(epsilon=1.0, neighbours=NEAR).calibrated(PROJECTION)
+    return calibrated.for_data(table, keys_are_public=True)["a"].draw()
+
+
 # what asserts → what is then released, or a guarantee, and its condition
 RELEASED: dict[str, tuple[Callable[[], Any], str]] = {
     "privacy.guarantee.compose": (lambda: ss.compose([_one(), _one()], populations="disjoint"), APART),
@@ -76,17 +81,12 @@ RELEASED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: _table().release(epsilon=1.0, neighbours=NEAR, keys_are_public=True),
         KEYS,
     ),
-    "release.additive_noise.AdditiveNoise.release_table": (
+    "release.publishers.Publisher.release_table": (
         lambda: AdditiveNoise(epsilon=1.0, neighbours=NEAR).release_table(_table(), keys_are_public=True),
         KEYS,
     ),
     "release.ready.Calibrated.for_data": (
-        lambda: (
-            AdditiveNoise(epsilon=1.0, neighbours=NEAR)
-            .calibrated(PROJECTION)
-            .for_data(_table(), keys_are_public=True)["a"]
-            .draw()
-        ),
+        lambda: _drawn(_table()),
         KEYS,
     ),
     "signs.publishers.SignMechanism.release_table": (
@@ -107,6 +107,7 @@ ELSEWHERE = {
     "explanation.joint.explain_jointly": "of explain",
     "release.releaser.Releaser.exact": "publishes nothing",
     "release.keys_to_release.sketches_to_release": "returns exact sketches",
+    "release.terms_kept.keys_for": "returns which keys are released",
     "release.publishers.numbers_of": "no assertion",
     "explanation.joint.JointExplanation": "what explain returns",
     "storage.releases.release_raw": "as above",

@@ -183,7 +183,7 @@ def test_a_table_that_is_read_in_parts_is_the_one_that_is_loaded(
     others = [one for first in (0, 99) for one in random_releases(9, k, first, first)]
     plain = signs.SignTable(dict(enumerate(others)))
     for table in (with_ids, plain):
-        table.save(path)
+        table.save(path, overwrite=True)
         assert same(SignIndex.from_files(path), SignIndex(table))
 
 

@@ -359,7 +359,7 @@ def test_limits_and_expectations_are_kept(tmp_path: Path) -> None:
     with pytest.raises(ss.WireFormatError, match="not the expected one"):
         signs.SignSketch.from_bytes(data, expect=PROJECTION.replace(seed=6))
     for release in BOTH:
-        release.save(tmp_path / "some.signs")
+        release.save(tmp_path / "some.signs", overwrite=True)
         assert ss.load(tmp_path / "some.signs", expect=PROJECTION) == release
     with pytest.raises(ss.WireFormatError, match="over the limit"):
         ss.load(tmp_path / "some.signs", max_bytes=10)
