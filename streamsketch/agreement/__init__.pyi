@@ -4,7 +4,7 @@ from .columns import TYPES, Column, is_type
 from .grids import MOST_COARSE, check_fine, fine_enough
 from .infer import agree, clip_of_features, counting_of, whole_unit_bounds
 from .same import Agreed, check_agreed, check_alike, check_fingerprint, check_same, fingerprint_of
-from .terms import Selected, Terms
+from .terms import Selected, Terms, keys_text
 
 __all__ = [
     "MOST_COARSE",
@@ -27,6 +27,7 @@ __all__ = [
     "fine_enough",
     "fingerprint_of",
     "is_type",
+    "keys_text",
     "numbers",
     "whole_unit_bounds",
 ]

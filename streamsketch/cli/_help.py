@@ -169,7 +169,7 @@ _GROUPS: dict[str, dict[str, str]] = {
 # Where a command's option is in another group, or takes something else.
 _OTHERWISE: dict[str, dict[str, dict[str, str]]] = {
     "agree": {
-        "Privacy": {"clip": "scale|cut|equal|average"},
+        "Privacy": {"clip": "scale|cut|equal|average", "select-keys": "EPSILON,DELTA"},
         "Size of the sketch": {"units": "NUMBERS", "items": "NUMBERS", "catalogue": "NUMBER"},
     },
     "changes": {"Input": {"key": "KEY"}, "Estimates": {"tolerance": "DISTANCE|typical"}},

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.agreement import clip_of_features, counting_of, fine_enough, whole_unit_bounds
+from streamsketch.agreement import clip_of_features, counting_of, fine_enough, keys_text, whole_unit_bounds
 from streamsketch.cli._agreeing import (
     L1,
     L2,
@@ -29,7 +29,7 @@ from streamsketch.cli._features import check_columns, features_text, load_featur
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, show_result
-from streamsketch.core import pa, pq, short
+from streamsketch.core import names_given, pa, pq, short
 from streamsketch.data import open_file
 
 _WORTH_SAYING = 0.9  # of the error
@@ -82,6 +82,40 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
             help="Publish how many units each key has, for 3 % more noise. This is the default if no bound is given.",
         ),
     ] = None,
+    epsilon: Annotated[
+        str | None,
+        typer.Option(
+            help="Privacy loss ε of each release, a decimal > 0. Without it, each party states it when it releases.",
+            show_default=False,
+        ),
+    ] = None,
+    delta: Annotated[
+        str | None,
+        typer.Option(help="Probability δ with which ε may fail. By default 0.", show_default=False),
+    ] = None,
+    mechanism: Annotated[
+        str | None,
+        typer.Option(
+            help="Kind of noise, as in `release`, or a mechanism of signs, such as DP-SignOPORP-RR. By default auto.",
+            show_default=False,
+        ),
+    ] = None,
+    public_key: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Keys that are published, separated by commas or one by one; named without looking at data.",
+            show_default=False,
+        ),
+    ] = None,
+    keys_are_public: Annotated[
+        bool, typer.Option("--keys-are-public", help="Publish all keys of the data: which have data is no secret.")
+    ] = False,
+    select_keys: Annotated[
+        str | None,
+        typer.Option(
+            help="Choose the published keys privately, at this share of ε and δ, such as 0.1,1e-7.", show_default=False
+        ),
+    ] = None,
     missing: Missing = "refuse",
     title: Title = "",
     projection: Annotated[
@@ -125,6 +159,13 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     "high": 110}, {"name": "sex", "kind": "category", "values": ["F", "M"]}, {"name": "diagnosis", "kind": "category",
     "hashed": 64}], "seed": 7, "joint": 8}. Nothing in it is learned from rows.
 
+    With --epsilon, the agreement says what each release spends, so that `release ROWS --agreement FILE` needs nothing
+    else, and all parties publish alike. With --key, it then says which keys are published: --public-key,
+    --keys-are-public or --select-keys.
+
+    $ streamsketch agree --index item:text --unit-column customer:text --missing drop --epsilon 1 --delta 1e-6 \
+        -o agreement.json
+
     $ streamsketch agree --index item:text --key shop:text --unit-column customer:text --max-keys 1 --missing drop \
         -o agreement.json
     """
@@ -163,10 +204,12 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         **bounds,
         "missing": missing,
         "title": title,
+        "terms": _terms(epsilon, delta, mechanism),
+        "keys": _keys(names_given(public_key or [], "--public-key"), select_keys, keys_are_public=keys_are_public),
     }
     if columns is not None:
         fields |= {"features": columns, "index": None}
-    agreed = ss.Agreement(fine, **fields) if schema is None else ss.agree(schema, fine, **fields)
+    agreed = ss.Agreement(fine, **fields) if schema is None else _typed(schema, fine, fields)
     _check_features(agreed, sample, schema)
     sized = _planned(agreed, units, items, catalogue)
     if sized is not None and (projection, sketch_dim, sparsity) == (None, None, None):
@@ -224,6 +267,29 @@ def _say_size(agreed: ss.Agreement, sized: tuple[ss.planning.UnitPlan, ss.planni
         say(sentence)
 
 
+def _terms(epsilon: str | None, delta: str | None, mechanism: str | None) -> ss.Terms | None:
+    if epsilon is None:
+        if delta is not None or mechanism is not None:
+            raise ss.InvalidInputError("--delta and --mechanism are terms of a release: also give --epsilon")
+        return None
+    return ss.Terms(epsilon=epsilon, delta=delta or "0", mechanism=mechanism or "auto")
+
+
+def _keys(listed: list[str], share: str | None, *, keys_are_public: bool) -> Any:
+    if bool(listed) + (share is not None) + keys_are_public > 1:
+        raise ss.InvalidInputError("give one of --public-key, --keys-are-public and --select-keys")
+    if share is not None:
+        epsilon, _, delta = share.partition(",")
+        return ss.Selected(epsilon=epsilon.strip(), delta=delta.strip())
+    return "public" if keys_are_public else listed or None
+
+
+def _typed(schema: "pa.Schema", projection: ss.Projection, fields: dict[str, Any]) -> ss.Agreement:
+    """Return the agreement whose columns take their types from a schema."""
+    terms = {"terms": fields.pop("terms"), "keys": fields.pop("keys")}
+    return ss.agree(schema, projection, **fields).replace(**terms)
+
+
 def _features(path: Path, seed: int | None, others: dict[str, Any], unit_column: str | None) -> ss.Features:
     """Return the features in a file, if the other options can be combined with them."""
     if given := given_options(others):
@@ -271,6 +337,8 @@ def _facts(agreed: ss.Agreement, given: ss.Projection) -> dict[str, str]:
         "clip": agreed.clip or "",
         "published": _counts(agreed),
         "grid": grid,
+        "release": "" if agreed.terms is None else str(agreed.terms),
+        "keys": "" if agreed.keys is None else keys_text(agreed.keys),
         "missing": _missing(agreed),
         "projection": "" if agreed.features is not None else repr(agreed.projection),
         "fingerprint": agreed.fingerprint,

@@ -50,7 +50,7 @@ _COMMANDS = {
     "sketch": "Sketch events exactly, into a secret file for `release`.",
     "consume": "Release each window of a Kafka topic once, by a policy, on one machine and without Java.",
     "merge": "Add sketches up: raw sketches of one party exactly, releases with their noise.",
-    "release": "Add noise to a raw sketch and write what may be shared.",
+    "release": "Add noise to a raw sketch, or release rows as agreed, and write what may be shared.",
     "inspect": "Show the contents of a file of sketches and its guarantee.",
     "explain": "Show who is protected and how, the noise that this needs, and what is not protected.",
     "compare": "Estimate squared distances and cosines between private sketches, most similar pair first.",

@@ -7,19 +7,23 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._agreeing import L1, L2, AssertBounds, OneCoordinate, SketchL2, neighbours_of
+from streamsketch.cli._agreed import AgreedRelease
+from streamsketch.cli._agreeing import L1, L2, AssertBounds, OneCoordinate, SketchL2, given_options, neighbours_of
 from streamsketch.cli._dry_run import DryRun
+from streamsketch.cli._inputs import Format
 from streamsketch.cli._reading import naming_raw, new_file
-from streamsketch.cli._releasing import Again, DatasetOption, Delta, Epsilon, LedgerOption, ledger_for, remaining_facts
+from streamsketch.cli._releasing import Again, DatasetOption, Delta, LedgerOption, ledger_for, remaining_facts
 from streamsketch.cli._showing import Json, guarantee_fields, show_result
 from streamsketch.cli._sketching import release_options
 from streamsketch.core import names_given
+from streamsketch.data import check_delimiter
 from streamsketch.privacy import Neighbours, mechanism_names
 from streamsketch.release import AdditiveNoise
 from streamsketch.storage import (
     PastRelease,
     RawHeader,
     ReleasedBeforeError,
+    is_raw,
     read_header,
     release_loaded,
     released_before,
@@ -27,9 +31,20 @@ from streamsketch.storage import (
 )
 
 
-def release(  # noqa: PLR0913 - a command's options are its parameters
-    file: Annotated[Path, typer.Argument(help="A .raw-sketch file.", metavar="FILE")],
+def release(  # noqa: PLR0913, PLR0915 - a command's options are its parameters
+    inputs: Annotated[
+        list[Path],
+        typer.Argument(help="A .raw-sketch file; or, with --agreement, files of rows.", metavar="INPUT"),
+    ],
     *,
+    agreement: Annotated[
+        Path | None,
+        typer.Option(
+            help="Agreement that states what a release spends, a JSON file: rows are bounded, sketched and released "
+            "as it says.",
+            show_default=False,
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -39,7 +54,10 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
             show_default=False,
         ),
     ] = None,
-    epsilon: Epsilon,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="Privacy loss ε, > 0. An agreement with terms states it.", show_default=False),
+    ] = None,
     delta: Delta = 0.0,
     unit: Annotated[
         str | None, typer.Option(help="Name of one unit, in a word. By default event.", show_default=False)
@@ -82,9 +100,17 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
             ),
         ),
     ] = False,
+    form: Annotated[
+        Format | None, typer.Option("--format", help="Format of the rows. By default, it follows from the file name.")
+    ] = None,
+    delimiter: Annotated[str, typer.Option(help="Character between the cells of CSV. \\t is a tab.")] = ",",
     as_json: Json = False,
 ) -> None:
-    """Add noise to a raw sketch and write what may be shared.
+    """Add noise to a raw sketch, or release rows as agreed, and write what may be shared.
+
+    With --agreement, rows of CSV, JSON lines or Parquet are bounded, sketched and released in one step, as the
+    agreement says: nothing secret is written. A raw sketch of such an agreement needs no other option, either. The
+    other options below are for raw sketches whose agreement does not say what a release spends.
 
     --unit, --max-keys and --l1, --l2, --sketch-l2 or --one-coordinate state who is protected, and up to which bound. By
     default, the bound is the one that `sketch` enforced on the data, or the bound of their agreement. A bound that does
@@ -103,8 +129,33 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
     on the number of keys, not on any sum, so that no decision depends on the data. The exit status is 1 if the release
     would be refused.
 
+    $ streamsketch release sales.csv --agreement agreement.json -o sales.sketch
+
     $ streamsketch release north.raw-sketch --epsilon 1 --delta 1e-6 --keys-are-public -o north.parquet
     """
+    stated_by = {
+        "epsilon": epsilon,
+        "delta": delta or None,
+        "mechanism": None if mechanism == "auto" else mechanism,
+        "unit": unit,
+        "max_keys": max_keys,
+        "public_key": public_key,
+        "keys_are_public": keys_are_public,
+        "assert_bounds": assert_bounds,
+        "l1": l1,
+        "l2": l2,
+        "sketch_l2": sketch_l2,
+        "one_coordinate": one_coordinate,
+    }
+    as_agreed: dict[str, Any] = {"output": output, "again": again, "dry_run": dry_run, "as_json": as_json}
+    exit_by = AgreedRelease(ledger=ledger, dataset=dataset, given=given_options(stated_by), **as_agreed)
+    if agreement is not None and not (len(inputs) == 1 and inputs[0].is_file() and is_raw(inputs[0])):
+        exit_by.of_rows(inputs, agreement, {"format": form, "delimiter": check_delimiter(delimiter)})
+        return
+    file = _one_raw(inputs)
+    if epsilon is None:
+        exit_by.of_raw(file, agreement)
+        return
     public_keys = names_given(public_key or [], "--public-key")
     bounds = {"l1": l1, "l2": l2, "sketch_l2": sketch_l2, "one_coordinate": one_coordinate}
     stated = neighbours_of(bounds, unit or "event", max_keys)
@@ -161,6 +212,15 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
         facts["keys"] = f"{len(released.rows):,}"
     fields = {"file": str(output), "sketches": len(released.rows), "guarantee": guarantee_fields(guarantee)}
     show_result(str(output), facts, fields | {"together": total} | left_fields, as_json=as_json)
+
+
+def _one_raw(inputs: list[Path]) -> Path:
+    if len(inputs) > 1:
+        raise ss.InvalidInputError(
+            f"one raw sketch is released at a time, got {len(inputs)} files: merge them first (streamsketch merge); or "
+            "release rows by --agreement"
+        )
+    return inputs[0]
 
 
 def require_neighbours(neighbours: Neighbours | None) -> Neighbours:

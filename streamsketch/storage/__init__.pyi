@@ -2,7 +2,7 @@ from .database import Database, NotSQLiteError, Row, create, opened
 from .first_bytes import SUFFIX, is_old_sketch, is_raw
 from .old_formats import read_old_sketch, read_old_state
 from .raw_files import RawTransaction, append_raw, load_raw, read_header, save_raw, transaction
-from .releases import ReleasedBeforeError, release_loaded, release_raw, released_before
+from .releases import ReleasedBeforeError, release_loaded, release_loaded_as_agreed, release_raw, released_before
 from .sketches import (
     PastRelease,
     RawHeader,
@@ -40,6 +40,7 @@ __all__ = [
     "read_old_state",
     "read_sketch",
     "release_loaded",
+    "release_loaded_as_agreed",
     "release_raw",
     "released_before",
     "save_raw",

@@ -139,6 +139,23 @@ def release_loaded(
     return released
 
 
+def release_loaded_as_agreed(
+    raw: RawSketch, file: RawTransaction, path: str | os.PathLike[str], *, again: bool, **charged: Any
+) -> Any:
+    """Release the loaded contents of a file as their agreement says (`Agreement.release`); as `release_loaded`."""
+    data, releases = released_before(raw, path)
+    if releases and not again:
+        raise ReleasedBeforeError(data, releases)
+    agreed = raw.state.agreement
+    if agreed is None:
+        raise InvalidInputError(f"{os.fspath(path)} follows no agreement, which would say what is released")
+    released = agreed.release(raw.state, again=again, **charged)
+    first = getattr(released, "rows", (released,))[0]
+    ids = getattr(first, "release_ids", None) or [first.release_id]
+    file.record(PastRelease.of(first.guarantee, ids[0].hex(), raw.state.data_ids))
+    return released
+
+
 def released_before(raw: RawSketch, path: str | os.PathLike[str]) -> tuple[str, tuple[PastRelease, ...]]:
     """Return a phrase that names the data of a raw file ("… was" or "… were"), and the known releases of these data.
 

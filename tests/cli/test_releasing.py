@@ -104,7 +104,7 @@ def test_release_refuses_what_it_cannot_guarantee(raws: Path, forks: Forks) -> N
         (["a.sketch", "-o", "x.sketch", *spend], "a.sketch is a release, not a raw sketch"),
         (["sales.csv", "-o", "x.sketch", *spend], "To sketch a table: streamsketch sketch sales.csv"),
         (["nowhere.raw-sketch", "-o", "x.sketch", *spend], "does not exist"),
-        ([*one, "--l1", "1"], "Missing option '--epsilon'"),
+        ([*one, "--l1", "1"], "state what the release spends: --epsilon"),
         ([*one, *spend, "--mechanism", "magic"], "mechanism must be one of auto, laplace"),
     ]:
         assert message in forks.refused("release", *arguments, cwd=raws)
@@ -121,5 +121,5 @@ def test_a_release_that_could_not_be_written_says_that_it_is_remembered(
     with pytest.raises(
         ss.InvalidInputError, match=r"x\.sketch cannot be written: No space .* has recorded the release"
     ):
-        release(raws / "a1.raw-sketch", output=raws / "x.sketch", epsilon=1.0, l1="1")
+        release([raws / "a1.raw-sketch"], output=raws / "x.sketch", epsilon=1.0, l1="1")
     assert len(load_raw(raws / "a1.raw-sketch").releases) == 1

@@ -1,0 +1,108 @@
+"""Three commands: agree, release, compare. Nothing else is said, and nothing secret is left behind."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import streamsketch as ss
+from tests.cli.running import Forks
+
+AGREED = ["--index", "item:text", "--unit-column", "customer:text", "--missing", "drop", "--seed", "7"]
+TERMS = ["--epsilon", "1", "--delta", "1e-6"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, first in (("web", 0), ("shops", 40)):
+        rows = [f"person {one},north,item {one * 7 % 11}" for one in range(first, first + 80)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["customer,shop,item", *rows, ""]), encoding="utf-8")
+    return tmp_path
+
+
+def test_three_commands_answer_a_question(folder: Path, forks: Forks) -> None:
+    forks.succeeded("agree", *AGREED, *TERMS, "-o", "agreement.json", cwd=folder)
+    for name in ("web", "shops"):
+        forks.succeeded("release", f"{name}.csv", "--agreement", "agreement.json", "-o", f"{name}.sketch", cwd=folder)
+    compared = json.loads(forks.succeeded("compare", "web.sketch", "shops.sketch", "--json", cwd=folder))
+    assert compared
+    assert sorted(one.name for one in folder.iterdir()) == [
+        "agreement.json", "shops.csv", "shops.sketch", "web.csv", "web.sketch",
+    ]  # fmt: skip
+    agreement = ss.Agreement.load(folder / "agreement.json")
+    released = agreement.load(folder / "web.sketch")
+    assert (released.guarantee.basis, released.guarantee.epsilon, released.guarantee.delta) == ("enforced", 1, 1e-6)
+
+
+def test_a_release_of_rows_states_what_python_states(folder: Path, forks: Forks) -> None:
+    keyed = [*AGREED, "--key", "shop:text", "--max-keys", "2", "--public-key", "north,south"]
+    forks.succeeded("agree", *keyed, *TERMS, "-o", "a.json", cwd=folder)
+    said = json.loads(
+        forks.succeeded("release", "web.csv", "--agreement", "a.json", "-o", "w.parquet", "--json", cwd=folder)
+    )
+    agreement = ss.Agreement.load(folder / "a.json")
+    assert agreement.keys == ("north", "south")
+    assert said["guarantee"]["epsilon"] == 1
+    assert list(agreement.load(folder / "w.parquet")) == ["north", "south"]
+
+
+def test_a_raw_sketch_is_released_within_what_is_agreed(folder: Path, forks: Forks) -> None:
+    forks.succeeded("agree", *AGREED, *TERMS, "-o", "a.json", cwd=folder)
+    for name in ("web", "shops"):
+        append = ["--append"] if name == "shops" else []
+        forks.succeeded("sketch", f"{name}.csv", "--agreement", "a.json", "-o", "all.raw-sketch", *append, cwd=folder)
+    shown = forks.succeeded("release", "all.raw-sketch", "--dry-run", cwd=folder)
+    assert "ε = 1, δ = 1e-06" in shown
+    # an appended file has twice the bound, which is not the agreed one
+    assert "no count of the customers" in forks.refused("release", "all.raw-sketch", "-o", "all.sketch", cwd=folder)
+
+
+def test_a_raw_sketch_is_not_released_twice(folder: Path, forks: Forks) -> None:
+    forks.succeeded("agree", *AGREED, *TERMS, "-o", "a.json", cwd=folder)
+    forks.succeeded("sketch", "web.csv", "--agreement", "a.json", "-o", "w.raw-sketch", cwd=folder)
+    forks.succeeded("release", "w.raw-sketch", "-o", "w.sketch", cwd=folder)
+    assert "released before" in forks.refused("release", "w.raw-sketch", "-o", "again.sketch", cwd=folder)
+    forks.succeeded("release", "w.raw-sketch", "--again", "-o", "again.sketch", cwd=folder)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["web.csv", "--agreement", "a.json", "-o", "w.sketch", "--epsilon", "2"], "leave out --epsilon"),
+        (["web.csv", "--agreement", "a.json", "-o", "w.sketch", "--delta", "1e-7"], "leave out --delta"),
+        (["web.csv", "--agreement", "a.json", "-o", "w.sketch", "--l1", "2"], "leave out --l1"),
+        (["web.csv", "--agreement", "a.json", "-o", "w.sketch", "--keys-are-public"], "leave out --keys-are-public"),
+        (["web.csv", "--agreement", "a.json"], "--output FILE, or --dry-run"),
+        (["web.csv", "--agreement", "a.json", "-o", "w.parquet"], "is written to a file named *.sketch"),
+        (["web.csv", "web.csv", "--agreement", "a.json", "-o", "w.sketch"], "named twice"),
+        (["web.csv", "--agreement", "free.json", "-o", "w.sketch"], "does not say what a release spends"),
+        (["web.csv", "-o", "w.sketch"], "is not a valid raw sketch"),
+        (["web.csv", "shops.csv", "-o", "w.sketch"], "one raw sketch is released at a time"),
+        (["free.raw-sketch", "-o", "w.sketch"], "state what the release spends: --epsilon"),
+        (["free.raw-sketch", "--agreement", "a.json", "-o", "w.sketch"], "state what the release spends"),
+    ],
+)
+def test_what_is_said_twice_or_not_at_all_is_refused(
+    arguments: list[str], said: str, folder: Path, forks: Forks
+) -> None:
+    forks.succeeded("agree", *AGREED, *TERMS, "-o", "a.json", cwd=folder)
+    forks.succeeded("agree", *AGREED, "-o", "free.json", cwd=folder)
+    forks.succeeded("sketch", "web.csv", "--agreement", "free.json", "-o", "free.raw-sketch", cwd=folder)
+    assert said in forks.refused("release", *arguments, cwd=folder)
+    assert not (folder / "w.sketch").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--delta", "1e-6"], "also give --epsilon"),
+        (["--epsilon", "0,5"], "is a decimal number"),
+        (["--epsilon", "1"], "meant for Gaussian noise"),
+        ([*TERMS, "--key", "shop:text"], "which keys have data is private"),
+        ([*TERMS, "--key", "shop:text", "--keys-are-public", "--public-key", "north"], "give one of --public-key"),
+        ([*TERMS, "--key", "shop:text", "--max-keys", "2", "--select-keys", "0.1"], "is a decimal number"),
+        ([*TERMS, "--key", "shop:text", "--max-keys", "2", "--select-keys", "1,1e-7"], "give it a smaller share"),
+    ],
+)
+def test_terms_that_no_release_keeps_are_refused(options: list[str], said: str, folder: Path, forks: Forks) -> None:
+    assert said in forks.refused("agree", *AGREED, *options, "-o", "a.json", cwd=folder)
