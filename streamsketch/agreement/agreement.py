@@ -111,7 +111,8 @@ class Agreement:
     unit
         Column that names the privacy unit of a row, if there is one.
     neighbours
-        How much one unit may contribute, in the values' units.
+        How much one unit may contribute, in the values' units. Its ``max_keys`` counts keys; where rows are sketched by
+        windows, each window of a key is a key, and without a key column each window.
     missing
         How to treat rows in which one of the columns is null, NaN or blank text: ``"refuse"`` them with an error, or
         ``"drop"`` them. ``"keep"`` takes rows as `Sketch.update` and `bound_units` do: blank text is text, a float has
@@ -139,9 +140,9 @@ class Agreement:
     ------
     InvalidInputError
         For an unknown type or a repeated column; if an index must be hashed, but the projection's dim is not 2^60; if
-        the bound is below one grid step (for `SketchL2`, below 2^12 steps), or is for several keys although there is no
-        key column; if units are to be counted without a unit column, or under neighbours that `Counting` does not
-        support; if terms lack a bound, a δ that the bound needs, or the keys of a key column.
+        the bound is below one grid step (for `SketchL2`, below 2^12 steps); if units are to be counted without a unit
+        column, or under neighbours that `Counting` does not support; if terms lack a bound, a δ that the bound needs,
+        or the keys of a key column.
 
     Examples
     --------
@@ -250,11 +251,6 @@ class Agreement:
         check_neighbours(self.neighbours)
         if self.clip is not None:
             self.clip_of()
-        if self.key is None and self.neighbours.max_keys != 1 and not self.neighbours.any_keys:
-            raise InvalidInputError(
-                "without a key column each unit is in one stream: neighbours must have max_keys=1, got "
-                f"{self.neighbours.max_keys}; or pass the key column"
-            )
         bound = Fraction(self.neighbours.bound)
         if max(bound.numerator, bound.denominator) > _LARGEST:
             raise InvalidInputError("the bound of an agreement must be a fraction of 63-bit integers")

@@ -3,6 +3,7 @@
 A cast changes no value. What does not fit is an error that names the column, the row and both types, never the value.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -17,6 +18,7 @@ from streamsketch.errors import InvalidInputError
 
 _WHOLE = r"^[+-]?[0-9]+(\.0*)?$"
 _DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)$"
+_COMMA = re.compile(r"\s*[-+]?[0-9.]*[0-9],[0-9]+\s*")
 _ZONE = r":.*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 _DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 _EXACT_FLOAT = 1 << 53
@@ -191,10 +193,12 @@ def _parsed(array: "pa.Array", name: str, rows: Rows) -> "pa.Array":
     try:
         return parsed(array)
     except (pa.ArrowException, _DoesNotFitError):
-        row = rows[_first_failing(array, parsed)]
+        place = _first_failing(array, parsed)
+        comma = "; it has a decimal comma: read CSV with decimal=',', on the command line --decimal ,"
+        hint = comma if _COMMA.fullmatch(array[place].as_py() or "") else ""
         raise InvalidInputError(
-            f"the column {name} holds text, and in row {row:,} a text that is not a plain decimal number of up to 12 "
-            "places: correct the row or leave it out"
+            f"the column {name} holds text, and in row {rows[place]:,} a text that is not a plain decimal number of up "
+            f"to 12 places: correct the row or leave it out{hint}"
         ) from None
 
 

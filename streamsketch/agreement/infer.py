@@ -188,15 +188,11 @@ def whole_unit_bounds(
     Raises
     ------
     InvalidInputError
-        For ``max_keys`` without a key column, or another ``clip`` than ``"equal"``, or of features ``"average"``.
+        For another ``clip`` than ``"equal"``, or of features ``"average"``.
     """
     if clip not in (None, "equal", *(["average"] if averaged else [])):
         raise InvalidInputError(
             f"clip={clip!r} needs a bound to clip to; also pass neighbours=SketchL2(bound) or L1(bound)"
-        )
-    if not keyed and max_keys not in (None, 1):
-        raise InvalidInputError(
-            f"without a key column each unit is in one stream: leave out max_keys, got {max_keys!r:.40}"
         )
     if max_keys is None:
         max_keys = MOST_KEYS if keyed else 1

@@ -30,6 +30,8 @@ _GROUPS: dict[str, dict[str, str]] = {
         "missing": "refuse|drop|keep",
         "format": "csv|jsonl|parquet",
         "delimiter": "CHARACTER",
+        "encoding": "NAME",
+        "decimal": ".|,",
         "bad-lines": "stop|skip|FILE",
         "multiline": "",
         "time": "COLUMN",

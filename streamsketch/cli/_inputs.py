@@ -5,9 +5,22 @@ import select
 import signal
 from time import monotonic
 from types import FrameType, TracebackType
-from typing import Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
+
+import typer
 
 Format: TypeAlias = Literal["csv", "jsonl", "parquet"]
+
+Delimiter = Annotated[str, typer.Option(help="Character between the cells of CSV. \\t is a tab.")]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        help="Encoding of CSV, JSON lines and text, such as utf-16, cp1252 or iso8859-2. By default UTF-8.",
+        metavar="NAME",
+        show_default=False,
+    ),
+]
+Decimal = Annotated[str, typer.Option(help="Decimal point of numbers in CSV: . or ,", metavar=".|,")]
 
 STDIN = "-"
 

@@ -9,7 +9,7 @@ import typer
 import streamsketch as ss
 from streamsketch.agreement import cast
 from streamsketch.core import names_given, pa
-from streamsketch.data import arrow_column, batches, format_of, parts_of
+from streamsketch.data import arrow_column, batches, format_of, open_file, parts_of
 from streamsketch.errors import IncompatibleAgreementsError
 from streamsketch.estimation import AnySketch
 
@@ -123,7 +123,7 @@ def _read(path: Path, names: list[str], agreed: ss.Agreement | None, category: s
     if lines and category is not None:
         raise ss.InvalidInputError(f"the lines of {path} are items, and have no column {category}")
     path.stat()  # its error names the file, and Arrow's does not
-    file, columns = pa.OSFile(str(path)), ["line"] if lines else [*names, *([] if category is None else [category])]
+    file, columns = open_file(path), ["line"] if lines else [*names, *([] if category is None else [category])]
     any_text = agreed is None or agreed.missing != "keep"
     found = [
         batch

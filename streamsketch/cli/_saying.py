@@ -3,11 +3,14 @@
 ``--quiet`` leaves out notes, and bars of progress.
 """
 
+import contextlib
+import io
 import json
 import re
 import shutil
 import sys
 import textwrap
+from typing import Any
 
 import typer
 
@@ -67,4 +70,22 @@ def _say_text(text: str) -> None:
 
 
 def _say_object(name: str, fields: dict[str, str]) -> None:
-    typer.echo(json.dumps({name: fields}, ensure_ascii=False), err=True)
+    typer.echo(json_for(sys.stderr, {name: fields}), err=True)
+
+
+def print_everywhere() -> None:
+    """Let standard output and error print what their encoding lacks as escapes, instead of ending the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            with contextlib.suppress(OSError):  # a stream that is closed fails where it is used
+                stream.reconfigure(errors="backslashreplace")
+
+
+def json_for(stream: Any, result: Any, **options: Any) -> str:
+    """Return JSON, in ASCII where a stream's encoding lacks a character: an escape of Python's is none of JSON."""
+    text = json.dumps(result, ensure_ascii=False, **options)
+    try:
+        text.encode(getattr(stream, "encoding", None) or "utf-8")
+    except (UnicodeError, LookupError):
+        text = json.dumps(result, ensure_ascii=True, **options)
+    return "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)

@@ -2,7 +2,6 @@
 
 import contextlib
 import difflib
-import json
 import math
 import os
 import sys
@@ -12,7 +11,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._layout import show_facts
-from streamsketch.cli._saying import is_quiet
+from streamsketch.cli._saying import is_quiet, json_for
 from streamsketch.estimation import estimate_cells
 
 Json = Annotated[
@@ -45,10 +44,10 @@ def meant(name: str, names: list[str]) -> str:
 def show_json(result: Any) -> None:
     """Print a result as JSON, in which control and direction characters are escaped."""
     try:
-        text = json.dumps(result, ensure_ascii=False, indent=2, allow_nan=False)
+        text = json_for(sys.stdout, result, indent=2, allow_nan=False)
     except ValueError:
         raise ss.InvalidInputError("a result is not finite, which JSON cannot express; leave out --json") from None
-    typer.echo("".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text))
+    typer.echo(text)
 
 
 def show_result(title: str, facts: dict[str, str], fields: Any, *, as_json: bool) -> None:

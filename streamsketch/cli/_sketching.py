@@ -15,10 +15,15 @@ from streamsketch.cli._saying import say
 from streamsketch.cli._showing import plural, progress_bar
 from streamsketch.core import pa, pc
 from streamsketch.data import NO_LOSS
-from streamsketch.intake import Events, EventWindows, Intake, RowReader, pipe_blocks
+from streamsketch.intake import BadLines, Events, EventWindows, Intake, RowReader, Seen, pipe_blocks
 from streamsketch.privacy import UNKNOWN, Bounds, Clip
 from streamsketch.sketching import bound_batches
 from streamsketch.storage import RawHeader, RawSketch, State, append_raw, check_size
+
+MOST_BAD = 0.01
+"""The share of lines up to which bad ones are left out with status 0."""
+
+_REASONS = 5  # that are printed
 
 
 class Pending:
@@ -133,12 +138,14 @@ def sketch_stream(pending: Pending, output: Path, reader: RowReader, every: floa
 
     wrong: ss.StreamsketchError | None = None
     lines = reader.lines("standard input", reader.format or "csv", is_whole=True)  # type: ignore[arg-type]
+    add = reader.noting(pending.add, "standard input")
     with Stop() as stop:
         try:
             with progress_bar() as progress:
                 task = progress.add_task("sketching", total=None, events=pending.header.events)
-                for piece in lines.pieces(pipe_blocks(sys.stdin.fileno(), stop, snapshots.wait)):
-                    lines.read(piece, pending.add)
+                blocks = reader.transcoded(pipe_blocks(sys.stdin.fileno(), stop, snapshots.wait), "standard input")
+                for piece in lines.pieces(blocks):
+                    lines.read(piece, add)
                     progress.update(task, events=pending.header.events + pending.events)
                     if not snapshots.wait():
                         snapshot()
@@ -177,7 +184,55 @@ def sketch_bounded(
         say(f"{summary_file}, secret: what the bounds dropped and clipped.")
     else:
         say("--summary FILE writes what the bounds dropped and clipped, which is secret.")
+    if cut := _cut(summary, agreement, in_windows=windows.get("windows") is not None):
+        say(cut)
     return RawSketch(state, summary.rows_read - summary.rows_dropped)
+
+
+def _cut(summary: ss.bounding.BoundingSummary, agreement: ss.Agreement, *, in_windows: bool) -> str:
+    """Return the share of units that were in more keys than they may be; nothing if there are none."""
+    neighbours: Any = agreement.neighbours
+    if not summary.units_over_keys:
+        return ""
+    what = "window" if in_windows and agreement.key is None else "key and window" if in_windows else "key"
+    each = f"one {what}" if neighbours.max_keys == 1 else f"{neighbours.max_keys:,} {what}s"
+    share = 100 * summary.units_over_keys / summary.units
+    sentence = (
+        f"{share:.3g} % of units were in more and were cut to {each}, which a secret chooses. To keep more, agree on a "
+        f"larger number (--max-keys), for wider noise"
+    )
+    # without an agreement on windows, one window of a unit is hardly what is meant
+    return f"warning: {sentence}" if in_windows else sentence
+
+
+def tell_bad_lines(bad: BadLines) -> bool:
+    """Print how many lines were left out, and why; return whether these are more than 1 %."""
+    if not bad.count:
+        return False
+    reasons = [f"{count:,} because {why}" for why, count in bad.reasons[:_REASONS]]
+    more = len(bad.reasons) - len(reasons)
+    say(f"{bad}. Their reasons, each of its first line: {'; '.join(reasons)}{f'; and {more} more' if more else ''}")
+    if bad.share <= MOST_BAD:
+        return False
+    say(
+        f"warning: {100 * bad.share:.3g} % of the lines were left out, more than {100 * MOST_BAD:g} %. The rows that "
+        "remain may differ from all rows; see why they were left out"
+    )
+    return True
+
+
+def tell_seen(seen: Seen, unit: str | None) -> None:
+    """Print which files have no rows, and which texts in the unit column may stand for nobody."""
+    for name, rows in seen.rows.items():
+        if not rows:
+            say(f"warning: {name} has no rows that could be read, at most a header line")
+    if seen.unit_texts:
+        texts = ", ".join(sorted(seen.unit_texts))
+        say(
+            f"warning: the unit column {unit} has the text {texts} (in some spelling), which often stands for a "
+            "missing value. All rows with one such text count as one unit. Leave these cells empty, and their rows are "
+            "dropped. This is as secret as the data"
+        )
 
 
 def check_bounds(output: Path, before: Bounds, added: Bounds, *, keyed: bool) -> None:

@@ -17,6 +17,7 @@ import streamsketch as ss
 from streamsketch.cli._inputs import STDIN, Format, Snapshots, Stop
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import plural, progress_bar, show_json
+from streamsketch.cli._sketching import tell_bad_lines
 from streamsketch.core import exclusive, remove_partial, write_whole
 from streamsketch.data import format_of
 from streamsketch.intake import BadLines, LineFormat, Log, LostLogError, Messages, RowReader
@@ -51,6 +52,8 @@ class UnboundedLog:
     accept_loss: bool
     messages: bool
     dead_letters: Path | None
+    encoding: str | None = None
+    decimal: str = "."
 
     def run(self, *, as_json: bool) -> None:
         """Read the log until it ends, or forever; write the state and releases."""
@@ -70,7 +73,8 @@ class UnboundedLog:
             sink = stack.enter_context(slots_of(policy))
             stack.enter_context(exclusive(self.output))
             bad = stack.enter_context(bad_lines)
-            reader = RowReader(agreement, time=policy.time, delimiter=self.delimiter, bad=bad)
+            written: dict[str, Any] = {"delimiter": self.delimiter, "encoding": self.encoding, "decimal": self.decimal}
+            reader = RowReader(agreement, time=policy.time, bad=bad, **written)
             stream = Stream(policy, agreement, self.output, charge, sink=sink, dead_letters=dead_letters)
             with Stop() as stop:
                 try:
@@ -81,8 +85,7 @@ class UnboundedLog:
                 except ss.StreamsketchError as error:
                     raise self._with_remedy(error) from None
                 number = stop.number
-        if bad.count:
-            say(str(bad))
+        tell_bad_lines(bad)
         if policy.clock == "heartbeats" and (dropped := stream.windows.counts.bounding.rows_malformed):
             say(f"{plural(dropped, 'malformed row')} dropped since the stream began")
         if stream.is_finished:

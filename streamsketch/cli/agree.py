@@ -30,6 +30,7 @@ from streamsketch.cli._reading import new_file
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, show_result
 from streamsketch.core import names_given, pa, pq, short
+from streamsketch.data import open_file
 
 _WORTH_SAYING = 0.9  # of the error
 
@@ -70,7 +71,8 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     max_keys: Annotated[
         int | None,
         typer.Option(
-            help="Number of keys that one unit may be in. By default 1; with --sketch-l2 and --key, any number."
+            help="Number of keys that one unit may be in; without --key, of windows (`sketch --window`). By default 1; "
+            "with --sketch-l2 and --key, any number."
         ),
     ] = None,
     count: Annotated[
@@ -363,7 +365,7 @@ def _counts(agreed: ss.Agreement) -> str:
 def _schema(sample: Path) -> "pa.Schema":
     sample.open("rb").close()  # Arrow's error would not name it
     try:
-        return pq.read_schema(sample)
+        return pq.read_schema(open_file(sample))
     except pa.ArrowInvalid:
         raise ss.InvalidInputError(
             f"{sample} is not a Parquet file, and only such a SAMPLE has types. Leave it out, and state the type of "

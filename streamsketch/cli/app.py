@@ -18,7 +18,7 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._help import Command, Group
 from streamsketch.cli._pages import topic_of
-from streamsketch.cli._saying import be_quiet, kind_of, say, say_error, wants_json
+from streamsketch.cli._saying import be_quiet, kind_of, print_everywhere, say, say_error, wants_json
 from streamsketch.core import announce_compiling, once_loaded, pa
 from streamsketch.errors import (
     BoundExceededWarning,
@@ -29,11 +29,13 @@ from streamsketch.errors import (
 )
 
 _CHOICE = re.compile(r"'([^']*)' is not one of ('.*')")
+_NO_NUMBER = re.compile(r"valid (number|float|integer)")
 _COLLECTED = 100_000  # objects; by default 700, and what modules make while they load is not garbage
 _HELP = "Private sketches of data streams: plan them, make them, release them, compare them."
 _END = (
     "Exit status: 0 when done; 1 if a command checked something and the answer is no (a signature, an audit, the goal "
-    "of a plan, a dry run that would be refused), or if a job failed; 2 for a mistake in the call or its input."
+    "of a plan, a dry run that would be refused, more than 1 % of bad lines), or if a job failed; "
+    "2 for a mistake in the call or its input."
 )
 UsageError: Any = typer.BadParameter.__base__  # which older versions of typer take from click
 _LOOKS: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": None}
@@ -223,13 +225,14 @@ def _interrupted(number: int, _: object) -> NoReturn:
     sys.exit(128 + number)
 
 
-def main() -> None:
+def main() -> None:  # noqa: C901 - one branch for each kind of error
     """Run the command.
 
     It ends with 0 when done, 1 if it checked something and the answer is no, 2 after a mistake, 130 or 143 when
     interrupted or terminated, and 141 if nobody reads its output.
     """
     gc.set_threshold(_COLLECTED)
+    print_everywhere()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupted)
     warnings.simplefilter("ignore", NoiseMismatchWarning)  # commands name the file where they read it
@@ -248,6 +251,9 @@ def main() -> None:
         sys.exit(128 + signal.SIGINT)
     except OSError as error:
         say_error(_wrong_with_file(error), "file")
+    except UnicodeError:
+        # what it is stays unsaid: it may be a key
+        say_error("a text cannot be read or written as UTF-8; give files and columns names in UTF-8", "encoding")
     else:
         if status:
             sys.exit(status)
@@ -277,8 +283,22 @@ def _say_usage(error: Any) -> None:
         from streamsketch.cli._showing import meant  # noqa: PLC0415 - which loads what most calls do not need
 
         message = message.removesuffix(".") + meant(chosen[1], re.findall("'([^']+)'", chosen[2]))
+    if _NO_NUMBER.search(message):
+        from streamsketch.core import number_hint  # noqa: PLC0415 - as above
+
+        if hint := number_hint(text := _given_to(getattr(error, "param", None))):
+            message = f"{message.removesuffix('.')}, got {text!r}{hint}"
     path = "streamsketch" if error.ctx is None else error.ctx.command_path
     say_error(f"{message}{'' if message.endswith(('.', '?')) else '.'} See `{path} --help`", "usage")
+
+
+def _given_to(option: Any) -> str:
+    """Return the text that the call gives to an option, which the parser refuses; nothing if it is not found."""
+    for place, word in enumerate(sys.argv):
+        name, is_joined, value = word.partition("=")
+        if name in getattr(option, "opts", ()):
+            return value if is_joined else "".join(sys.argv[place + 1 : place + 2])
+    return ""
 
 
 def _end_at_once(status: int) -> NoReturn:

@@ -11,7 +11,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._agreeing import load_projection
-from streamsketch.cli._inputs import Format
+from streamsketch.cli._inputs import Decimal, Delimiter, Encoding, Format
 from streamsketch.cli._reading import find_duplicate, new_file
 from streamsketch.cli._releasing import DatasetOption, LedgerOption, ledger_for
 from streamsketch.cli._saying import say
@@ -81,7 +81,9 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
     form: Annotated[
         Format | None, typer.Option("--format", help="Format of the files. By default, it follows from the file names.")
     ] = None,
-    delimiter: Annotated[str, typer.Option(help="Character between the cells of CSV. \\t is a tab.")] = ",",
+    delimiter: Delimiter = ",",
+    encoding: Encoding = None,
+    decimal: Decimal = ".",
     trade_off: Annotated[
         Path | None,
         typer.Option(
@@ -139,7 +141,8 @@ def choose_bound(  # noqa: PLR0913 - a command's options are its parameters
         projection, "a bound is chosen before one, by the projection that `plan` or `sketch --write-projection` writes"
     )
     agreement = ss.Agreement.of(agreed, index=names, key=key, value=value, unit=unit_column)
-    reader = RowReader(agreement, format=form, delimiter=check_delimiter(delimiter))
+    written: dict[str, Any] = {"delimiter": check_delimiter(delimiter), "encoding": encoding, "decimal": decimal}
+    reader = RowReader(agreement, format=form, **written)
     relation = _relation(norm, grid, word, max_keys)
     if norm == "l2" and trade_off is not None:
         raise ss.InvalidInputError("--trade-off is about --norm l1; ask with --question, whose JSON has all errors")

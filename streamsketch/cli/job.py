@@ -11,6 +11,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch import jobs
+from streamsketch.cli._inputs import Decimal, Delimiter, Encoding
 from streamsketch.cli._jobs import (
     AgreementFile,
     ClientSettings,
@@ -83,7 +84,9 @@ def files(  # noqa: PLR0913 - a command's options are its parameters
             show_default=False,
         ),
     ] = None,
-    delimiter: Annotated[str, typer.Option(help="Character between the cells of CSV.")] = ",",
+    delimiter: Delimiter = ",",
+    encoding: Encoding = None,
+    decimal: Decimal = ".",
     window: Annotated[
         str | None,
         typer.Option(
@@ -138,6 +141,8 @@ def files(  # noqa: PLR0913 - a command's options are its parameters
             public_keys=names_given(public_key, "--public-key") if public_key else None,
             clip=clip,  # type: ignore[arg-type] # checked there
             delimiter=delimiter,
+            encoding=encoding,
+            decimal=decimal,
             window=window,
             time=time,
             time_format=time_format,

@@ -30,7 +30,8 @@ from streamsketch.cli._schedule_plan import schedule_plan
 from streamsketch.cli._showing import Json, show_json
 from streamsketch.cli._sign_plan import sign_mechanisms, sign_plan
 from streamsketch.cli._site_plan import site_plan, write_site_plan
-from streamsketch.core import pa, pa_csv, pq, write_whole
+from streamsketch.core import pa, pa_csv, write_whole
+from streamsketch.data import read_parquet
 from streamsketch.privacy import Neighbours
 from streamsketch.report import picture_of_keys
 
@@ -563,11 +564,12 @@ def _facts(given: dict[str, Any], columns: dict[str, Any]) -> ss.planning.Typica
         name: given if given is None else _name(given) for name, given in columns.items() if name != "index"
     }
     index = [_name(one) for one in columns["index"]]
-    sample.open("rb").close()  # Arrow's error would not name it
     try:
-        rows = pq.read_table(sample, columns=[*index, *(name for name in names.values() if name is not None)])
-    except pa.ArrowInvalid:
-        raise ss.InvalidInputError(f"{sample} is not a Parquet file, as a sample of units is") from None
+        rows = read_parquet(
+            sample, list(dict.fromkeys([*index, *(name for name in names.values() if name is not None)]))
+        )
+    except ss.InvalidInputError as error:
+        raise ss.InvalidInputError(f"a sample of units is a Parquet file: {error}") from None
     return ss.planning.UnitSample.of(rows, index=index, **names)
 
 
@@ -577,7 +579,7 @@ def _units_of(units: str | None, keys: Path | None) -> list[float] | dict[str, f
         return None if units is None else _numbers(units, "--units")
     try:
         if keys.suffix == ".parquet":
-            table = pq.read_table(keys)
+            table = read_parquet(keys)
         else:
             # as text, so that a key 007 or a date stays as it is written
             names, header = _header_of(keys)

@@ -11,7 +11,7 @@ from streamsketch.cli._features import Shares, load_agreement, shares_of
 from streamsketch.cli._items import Index, agreement_of, items_of_file
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._pairs import Only, select_names
-from streamsketch.cli._reading import files_in, load_files, new_file
+from streamsketch.cli._reading import Force, files_in, load_files, new_file
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, show_json
 from streamsketch.core import write_whole
@@ -81,6 +81,7 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
     ] = None,
     only: Only = None,
     signer: Signers = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Write a page of cosines or distances, neighbours and a map, with error bars and guarantees.
@@ -99,7 +100,7 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
 
     $ streamsketch report north.parquet -o report.html
     """
-    new_file(output, ".html", "a report")
+    new_file(output, ".html", "a report", force=force)
     of_features = agreement is not None and why is None and ss.Agreement.load(agreement).features is not None
     if of_features:
         other = {"--plan": plan, "--by": by, "--index": index, "--category": category}

@@ -10,8 +10,8 @@ import typer
 import streamsketch as ss
 from streamsketch.agreement import check_agreed, check_fine
 from streamsketch.cli._agreeing import SKETCH_DIM, SPARSITY, SketchL2, given_options, neighbours_of, projection_from
-from streamsketch.cli._inputs import STDIN, Format
-from streamsketch.cli._reading import load_raw_file, new_file
+from streamsketch.cli._inputs import STDIN, Decimal, Delimiter, Encoding, Format
+from streamsketch.cli._reading import find_duplicate, load_raw_file, new_file
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, plural, show_json
 from streamsketch.cli._sketching import (
@@ -21,10 +21,12 @@ from streamsketch.cli._sketching import (
     sketch_bounded,
     sketch_files,
     sketch_stream,
+    tell_bad_lines,
+    tell_seen,
 )
 from streamsketch.core import names_given, write_whole
 from streamsketch.data import check_delimiter
-from streamsketch.intake import BadLines, EventWindows, Intake, RowReader, event_windows
+from streamsketch.intake import BadLines, EventWindows, Intake, RowReader, Seen, event_windows
 from streamsketch.privacy import UNKNOWN, Bounds, Clip
 from streamsketch.storage import SUFFIX, RawHeader, RawSketch, State, append_raw, read_header
 
@@ -35,7 +37,7 @@ WITHIN = "none"
 """The value of `--clip` for rows that already keep to the bounds of their agreement."""
 
 
-def sketch(  # noqa: PLR0913 - a command's options are its parameters
+def sketch(  # noqa: PLR0913, PLR0915 - a command's options are its parameters
     inputs: Annotated[
         list[str], typer.Argument(help="CSV, JSON lines or Parquet files, or - for standard input.", metavar="INPUT")
     ],
@@ -121,7 +123,9 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     form: Annotated[
         Format | None, typer.Option("--format", help="Format of the input. By default, it follows from the file name.")
     ] = None,
-    delimiter: Annotated[str, typer.Option(help="Character between the cells of CSV. \\t is a tab.")] = ",",
+    delimiter: Delimiter = ",",
+    encoding: Encoding = None,
+    decimal: Decimal = ".",
     bad_lines: Annotated[
         str,
         typer.Option(
@@ -212,9 +216,13 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     hide the rows of others. With --multiline, cells in quotes may hold line breaks, and releases state the condition
     that the file's writer quotes such cells and doubles quotes in them.
 
-    With --window, each window of a key is a key of its own. A unit keeps as many of these keys as its bound allows, by
-    default one, and its protection holds for all windows together. To bound a unit in each window by itself, use
-    --policy.
+    With --window, each window of a key is a key of its own; without a key column, windows are the keys. A unit keeps as
+    many of these keys as its bound allows, by default one, and its protection holds for all windows together:
+    --max-keys allows more. The command states the share of units that were in more. To bound a unit in each window by
+    itself, use --policy.
+
+    Lines that --bad-lines leaves out are counted by reason. If they are more than 1 % of the lines, the command writes
+    its output, warns, and ends with status 1.
 
     $ streamsketch sketch sales.csv --agreement agreement.json -o north.raw-sketch
     """
@@ -239,7 +247,7 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
         agreed_by, released_by = _by_policy(agreement, policy, others, given_options(unbounded), multiline=multiline)
         _unbounded_log(
             inputs, output, agreed_by, released_by, form, check_delimiter(delimiter), bad_lines, every, summary,
-            **unbounded,
+            **unbounded, encoding=encoding, decimal=decimal,
         ).run(as_json=as_json)  # fmt: skip
         return
     windows = _windows_of(window, zone, time, time_format)
@@ -253,11 +261,7 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     # options leave the file without an agreement: so are files of before, and releases of other parties by options
     stated = agreed.projection if agreement is None else agreed
     keyed = agreed.key is not None or window is not None
-    if windows is not None and agreed.key is not None and agreed.key.type != "text":
-        raise ss.InvalidInputError(
-            f"a window makes text of keys, such as 'north 2024-05': agree on {agreed.key.name} as text, not "
-            f"{agreed.key.type}"
-        )
+    _check_keys(agreed, windows, max_keys)
     clipped = _check_clipping(agreed, inputs, clip, summary, whole=bad_lines == "stop")
     intake = Intake(agreed, time=time, time_format=time_format, windows=windows)
     start = _start(output, stated, keyed=keyed, append=append)
@@ -265,7 +269,8 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
     check_bounds(output, start.bounds, added, keyed=keyed)
     pending = Pending(intake, start, windows)
     with BadLines(bad_lines) as bad:
-        reader = RowReader(agreed, time, form, check_delimiter(delimiter), bad, multiline)
+        written: dict[str, Any] = {"encoding": encoding, "decimal": decimal, "multiline": multiline}
+        reader = RowReader(agreed, time, form, check_delimiter(delimiter), bad, **written)
         if not streaming:
             paths = [Path(name) for name in inputs]
             if clipped is not None:
@@ -281,8 +286,7 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
             if streaming:
                 sketch_stream(pending, output, reader, every, new=not append)
         finally:
-            for note in filter(None, (pending.warning, str(bad) if bad.count else "", _left_out(pending.dropped))):
-                say(note)
+            too_many = _tell_read(pending, bad, reader.seen, agreed)
     header, keys = pending.header, pending.header.keys
     _tell_bounds(output, start.bounds, added, header.bounds)
     if as_json:
@@ -298,9 +302,19 @@ def sketch(  # noqa: PLR0913 - a command's options are its parameters
                 **({} if agreement is None else {"agreement": agreed.fingerprint}),
             }
         )
-        return
-    followed = f"{'Projection' if agreement is None else 'Agreement'} {stated.fingerprint}"
-    _tell_done(output, header, followed, bounded=added.is_enforced)
+    else:
+        followed = f"{'Projection' if agreement is None else 'Agreement'} {stated.fingerprint}"
+        _tell_done(output, header, followed, bounded=added.is_enforced)
+    if too_many:
+        raise typer.Exit(1)
+
+
+def _tell_read(pending: Pending, bad: BadLines, seen: Seen, agreed: ss.Agreement) -> bool:
+    """Print what was lost and left out, and what is strange; return whether more lines are bad than is usual."""
+    for note in filter(None, (pending.warning, _left_out(pending.dropped))):
+        say(note)
+    tell_seen(seen, None if agreed.unit is None else agreed.unit.name)
+    return tell_bad_lines(bad)
 
 
 def _tell_bounds(output: Path, before: Bounds, added: Bounds, after: Bounds) -> None:
@@ -313,7 +327,7 @@ def _tell_done(output: Path, header: RawHeader, followed: str, *, bounded: bool)
     """Print what a file holds now and, if its rows are bounded, how to release it."""
     of_keys = "" if header.keys is None else f" of {plural(header.keys, 'key')}"
     say(f"{output}, secret: {plural(header.events, 'event')}{of_keys}. {followed}.")
-    if bounded and header.bounds.is_enforced:
+    if bounded and header.bounds.is_enforced and header.events:
         say(f"Bound enforced: {header.neighbours}. To release it: {_release_command(output, header)}")
 
 
@@ -351,6 +365,20 @@ def _by_policy(
             "leave out --multiline, and write cells with line breaks as JSON lines"
         )
     return agreement, policy
+
+
+def _check_keys(agreed: ss.Agreement, windows: EventWindows | None, max_keys: int | None) -> None:
+    """Raise `InvalidInputError` if keys do not go with windows; ``max_keys`` is an option, not the agreement's."""
+    if windows is not None and agreed.key is not None and agreed.key.type != "text":
+        raise ss.InvalidInputError(
+            f"a window makes text of keys, such as 'north 2024-05': agree on {agreed.key.name} as text, not "
+            f"{agreed.key.type}"
+        )
+    if windows is None and agreed.key is None and (max_keys or 1) > 1:
+        raise ss.InvalidInputError(
+            f"without keys or windows each unit is in one stream: leave out --max-keys {max_keys}, or pass the key "
+            "column (--key), or --window and --time"
+        )
 
 
 def _windows_of(window: str | None, zone: str | None, time: str | None, time_format: str | None) -> EventWindows | None:
@@ -420,7 +448,10 @@ def _check_clipping(
 
 def _check_inputs(inputs: list[str], form: Format | None, every: float) -> None:
     if STDIN not in inputs:
-        for path in map(Path, inputs):
+        paths = [Path(name) for name in inputs]
+        if twice := find_duplicate(paths):
+            raise ss.InvalidInputError(f"{twice}; its events would count twice")
+        for path in paths:
             if not path.is_fifo():  # a pipe opens once
                 path.open("rb").close()  # before an hour's work on the others
         return

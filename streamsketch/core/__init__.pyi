@@ -50,6 +50,7 @@ from .numbers import (
     check_int,
     check_resolution,
     exact_fraction,
+    number_hint,
     short,
 )
 from .roots import interpolated, root_of
@@ -112,6 +113,7 @@ __all__ = [
     "named",
     "names_given",
     "numba",
+    "number_hint",
     "once_loaded",
     "open_secret",
     "optimize",

@@ -1,6 +1,7 @@
 """Exact numbers: public parameters as fractions, integers as int64, and both as text for messages."""
 
 import contextlib
+import re
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
@@ -17,6 +18,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 INT64_MAX = (1 << 63) - 1
 _MAX_SHOWN_BITS = 200
+_MEANT = re.compile(r"\s*[-+]?[0-9]{1,20}([.,][0-9]{1,20})?\s*%?\s*", re.ASCII)
 MAX_EXPONENT = 40  # of decimals: "1e999999999" would be a number of a billion digits
 
 
@@ -48,7 +50,22 @@ def exact_fraction(value: Exact, name: str) -> Fraction:
             return Fraction(value)
     raise InvalidInputError(
         f"{name} must be a finite number (int, float, Fraction, Decimal or a string such as '1/8'), got {short(value)}"
+        f"{number_hint(value)}"
     )
+
+
+def number_hint(value: object) -> str:
+    """Return what to write instead of a text with a decimal comma or a percent sign, for errors; nothing for others.
+
+    Examples
+    --------
+    >>> number_hint("0,5"), number_hint("50 %"), number_hint("many")
+    (': write 0.5', ': write 0.5', '')
+    """
+    if not isinstance(value, str) or not _MEANT.fullmatch(value):
+        return ""
+    digits = value.replace(",", ".").strip()
+    return f": write {Decimal(digits.rstrip(' %')) / 100 if digits.endswith('%') else digits}"
 
 
 def check_int(value: object, name: str, least: int, most: int | None = None) -> int:

@@ -22,19 +22,13 @@ from .grid import NO_LOSS, quantise, quantise_and_tell, quantise_one, warn_of_tr
 from .keys import canonical_column, check_hashed_dim, encode_columns, index_of, indices_of
 from .lenient import lenient_column, lenient_json
 from .matrices import matrix_of, steps_of
-from .readers.delimited import (
-    LONGEST_ROW,
-    check_delimiter,
-    csv_header,
-    csv_piece,
-    not_a_row,
-    split_rows,
-    strict_until,
-    whole_rows,
-)
+from .readers.delimited import Dialect, check_delimiter, csv_dialect, csv_header, csv_piece
 from .readers.formats import Format, batches, format_of, parts_of
 from .readers.json_lines import json_batch
-from .readers.opening import uncompressed
+from .readers.opening import open_file, uncompressed
+from .readers.parquet import read_parquet
+from .readers.rows import LONGEST_ROW, first_row, not_a_row, split_rows, strict_until, whole_rows
+from .readers.streams import Decoder
 from .tables import batches_of, names_of, schema_of
 
 __all__ = [
@@ -44,6 +38,8 @@ __all__ = [
     "NO_LOSS",
     "SECRET_BYTES",
     "DataIds",
+    "Decoder",
+    "Dialect",
     "Format",
     "arrow_column",
     "batches",
@@ -55,10 +51,12 @@ __all__ = [
     "check_hashed_dim",
     "check_indices",
     "check_keys",
+    "csv_dialect",
     "csv_header",
     "csv_piece",
     "data_ids",
     "encode_columns",
+    "first_row",
     "format_of",
     "from_list",
     "index_of",
@@ -78,11 +76,13 @@ __all__ = [
     "message_batches",
     "names_of",
     "not_a_row",
+    "open_file",
     "parts_of",
     "plain_key",
     "quantise",
     "quantise_and_tell",
     "quantise_one",
+    "read_parquet",
     "schema_of",
     "split_rows",
     "steps_of",

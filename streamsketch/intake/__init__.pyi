@@ -10,6 +10,7 @@ from .messages import Messages
 from .objects import is_malformed
 from .rotation import LostLogError
 from .rows import Intake, OnBad
+from .seen import MISSING_TEXTS, Seen
 from .units import column_events, unit_events, whole_days
 from .windows import (
     LARGEST_TIME,
@@ -25,6 +26,7 @@ from .windows import (
 
 __all__ = [
     "LARGEST_TIME",
+    "MISSING_TEXTS",
     "ONE_LINE",
     "QUOTED",
     "Add",
@@ -44,6 +46,7 @@ __all__ = [
     "OnBad",
     "Period",
     "RowReader",
+    "Seen",
     "Stop",
     "Tumbling",
     "check_times_of_day",

@@ -5,6 +5,7 @@ import datetime as dt
 import functools
 import re
 import zoneinfo
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -28,6 +29,8 @@ _CYCLE_MICROS = 146_097 * _DAY
 _UTC = "UTC"
 _BLOCK = 128  # windows whose starts are computed together
 _BLOCKS = 4096  # that are remembered: 4 MB
+_MOVE = 20 * 3_600 * 10**6  # of a clock across the date line, at least
+_MOVED = ("1800-01-01", "2100-01-01")  # before, no zone had a clock; afterwards, rules repeat
 _MOST_DENSE = 1 << 16  # windows between the first and the last of an array, up to which a table of all is made
 
 _ONE = re.compile(r"\s*(1\s*)?(d|day|w|week|month)s?\s*")
@@ -43,7 +46,8 @@ class Calendar:
 
     A window begins when its first local date does: at midnight, later where midnight is skipped, and at the first of
     two midnights where the clock is set back. So a day in which the clock changes has 23 or 25 hours. Number 0 has the
-    local date 1970-01-01. A date that a zone skips as a whole (Pacific/Apia, 2011-12-30) is a window without any time.
+    local date 1970-01-01. A date that a zone skips as a whole (Pacific/Apia, 2011-12-30) is no window, and has no
+    number: every window is longer than 0.
 
     Times are integers or int64 arrays, in microseconds since 1970-01-01T00:00Z. Dates are of the Gregorian calendar,
     also before it was introduced.
@@ -84,22 +88,15 @@ class Calendar:
         if isinstance(times, int):
             return int(self.number(np.array([times]))[0])
         # no zone is a day or more from UTC: the window is that of UTC, the one before or the one after
-        found = _in_utc(self.period, times)
-        found += (times >= self.start(found + 1)).astype(np.int64) - (times < self.start(found))
-        return found
+        places = _in_utc(self.period, times)
+        places += (times >= self._starts_at(places + 1)).astype(np.int64) - (times < self._starts_at(places))
+        return places - self._skipped_before(places)
 
     def start(self, numbers: Whole) -> Whole:
         """Return the starts of windows."""
         if isinstance(numbers, int):
             return int(self.start(np.array([numbers]))[0])
-        if self.zone == _UTC or not numbers.size:
-            return _midnights(self.period, numbers)
-        first, last = int(numbers.min()), int(numbers.max())
-        if last - first < _MOST_DENSE:
-            table = self._starts(np.arange(first, last + 1))
-            return table[numbers - first]
-        distinct, places = np.unique(numbers, return_inverse=True)
-        return self._starts(distinct)[places]
+        return self._starts_at(self._places(numbers))
 
     def start_of(self, times: Whole) -> Whole:
         """Return the start of the window that each time is in."""
@@ -112,7 +109,7 @@ class Calendar:
     def starts(self, first: int, stop: int) -> list[int]:
         """Return the starts of all windows that overlap [first, stop)."""
         numbers = np.arange(self.number(first), self.number(max(first, stop - 1)) + 1)
-        found: list[int] = np.unique(self.start(numbers)).tolist()  # a date that is skipped starts with the next one
+        found: list[int] = self.start(numbers).tolist()
         return found
 
     def name(self, number: int) -> str:
@@ -121,7 +118,7 @@ class Calendar:
 
     def names(self, numbers: Ints) -> "pa.DictionaryArray":
         """Return windows' first local dates as text, those of months without the day."""
-        distinct, places = np.unique(numbers, return_inverse=True)
+        distinct, places = np.unique(self._places(numbers), return_inverse=True)
         unit: Any = "M" if self.period == "month" else "D"
         names = np.datetime_as_string(_midnights(self.period, distinct).astype("datetime64[us]"), unit=unit).tolist()
         return pa.DictionaryArray.from_arrays(pa.array(places.astype(np.int32)), pa.array(names, pa.string()))
@@ -133,13 +130,41 @@ class Calendar:
             midnight = np.array([(dt.date.fromisoformat(text) - dt.date(1970, 1, 1)).days * _DAY])
         except ValueError:
             return None
-        number = _in_utc(self.period, midnight)
-        return int(number[0]) if _midnights(self.period, number) == midnight else None
+        place = _in_utc(self.period, midnight)
+        number = place - self._skipped_before(place)
+        return int(number[0]) if _midnights(self.period, self._places(number)) == midnight else None
 
     @property
     def words(self) -> str:
         """One window, for guarantees."""
         return f"one {self.period} ({self.zone})"
+
+    # Dates have places, which are numbers that also count the dates that the zone skips.
+
+    def _skipped_before(self, places: Ints) -> Ints | int:
+        """Return how many skipped dates lie between the date 1970-01-01 and others; negative for those before it."""
+        skipped = _skipped(self.zone) if self.period == "day" else None
+        return 0 if skipped is None else np.searchsorted(skipped, places) - int(np.searchsorted(skipped, 0))
+
+    def _places(self, numbers: Ints) -> Ints:
+        """Return the places of windows' dates."""
+        skipped = _skipped(self.zone) if self.period == "day" else None
+        if skipped is None:
+            return numbers
+        before = int(np.searchsorted(skipped, 0))
+        after = skipped - np.arange(len(skipped)) + before  # the numbers of the dates after those that are skipped
+        return numbers - before + np.searchsorted(after, numbers, side="right")
+
+    def _starts_at(self, places: Ints) -> Ints:
+        """Return the starts of dates; one that is skipped starts with the next one."""
+        if self.zone == _UTC or not places.size:
+            return _midnights(self.period, places)
+        first, last = int(places.min()), int(places.max())
+        if last - first < _MOST_DENSE:
+            table = self._starts(np.arange(first, last + 1))
+            return table[places - first]
+        distinct, of_each = np.unique(places, return_inverse=True)
+        return self._starts(distinct)[of_each]
 
     def _starts(self, numbers: Ints) -> Ints:
         """Return the starts of windows from the tables of a zone."""
@@ -252,6 +277,31 @@ def _range(period: Period) -> tuple[int, int]:
     ends = np.array(["1200-01-01", "2800-01-01"], dtype="datetime64[us]").astype(np.int64)
     first, last = _in_utc(period, ends).tolist()
     return first, last
+
+
+@functools.cache
+def _skipped(name: str) -> Ints | None:
+    """Return the places of the dates that a zone skips as a whole, in order, or None: its clock moves on by a day.
+
+    Such a move, across the date line, is for good. So it lies between two half-years with offsets that differ by 20
+    hours or more.
+    """
+    if name == _UTC:
+        return None
+    zone = _zone(name)
+    days = [int(day) for day in np.arange(*_MOVED, dtype="datetime64[6M]").astype("datetime64[D]").astype(np.int64)]
+    offsets = [_offset_at(zone, day) for day in days]
+    found = []
+    for place, (before, after) in enumerate(pairwise(offsets)):
+        if after - before >= _MOVE:
+            each = range(days[place] - 1, days[place + 1] + 1)
+            starts = [_first_instant(zone, day * _DAY) for day in each]
+            found += [day for day, start, end in zip(each, starts, starts[1:], strict=False) if start == end]
+    return np.array(found, dtype=np.int64) if found else None
+
+
+def _offset_at(zone: dt.tzinfo, day: int) -> int:
+    return _offset((dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(days=day)).astimezone(zone))
 
 
 @functools.lru_cache(maxsize=_BLOCKS)

@@ -7,13 +7,24 @@ from pathlib import Path
 from typing import Any
 
 from streamsketch.agreement import Agreement
-from streamsketch.core import pa
-from streamsketch.data import LONGEST_ROW, Format, batches, format_of, parts_of, uncompressed
+from streamsketch.data import (
+    LONGEST_ROW,
+    Decoder,
+    Format,
+    batches,
+    csv_dialect,
+    format_of,
+    open_file,
+    parts_of,
+    uncompressed,
+)
 from streamsketch.errors import InvalidInputError
+from streamsketch.features import Number
 from streamsketch.intake.events import Events
 from streamsketch.intake.framing import QUOTED
-from streamsketch.intake.lines import Add, BadLines, LineFormat, Lines, Stop, file_blocks, pipe_blocks
+from streamsketch.intake.lines import BLOCK_BYTES, Add, BadLines, LineFormat, Lines, Stop, file_blocks, pipe_blocks
 from streamsketch.intake.rows import Intake
+from streamsketch.intake.seen import Seen
 
 _FIRST = {"csv": 2}  # the header is row 1
 
@@ -34,6 +45,14 @@ class RowReader:
         Delimiter of CSV.
     bad
         How to treat lines of CSV or JSON that cannot be read. Other formats cannot leave anything out.
+    encoding
+        Encoding of CSV, JSON lines and text, by default UTF-8. They are transcoded while they are read.
+    decimal
+        Decimal point of numbers in CSV, ``"."`` or ``","``. With a comma, a number with a point is malformed: it may
+        be one of thousands.
+    block_bytes
+        How many bytes of CSV, JSON lines and text are read at a time, by default some megabytes. Rows do not depend on
+        it.
     multiline
         Whether cells of CSV in whole files may hold line breaks within quotes. By default, they may if the agreement
         names no column of units. Otherwise a line is a row, and a quote that its line does not close is an error: it
@@ -59,7 +78,15 @@ class RowReader:
     format: Format | None = None
     delimiter: str = ","
     bad: BadLines = field(default_factory=BadLines)
+    encoding: str | None = None
+    decimal: str = "."
+    block_bytes: int | None = None
     multiline: bool | None = None
+    seen: Seen = field(default_factory=Seen, compare=False, repr=False)
+    """What an operator should know of the files that were read; secret."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "encoding", csv_dialect(self.delimiter, self.encoding, self.decimal).encoding)
 
     @property
     def columns(self) -> list[str]:
@@ -77,8 +104,23 @@ class RowReader:
         any_text, columns = self.agreement.missing != "keep", self.columns
         text = columns if any_text else [name for name in columns if name != self.agreement.value]
         lenient = list(getattr(self.agreement.features, "columns", ()))
-        options = {"columns": columns, "text": text, "delimiter": self.delimiter, "any_text": any_text}
-        return options | {"lenient": lenient, "multiline": self.spans_lines}
+        return {
+            "columns": columns,
+            "text": text,
+            "dialect": csv_dialect(self.delimiter, self.encoding, self.decimal, self._numbers),
+            "any_text": any_text,
+            "lenient": lenient,
+            "multiline": self.spans_lines,
+        }
+
+    @property
+    def _numbers(self) -> tuple[str, ...]:
+        """The names of columns of which all cells are numbers."""
+        agreed = self.agreement
+        whole = [one.name for one in agreed.columns if one.type == "integer" or one.places is not None]
+        columns: dict[str, Any] = {} if agreed.features is None else dict(agreed.features.columns)
+        features = [name for name, column in columns.items() if isinstance(column, Number)]
+        return tuple(dict.fromkeys([*whole, *features, *([] if agreed.value is None else [agreed.value])]))
 
     def batches(self, path: str | os.PathLike[str], on_read: Callable[[int], None] = lambda _: None) -> Iterator[Any]:
         """Yield the batches of a file; call ``on_read`` with the number of bytes read so far.
@@ -90,14 +132,47 @@ class RowReader:
         OSError
             If the file cannot be read.
         """
-        # Arrow's file, not Python's: Arrow's threads may outlive an error, and releasing Python's bytes while the
-        # interpreter exits would abort. It is not closed here, as they may still be reading: it closes itself
-        file, name = pa.OSFile(os.fspath(path)), str(path)
+        file, name = open_file(path), str(path)
+        self.seen.rows.setdefault(name, 0)
         for part in range(parts_of(file, name, self.format)):
-            for batch in batches(file, name, part, form=self.format, **self.options):
+            for batch in batches(file, name, part, form=self.format, block_bytes=self.block_bytes, **self.options):
+                self.seen.add(name, batch, self.agreement.unit)
                 yield batch
                 if not file.closed:
                     on_read(file.tell())
+
+    def noting(self, add: Add, name: str) -> Add:
+        """Return a function that passes batches to ``add`` and then notes them in `seen`."""
+        self.seen.rows.setdefault(name, 0)
+
+        def noted(batch: Any, first: int) -> None:
+            add(batch, first)
+            self.seen.add(name, batch, self.agreement.unit)
+
+        return noted
+
+    def check_utf8(self, name: str) -> None:
+        """Raise `InvalidInputError` if the encoding of a log is another one: positions count its bytes."""
+        if self.encoding is not None:
+            raise InvalidInputError(
+                f"{name} is a log, of which the place in its bytes is kept, and logs are read in UTF-8, not "
+                f"{self.encoding}: have its writer write UTF-8, or pass it through iconv"
+            )
+
+    def transcoded(self, blocks: Iterator[bytes | None], name: str) -> Iterator[bytes | None]:
+        """Yield the blocks of a stream in UTF-8; an empty one marks its end, and None a wait, as `pipe_blocks` does."""
+        if self.encoding is None:
+            yield from blocks
+            return
+        decoder = Decoder(self.encoding, name)
+        for block in blocks:
+            if block:
+                if data := decoder.decode(block):  # which is empty within a character
+                    yield data
+                continue
+            if block is not None and (last := decoder.decode(b"", final=True)):
+                yield last
+            yield block
 
     def lines(self, name: str, form: LineFormat, *, is_whole: bool = False, longest: int = LONGEST_ROW) -> Lines:
         """Return a reader of the lines of a stream, which error messages call ``name``.
@@ -142,10 +217,11 @@ class RowReader:
             return
         form = self.format or format_of(str(path))
         if form in ("csv", "jsonl") and not self.bad.stops:
-            file = pa.OSFile(str(path))
-            lines = self.lines(str(path), form, is_whole=True)
-            for piece in lines.pieces(file_blocks(uncompressed(file, str(path)), str(path))):
-                lines.read(piece, add)
+            file, name = open_file(path), str(path)
+            lines = self.lines(name, form, is_whole=True)
+            stream = uncompressed(file, name, self.encoding)
+            for piece in lines.pieces(file_blocks(stream, name, self.block_bytes or BLOCK_BYTES)):
+                lines.read(piece, self.noting(add, name))
                 on_read(file.tell())
             return
         for batch, first, where in self._numbered(path, on_read):
@@ -194,5 +270,5 @@ class RowReader:
                     "a header line) or --format jsonl; write Parquet to a file instead"
                 )
             lines = self.lines(str(path), form, is_whole=True)
-            for piece in lines.pieces(pipe_blocks(pipe.fileno(), stop)):
-                lines.read(piece, add)
+            for piece in lines.pieces(self.transcoded(pipe_blocks(pipe.fileno(), stop), str(path))):
+                lines.read(piece, self.noting(add, str(path)))

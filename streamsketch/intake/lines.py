@@ -2,6 +2,7 @@
 
 import codecs
 import os
+import re
 import select
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,8 +12,10 @@ from typing import Any, Literal, Protocol, Self, TypeAlias
 from streamsketch.core import open_secret, pa, write_all
 from streamsketch.data import (
     LONGEST_ROW,
+    Dialect,
     csv_header,
     csv_piece,
+    first_row,
     json_batch,
     not_a_row,
     split_rows,
@@ -22,6 +25,8 @@ from streamsketch.data import (
 from streamsketch.errors import InvalidInputError
 
 BLOCK_BYTES = 1 << 20
+_NUMBERS = re.compile(r"\d[\d,]*")
+_MOST_REASONS = 16
 
 LineFormat: TypeAlias = Literal["csv", "jsonl"]
 Add: TypeAlias = Callable[["pa.RecordBatch", int], None]
@@ -56,6 +61,9 @@ class BadLines:
         self.stops = mode == "stop"
         self.count = 0
         """How many lines were left out."""
+        self.rows = 0
+        """How many rows were read."""
+        self._reasons: dict[str, tuple[str, int]] = {}
         self.path = None if mode in ("stop", "skip") else Path(mode)
         if self.path is not None and self.path.exists() and not append:
             raise InvalidInputError(f"{self.path} already exists; name a new file for bad lines")
@@ -88,6 +96,24 @@ class BadLines:
             first = header + b"\n" if header and not self._file.tell() else b""
             write_all(self._file, first + line.removesuffix(b"\n") + b"\n")
         self.count += 1
+        kind = _NUMBERS.sub("#", reason)  # of rows, cells and lines: what is wrong is the same
+        if kind not in self._reasons and len(self._reasons) >= _MOST_REASONS:
+            kind = ""
+        example, count = self._reasons.get(kind, (reason, 0))
+        self._reasons[kind] = example, count + 1
+
+    @property
+    def share(self) -> float:
+        """The share of the lines that were left out, of all that were read; 0 if none was."""
+        return self.count / (self.count + self.rows) if self.count else 0.0
+
+    @property
+    def reasons(self) -> list[tuple[str, int]]:
+        """Why lines were left out, the most frequent reason first: that of its first line, and the number of lines.
+
+        After sixteen different reasons all others count together, under the first of them.
+        """
+        return sorted(self._reasons.values(), key=lambda each: -each[1])
 
     def __str__(self) -> str:
         where = "left out" if self.path is None else f"left out and written to {self.path} (secret)"
@@ -121,8 +147,8 @@ class Lines:
         The columns to read, and which of them are text.
     bad
         What to do with lines that cannot be read.
-    delimiter
-        Delimiter of CSV.
+    dialect
+        How the cells of CSV are written.
     any_text
         Whether numbers, booleans and nulls of JSON are read as text too, for an agreement to cast.
     lenient
@@ -139,7 +165,7 @@ class Lines:
     columns: list[str]
     text: list[str]
     bad: BadLines
-    delimiter: str = ","
+    dialect: Dialect = Dialect()  # noqa: RUF009 - it is not changed
     any_text: bool = False
     lenient: Sequence[str] = ()
     multiline: bool = False
@@ -169,7 +195,10 @@ class Lines:
                 continue
             ended = not block
             data = rest + (self._after_left_out(block) if self.is_inside else block)
-            whole, rest = whole_rows(data, self.delimiter, multiline=self._spans, ended=ended)
+            start = len(codecs.BOM_UTF8) if self._number == 1 and data.startswith(codecs.BOM_UTF8) else 0
+            whole, rest = whole_rows(data[start:], self.dialect.delimiter, multiline=self._spans, ended=ended)
+            if not (whole or ended):
+                rest = data  # with its byte order mark
             self._mark(data[: len(data) - len(rest)])
             yield self._without_header(whole)
             if len(rest) > self.longest:
@@ -202,11 +231,11 @@ class Lines:
         return after
 
     def _without_header(self, whole: bytes) -> bytes:
-        if self._number > 1 or not whole:
+        if self._number > 1 or not whole or self.format != "csv":
             return whole
-        whole = whole.removeprefix(codecs.BOM_UTF8)
-        first, _, after = whole.partition(b"\n")
-        if self.format != "csv" or not self._is_header(first):
+        row, after = first_row(whole, self.dialect.delimiter, multiline=self._spans)
+        first = row.removesuffix(b"\n")
+        if not self._is_header(first):
             return whole
         self.go_on(2, first)
         return after
@@ -215,7 +244,7 @@ class Lines:
         """Continue from a line that is not the first, or from within one that was left out."""
         self.is_inside = is_inside
         if self.format == "csv" and header:
-            self._header = csv_header(header, self.name, self.columns, self.delimiter)
+            self._header = csv_header(header, self.name, self.columns, self.dialect.delimiter)
         self._number, self._first = number, header
 
     def _is_header(self, line: bytes) -> bool:
@@ -223,7 +252,7 @@ class Lines:
         if self._header is None:
             return True
         try:
-            csv_header(line, self.name, self.columns, self.delimiter)
+            csv_header(line, self.name, self.columns, self.dialect.delimiter)
         except InvalidInputError:
             return False
         return True
@@ -242,7 +271,7 @@ class Lines:
             self._read_lines(data, add)
             return
         while data:
-            end = strict_until(data, self.delimiter, multiline=self.multiline)
+            end = strict_until(data, self.dialect.delimiter, multiline=self.multiline)
             self._read_lines(data[:end], add)
             if end < len(data):
                 bad, newline, data = data[end:].partition(b"\n")
@@ -293,10 +322,11 @@ class Lines:
                 except InvalidInputError as error:
                     why = f"{self._where} of {self.name}: {error}"
                 else:
+                    self.bad.rows += batch.num_rows
                     self._number += batch.num_rows if self.format == "csv" else whole.count(b"\n")
                     continue
             if part == [data]:
-                rows = split_rows(data, self.delimiter, multiline=self._spans)
+                rows = split_rows(data, self.dialect.delimiter, multiline=self._spans)
                 part = [row for row in rows if self.format == "jsonl" or row.strip(b"\r\n")]
             if len(part) > 1:
                 waiting += [part[len(part) // 2 :], part[: len(part) // 2]]
@@ -308,9 +338,7 @@ class Lines:
             lines = data.split(b"\n")
             options: dict[str, Any] = {"any_text": self.any_text, "lenient": self.lenient}
             return json_batch(lines, self.name, self.columns, self.text, self._number, **options)
-        return csv_piece(
-            data, self._header, self.name, self.columns, self.text, delimiter=self.delimiter, first=self._number
-        )
+        return csv_piece(data, self._header, self.name, self.columns, self.text, self.dialect, self._number)
 
     @property
     def _where(self) -> str:
@@ -322,10 +350,10 @@ class Lines:
         self._number += 1
 
 
-def file_blocks(stream: Any, path: str) -> Iterator[bytes]:
+def file_blocks(stream: Any, path: str, size: int = BLOCK_BYTES) -> Iterator[bytes]:
     """Yield the blocks of a file, then an empty one."""
     try:
-        while block := stream.read(BLOCK_BYTES):
+        while block := stream.read(size):
             yield block
         yield b""
     except OSError as error:

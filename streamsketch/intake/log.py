@@ -137,13 +137,15 @@ class Log:
     ) -> None:
         self._descriptor = source if isinstance(source, int) else source.fileno()
         self._name, self._position, self._path, self._on_loss = name, position, path, on_loss
-        self._lines, self.conditions = reader.lines(name, form, longest=longest), (ONE_LINE,) if form == "csv" else ()
+        reader.check_utf8(name)
+        self._lines, self._block_bytes = reader.lines(name, form, longest=longest), reader.block_bytes
+        self.conditions: tuple[str, ...] = (ONE_LINE,) if form == "csv" else ()
         """Conditions under which rows of one unit are only its own, as in `Guarantee`."""
         self._lines.mark = self._mark
         status = os.fstat(self._descriptor)
         self.is_file = stat.S_ISREG(status.st_mode)
         """Whether it is a regular file, which can grow after its end was read."""
-        self._consumed, self._head, self._tail, self._last = 0, b"", b"", b""
+        self._consumed, self._head, self._tail, self._last, self._read_to = 0, b"", b"", b"", 0
         self._left: tuple[FileIO, int] | None = None  # the file before this one, and its size then
         self._next: _Next | None = None
         self._missed = 0
@@ -269,7 +271,7 @@ class Log:
                 self._begin_at_path(position, str(error))
                 return
         self._head, self._tail = ends
-        self._consumed, self._last = position["bytes"], self._tail
+        self._consumed, self._last, self._read_to = position["bytes"], self._tail, position["bytes"]
         self._file.seek(self._consumed)
         self._go_on_lines(position)
         self._position, self._before = None, position.get("after")
@@ -350,11 +352,11 @@ class Log:
     def _go_back(self) -> None:
         """Go to the end of the whole lines that were read."""
         self._file.seek(self._consumed)
-        self._last = self._tail
+        self._last, self._read_to = self._tail, self._consumed
 
     def _begin(self, header: bytes, before: dict[str, Any] | None) -> None:
         self._file.seek(0)
-        self._consumed, self._head, self._tail, self._last = 0, b"", b"", b""
+        self._consumed, self._head, self._tail, self._last, self._read_to = 0, b"", b"", b"", 0
         self._before = before
         self._lines.go_on(1, header)
         self._position = None
@@ -376,7 +378,7 @@ class Log:
         if not isinstance(self._file, FileIO):
             return False
         count = len(self._last)
-        return os.pread(self._file.fileno(), count, self._file.tell() - count) != self._last
+        return os.pread(self._file.fileno(), count, self._read_to - count) != self._last
 
     def _successor(self) -> _Next | None:
         """Return the file to go on with if this one is not, or not any more, the last file of the log."""
@@ -453,18 +455,20 @@ class Log:
         self._next, self._missed = None, 0
         while stop is None or not stop.is_set():
             begins, at = self._is_unread, self._file.tell()
-            block = b"" if self._was_cut() else self._file.read(BLOCK_BYTES)
+            block = b"" if self._was_cut() else self._file.read(self._block_bytes or BLOCK_BYTES)
             found = self._find_successor() if begins or not block else None
             if begins and self._missed:  # it is not known yet whether it is the file that comes next
                 self._file.seek(at)
                 block = b""
             if found is not None and found.follows:
-                block = block or self._file.read(BLOCK_BYTES)  # written before the next one was begun
+                block = block or self._file.read(
+                    self._block_bytes or BLOCK_BYTES
+                )  # written before the next one was begun
             if found is not None and not (found.follows and block):
                 self._next = found
                 return
             if block:
-                self._last = (self._last + block)[-KNOWN_BY:]
+                self._last, self._read_to = (self._last + block)[-KNOWN_BY:], self._file.tell()
                 yield block
                 continue
             if not follow and not self._missed:

@@ -83,6 +83,7 @@ class Messages:
             )
         self._descriptor = source if isinstance(source, int) else source.fileno()
         self._name, self._on_loss, self._longest = name, on_loss, longest
+        reader.check_utf8(name)
         self.conditions: tuple[str, ...] = ()
         """As `Log.conditions`: none, since payloads are JSON."""
         self._columns, self._time = reader.columns, reader.time

@@ -1,6 +1,7 @@
 """A job on files that releases a sketch of every key and all cosines and squared distances between keys."""
 
 import dataclasses
+import os
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Literal
@@ -50,8 +51,9 @@ class FilesJob:
         The keys to release, chosen without looking at the data; None asserts that the keys in the data are public.
     clip
         As in `bound`; by default as agreed, else ``"scale"``. ``"none"`` asserts that rows keep to the bound.
-    delimiter
-        Delimiter of CSV files.
+    delimiter, encoding, decimal
+        Delimiter of CSV files, encoding of files of text, and decimal point of numbers in CSV, as in
+        `beam.ReadColumns`.
     window, time, time_format
         Release each key in each window by itself, under the key ``KEY 2024-05-31``. Length of a window, such as ``"1
         day"``, or ``"month"``, ``"week"`` or ``"day"`` of the calendar; column of times; format of times in text, as
@@ -94,6 +96,8 @@ class FilesJob:
     public_keys: Sequence[Any] | None = None
     clip: Clip | Literal["none"] | None = None
     delimiter: str = ","
+    encoding: str | None = None
+    decimal: str = "."
     window: str | None = None
     time: str | None = None
     time_format: str | None = None
@@ -160,8 +164,10 @@ class FilesJob:
         Raises
         ------
         InvalidInputError
-            If files do not follow the agreement, there are fewer than two keys, or the run id was used before.
+            If files do not follow the agreement or one is named twice, there are fewer than two keys, or the run id
+            was used before.
         """
+        _check_named_once(self.patterns)
         for pattern in self.patterns:  # find a missing file or column before a pipeline runs
             for _ in islice(read_batches([pattern], self.agreement, **self._reading), 1):
                 pass
@@ -203,7 +209,21 @@ class FilesJob:
 
     @property
     def _reading(self) -> dict[str, Any]:
-        return {"time": self.time, "delimiter": self.delimiter}
+        written = {"delimiter": self.delimiter, "encoding": self.encoding, "decimal": self.decimal}
+        return {"time": self.time, **written}
+
+
+def _check_named_once(patterns: Sequence[str]) -> None:
+    """Raise `InvalidInputError` if two patterns, or links, name one file: its rows would count twice."""
+    named: dict[str, str] = {}
+    for pattern in patterns:
+        for match in FileSystems.match([pattern]):
+            for metadata in match.metadata_list:
+                path = metadata.path
+                first = named.setdefault(os.path.realpath(path) if os.path.exists(path) else path, path)  # noqa: PTH110
+                if first is not path:
+                    names = path if first == path else f"{first} and {path}, one file,"
+                    raise InvalidInputError(f"{names} named twice; its rows would count twice")
 
 
 def _by_window(

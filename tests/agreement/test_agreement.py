@@ -196,7 +196,6 @@ def test_a_name_alone_is_text_where_indices_are_hashed_and_an_integer_elsewhere(
         ({"index": "item", "clip": "cut", "neighbours": ss.SketchL2(500)}, "to SketchL2 by"),
         ({"index": "item", "clip": "scale", "neighbours": ss.OneCoordinate(5)}, "OneCoordinate by nothing"),
         ({"index": "item", "neighbours": ss.SketchL2("1/1000")}, "norm of 0 grid steps"),
-        ({"index": "item", "neighbours": ss.SketchL2(500, max_keys=2)}, "without a key column"),
         (
             {"index": "item", "neighbours": ss.L1(5), "counting": Counting(1)},
             r"column of units \(unit=…\): pass it, or leave out",
@@ -214,7 +213,6 @@ def test_a_name_alone_is_text_where_indices_are_hashed_and_an_integer_elsewhere(
             "slack is free where",
         ),
         ({"index": "item", "unit": "u", "neighbours": ss.L1(5), "counting": Counting(1, slack=3)}, "at most Δ2"),
-        ({"index": "item", "neighbours": ss.L1(5, max_keys=2)}, "without a key column .* max_keys=1, got 2; or pass"),
     ],
 )
 def test_what_cannot_be_agreed_on_is_refused(fields: dict[str, Any], says: str) -> None:
@@ -348,7 +346,6 @@ def test_units_in_keys_are_counted_where_it_is_known_in_how_many_they_may_be() -
 
 @pytest.mark.parametrize(("fields", "says"), [
     ({"unit": "customer", "clip": "scale"}, "needs a bound to clip to"),
-    ({"unit": "customer", "max_keys": 2}, "without a key column each unit is in one stream"),
     ({"key": "shop", "max_keys": 2}, "set by unit=…, too"),
     ({"key": "shop", "unit": "customer", "max_keys": 2, "neighbours": ss.L1(1)}, "set by neighbours, SketchL2"),
     ({"key": "shop", "unit": "customer", "max_keys": 0}, "max_keys must be"),

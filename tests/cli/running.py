@@ -154,9 +154,9 @@ class Forks:
         """Run a command where others are forked, which then find loaded what it loads."""
         self.asked("warm", list(map(str, arguments)), str(cwd))
 
-    def run(self, *arguments: object, cwd: Path | None = None, stdin: bytes = b"") -> Done:
-        """Run a command to its end, in this process."""
-        return _run(list(map(str, arguments)), cwd or Path.cwd(), stdin)
+    def run(self, *arguments: object, cwd: Path | None = None, stdin: bytes = b"", encoding: str = "utf-8") -> Done:
+        """Run a command to its end, in this process; its streams have an encoding."""
+        return _run(list(map(str, arguments)), cwd or Path.cwd(), stdin, encoding)
 
     @contextlib.contextmanager
     def started(self, arguments: list[Any], cwd: Path, before: str = "", **pipes: Any) -> Iterator[Forked]:
@@ -286,22 +286,24 @@ def _status_of(main: Callable[[], None]) -> int:
             stream.flush()
 
 
-def _run(arguments: list[str], cwd: Path, stdin: bytes = b"") -> Done:
+def _run(arguments: list[str], cwd: Path, stdin: bytes = b"", encoding: str = "utf-8") -> Done:
     """Run a command in this process, which stays as it is."""
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         given.write(stdin)
         given.seek(0)
-        with _as_a_process(arguments, cwd, (given, out, err)):
+        with _as_a_process(arguments, cwd, (given, out, err), encoding):
             status = _status_of(main)
         said = []
         for stream in (out, err):
             stream.seek(0)
-            said.append(stream.read().decode())
+            said.append(stream.read().decode(encoding))
         return Done(status, *said)
 
 
 @contextlib.contextmanager
-def _as_a_process(arguments: list[str], cwd: Path, files: tuple[Any, Any, Any]) -> Iterator[None]:
+def _as_a_process(
+    arguments: list[str], cwd: Path, files: tuple[Any, Any, Any], encoding: str = "utf-8"
+) -> Iterator[None]:
     """Give this process the arguments, folder, environment, streams, signals and warnings of a new one, for a while."""
     with contextlib.ExitStack() as own:
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -316,7 +318,7 @@ def _as_a_process(arguments: list[str], cwd: Path, files: tuple[Any, Any, Any]) 
             own.callback(os.dup2, before, number)
             os.dup2(file.fileno(), number)
             stream = open(  # noqa: SIM115 - it ends with the process
-                number, "w" if number else "r", encoding="utf-8", errors="backslashreplace" if number == 2 else None,
+                number, "w" if number else "r", encoding=encoding, errors="backslashreplace" if number == 2 else None,
                 closefd=False,
             )  # fmt: skip
             own.callback(stream.close)

@@ -315,10 +315,6 @@ MISTAKES: dict[str, tuple[list[Any], str]] = {
         ["agree", "--index", "item", "--unit", "sale", "-o", "x.json"],
         "give --unit-column, or --l1 BOUND",
     ),
-    "keys of a unit in one stream": (
-        ["agree", "--index", "item", "--unit-column", "buyer", "--max-keys", 2, "-o", "x.json"],
-        "without a key column each unit is in one stream",
-    ),
     "a way to clip without a bound": (
         ["agree", "--index", "item", "--unit-column", "buyer", "--clip", "scale", "-o", "x.json"],
         "clip='scale' needs a bound to clip to",

@@ -35,7 +35,7 @@ def test_bad_lines_are_left_out_counted_and_kept(
     given, stdin = (["-", "--format", form], data) if source == "stream" else ([f"bad.{form}"], b"")
     number = 3 * faults.count(b"\n")
     skipped = forks.run("sketch", *given, *EVENTS, *MADE, "--bad-lines", "skip", "--json", cwd=folder, stdin=stdin)
-    assert skipped.returncode == 0, skipped.stderr
+    assert skipped.returncode == 1, skipped.stderr
     assert (json.loads(skipped.stdout)["bad_lines"], json.loads(skipped.stdout)["events"]) == (number, 4)
     assert load_raw(folder / "a.raw-sketch").state == expected()
     (folder / "a.raw-sketch").unlink()
@@ -69,7 +69,9 @@ def test_a_quote_that_never_closes_takes_one_line_or_is_an_error(source: str, fo
     (folder / "open.csv").write_bytes(data)
     given, stdin = (["-", "--format", "csv"], data) if source == "stream" else (["open.csv"], b"")
     options = [*EVENTS, *MADE, "--bad-lines", "skip"]
-    told = json.loads(forks.succeeded("sketch", *given, *options, "--no-multiline", "--json", cwd=folder, stdin=stdin))
+    done = forks.run("sketch", *given, *options, "--no-multiline", "--json", cwd=folder, stdin=stdin)
+    assert done.returncode == 1  # more than 1 % of the lines are bad
+    told = json.loads(done.stdout)
     assert (told["events"], told["bad_lines"]) == (3, 1)
     (folder / "a.raw-sketch").unlink()
     done = forks.run("sketch", *given, *options, cwd=folder, stdin=stdin)

@@ -25,6 +25,8 @@ ZONES = [
     *("America/St_Johns", "Australia/Lord_Howe", "Pacific/Apia", "Pacific/Kiritimati", "Asia/Kathmandu"),
 ]
 
+SKIPPED = ["1844-12-31", "1993-08-21", "1994-12-31", "2011-12-30"]
+
 
 def micros(text: str) -> int:
     """Return an instant in microseconds."""
@@ -78,7 +80,7 @@ def test_times_are_in_the_windows_of_their_local_dates(
         ("America/St_Johns", "2010-11-07", "2010-11-07T02:30Z", 25),  # a minute later the clock goes back to the 6th
         ("America/Toronto", "1919-03-31", "1919-03-31T04:30Z", 23.5),  # 23:30 is followed by 00:30
         ("Australia/Lord_Howe", "2024-04-07", "2024-04-06T13:00Z", 24.5),
-        ("Pacific/Apia", "2011-12-30", "2011-12-30T10:00Z", 0),
+        ("Pacific/Apia", "2011-12-31", "2011-12-30T10:00Z", 24),
         ("Asia/Kathmandu", "1985-12-31", "1985-12-30T18:30Z", 24),
         ("Europe/Berlin", "1893-04-01", "1893-03-31T23:06:32Z", 24 - 392 / 3600),
         ("UTC", "1969-12-31", "1969-12-31T00:00Z", 24),
@@ -92,6 +94,40 @@ def test_days_in_which_clocks_change(zone: str, date: str, start: str, hours: fl
     assert (days.name(number), begin, end - begin) == (date, micros(start), round(hours * HOUR))
     expected = sorted({days.start(number - 1), begin, end})  # of what is never, none
     assert days.starts(begin - 1, end + 1) == expected
+
+
+@pytest.mark.parametrize("period", PERIODS)
+def test_in_every_zone_each_window_is_longer_than_nothing_and_named_by_its_date(period: Period) -> None:
+    skipping = set()
+    for zone in sorted(zoneinfo.available_timezones()):
+        try:
+            windows = Calendar(period, zone)
+        except ss.InvalidInputError:
+            continue  # of this machine alone
+        ends = [micros("1840-01-01T00:00Z"), micros("2040-01-01T00:00Z")]
+        # every window in which some zone skips a date, and those around it; otherwise a few of each year
+        skips = [windows.number(micros(f"{date}T12:00Z")) for date in SKIPPED]
+        near = {number + more for number in skips for more in range(-3, 4)}
+        first, last = (windows.number(end) for end in ends)
+        numbers = np.array(sorted(near | set(range(first, last, max(1, (last - first) // 400)))))
+        starts, following = windows.start(numbers), windows.start(numbers + 1)
+        assert (starts < following).all(), zone
+        assert (windows.number(starts) == numbers).all(), zone
+        assert (windows.number(following - 1) == numbers).all(), zone
+        names = windows.names(numbers).to_pylist()
+        assert len(set(names)) == len(numbers)
+        assert [windows.number_named(name) for name in names] == numbers.tolist(), zone
+        skipping |= {zone for date in SKIPPED if windows.number_named(date) is None} if period == "day" else set()
+    assert period != "day" or {"Pacific/Apia", "Pacific/Kwajalein", "Pacific/Kiritimati", "Asia/Manila"} <= skipping
+
+
+def test_a_date_that_is_skipped_is_no_window() -> None:
+    days = Calendar("day", "Pacific/Apia")
+    assert days.number_named("2011-12-30") is None
+    before, after = days.number_named("2011-12-29"), days.number_named("2011-12-31")
+    assert before is not None
+    assert after == before + 1
+    assert days.starts(days.start(before), days.start(after) + 1) == [days.start(before), days.start(after)]
 
 
 def test_weeks_are_those_of_iso() -> None:

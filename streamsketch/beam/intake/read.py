@@ -9,7 +9,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from streamsketch.agreement import Agreement
 from streamsketch.beam.run.steps import Each
-from streamsketch.data import batches, check_delimiter, parts_of
+from streamsketch.data import batches, csv_dialect, parts_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import Intake, RowReader
 
@@ -45,6 +45,11 @@ class ReadColumns(beam.PTransform):
         With an agreement, another column of times, or of times as text, for `TumblingWindows`.
     delimiter
         The delimiter of CSV files, one ASCII character.
+    encoding
+        The encoding of files of CSV, JSON lines and text, such as ``"cp1252"``; by default UTF-8.
+    decimal
+        The decimal point of numbers in CSV files, ``"."`` or ``","``. Without an agreement, columns of ``text`` stay as
+        they are.
     multiline
         Whether CSV cells in double quotes may hold line breaks. By default, they may if an agreement without a column
         of units is given. Where units are bounded, it is refused: if quotes in people's own text are not doubled, one
@@ -77,13 +82,16 @@ class ReadColumns(beam.PTransform):
         text: Sequence[str] = (),
         time: str | None = None,
         delimiter: str = ",",
+        encoding: str | None = None,
+        decimal: str = ".",
         multiline: bool | None = None,
     ) -> None:
         super().__init__()
         if isinstance(patterns, str) or not patterns:
             raise InvalidInputError(f"patterns must be a list of at least one file name or glob, got {patterns!r}")
         self._patterns = list(patterns)
-        self._reads = _Reads.of(columns, text, time, delimiter, multiline=multiline)
+        written = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
+        self._reads = _Reads.of(columns, text, time, written, multiline=multiline)
 
     def expand(self, start: Any) -> beam.PCollection:
         """Apply the transform to a pipeline."""
@@ -112,6 +120,8 @@ def read_batches(
     text: Sequence[str] = (),
     time: str | None = None,
     delimiter: str = ",",
+    encoding: str | None = None,
+    decimal: str = ".",
     multiline: bool | None = None,
 ) -> Iterator[pa.RecordBatch]:
     r"""Yield the batches of `ReadColumns` in this process. Parameters and errors are the same.
@@ -123,7 +133,8 @@ def read_batches(
     >>> [batch.to_pydict() for batch in read_batches([str(path)], ["shop", "item"], text=["shop", "item"])]
     [{'shop': ['north'], 'item': ['007']}]
     """
-    reads = _Reads.of(columns, text, time, delimiter, multiline=multiline)
+    written = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
+    reads = _Reads.of(columns, text, time, written, multiline=multiline)
     for pattern in patterns:
         for split in _splits(pattern):
             yield from reads.batches(split)
@@ -141,11 +152,11 @@ class _Reads(NamedTuple):
         columns: Sequence[str] | Agreement,
         text: Sequence[str],
         time: str | None,
-        delimiter: str,
+        written: dict[str, Any],
         *,
         multiline: bool | None,
     ) -> "_Reads":
-        check_delimiter(delimiter)
+        dialect = csv_dialect(**written)
         if isinstance(columns, Agreement):
             intake = Intake(columns, bounded=columns.unit is not None, time=time)
             if multiline and columns.unit is not None:
@@ -154,9 +165,9 @@ class _Reads(NamedTuple):
                     "leave out multiline, and convert files with such cells to Parquet; or read them by `streamsketch "
                     "sketch --multiline`"
                 )
-            return cls(RowReader(columns, time, delimiter=delimiter, multiline=multiline).options, intake)
+            return cls(RowReader(columns, time, multiline=multiline, **written).options, intake)
         names = list(dict.fromkeys(columns))
-        return cls({"columns": names, "text": list(text), "delimiter": delimiter, "multiline": bool(multiline)}, None)
+        return cls({"columns": names, "text": list(text), "dialect": dialect, "multiline": bool(multiline)}, None)
 
     def batches(self, split: Split) -> Iterator[pa.RecordBatch]:
         path, part = split

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from streamsketch.data.readers import delimited, json_lines, parquet, text_lines
+from streamsketch.data.readers.delimited import Dialect
+from streamsketch.data.readers.opening import blocks_of_lines, uncompressed
 from streamsketch.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -40,24 +42,29 @@ def batches(  # noqa: PLR0913 - what a format leaves open
     text: list[str],
     form: Format | None = None,
     *,
-    delimiter: str = ",",
+    dialect: Dialect = Dialect(),  # noqa: B008 - it is not changed
     any_text: bool = False,
     lenient: Sequence[str] = (),
+    block_bytes: int | None = None,
     multiline: bool = False,
 ) -> "Iterator[pa.RecordBatch]":
     """Return the batches of a part of a file, columns of ``text`` as text where the format leaves it open.
 
-    With ``any_text``, these columns also accept JSON's numbers, booleans and nulls; ``lenient`` columns any JSON.
+    With ``any_text``, these columns also accept JSON's numbers, booleans and nulls; ``lenient`` columns any JSON. The
+    encoding of the ``dialect`` is that of all text. ``block_bytes`` of it are read at a time, by default megabytes.
     With ``multiline``, cells of CSV may hold line breaks within quotes.
     """
     form = form or format_of(path)
     if form == "parquet":
         return parquet.batches(file, path, part, columns)
-    if form == "jsonl":
-        return json_lines.batches(file, path, columns, text, any_text=any_text, lenient=lenient)
+    if form == "avro":
+        return _avro(file, path, columns, text)
     if form == "csv":
-        return delimited.batches(file, path, columns, text, delimiter, multiline=multiline)
-    return (text_lines.batches if form == "lines" else _avro)(file, path, columns, text)
+        return delimited.batches(file, path, columns, text, dialect, block_bytes, multiline=multiline)
+    lines = blocks_of_lines(uncompressed(file, path, dialect.encoding), path, block_bytes)
+    if form == "jsonl":
+        return json_lines.batches(lines, path, columns, text, any_text=any_text, lenient=lenient)
+    return text_lines.batches(lines, path, columns)
 
 
 def _avro(file: Any, path: str, columns: list[str], text: list[str]) -> "Iterator[pa.RecordBatch]":

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -11,9 +11,9 @@ from streamsketch.data.lenient import decimal_text, lenient_json, lenient_text
 from streamsketch.data.readers.opening import (
     NUMBER_FORM,
     arrows_own,
-    blocks_of_lines,
+    not_utf8,
     number_type,
-    uncompressed,
+    other_kind,
 )
 from streamsketch.errors import InvalidInputError
 
@@ -23,7 +23,7 @@ _NO_NUMBER = re.compile(rb":\s*-?(?:[NI]|[0-9.]+[eE][-+]?[0-9]{15})")  # NaN, in
 
 
 def batches(
-    file: Any,
+    blocks: Iterable[list[bytes]],
     path: str,
     columns: list[str],
     text: list[str],
@@ -31,9 +31,9 @@ def batches(
     any_text: bool = False,
     lenient: Sequence[str] = (),
 ) -> "Iterator[pa.RecordBatch]":
-    """Yield the columns of a file of JSON lines; ``any_text`` and ``lenient`` as in `json_batch`."""
+    """Yield the columns of blocks of JSON lines; ``any_text`` and ``lenient`` as in `json_batch`."""
     first = 1
-    for lines in blocks_of_lines(uncompressed(file, path), path):
+    for lines in blocks:
         yield json_batch(lines, path, columns, text, first, any_text=any_text, lenient=lenient)
         first += len(lines)
 
@@ -138,7 +138,7 @@ def _line_by_line(
             # the library's own text may quote the line, which is private
             raise InvalidInputError(
                 f"line {number} of {path} is not a JSON object with the fields {', '.join(columns)}: text or integers "
-                f"for keys and indices, {NUMBER_FORM} for values ({type(error).__name__})"
+                f"for keys and indices, {NUMBER_FORM} for values ({type(error).__name__}){_hint(line)}"
             ) from None
         for column, value in zip(cells, found, strict=True):
             column.append(value)
@@ -146,6 +146,19 @@ def _line_by_line(
     return pa.RecordBatch.from_arrays(
         [pa.array(column, kind) for column, kind in zip(cells, kinds, strict=True)], columns
     )
+
+
+def _hint(line: bytes) -> str:
+    """Return what a line is that is not a JSON object in UTF-8, if that is known."""
+    if kind := other_kind(line):
+        return f". It {kind}"
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return f". It {not_utf8(line)}"
+    if line.strip().startswith(b"["):
+        return ". It is an array: jq -c '.[]' makes one object in each line of an array of objects"
+    return ""
 
 
 def _json_text(value: Any) -> str:

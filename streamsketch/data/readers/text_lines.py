@@ -1,27 +1,27 @@
 """Lines of text as Arrow record batches."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from streamsketch.core import pa
-from streamsketch.data.readers.opening import blocks_of_lines, uncompressed
+from streamsketch.data.readers.opening import not_utf8
 from streamsketch.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _COLUMNS = ("file", "line")
 
 
-def batches(file: Any, path: str, columns: list[str], _: list[str]) -> "Iterator[pa.RecordBatch]":
-    """Yield the lines of a file, and its name: the columns ``line`` and ``file``."""
+def batches(blocks: "Iterable[list[bytes]]", path: str, columns: list[str]) -> "Iterator[pa.RecordBatch]":
+    """Yield lines, and the name of their file: the columns ``line`` and ``file``."""
     if missing := [name for name in columns if name not in _COLUMNS]:
         raise InvalidInputError(
             f"{path} has no column {', '.join(missing)}, only {', '.join(_COLUMNS)}, as it is read as lines of text. "
             f"If it is CSV, state this format, on the command line --format csv"
         )
-    for lines in blocks_of_lines(uncompressed(file, path), path):
+    for lines in blocks:
         yield _lines(lines, path, columns)
 
 
@@ -29,7 +29,18 @@ def _lines(lines: list[bytes], path: str, columns: list[str]) -> "pa.RecordBatch
     try:
         line = pa.array([line.removesuffix(b"\r") for line in lines], pa.binary()).cast(pa.string())
     except pa.ArrowInvalid:
-        raise InvalidInputError(f"{path} has a line that is not UTF-8; convert it first") from None
-    name = pa.DictionaryArray.from_arrays(np.zeros(len(lines), dtype=np.int32), [path])
+        raise InvalidInputError(f"{path} has a line that is not UTF-8: it {not_utf8(_first_bad(lines))}") from None
+    shown = path.encode(errors="backslashreplace").decode()  # a name may have bytes that are not UTF-8
+    name = pa.DictionaryArray.from_arrays(np.zeros(len(lines), dtype=np.int32), [shown])
     found = {"file": name, "line": line}
     return pa.RecordBatch.from_pydict({column: found[column] for column in columns})
+
+
+def _first_bad(lines: list[bytes]) -> bytes:
+    """Return the first of the lines that is not UTF-8."""
+    for line in lines:
+        try:
+            line.decode()
+        except UnicodeDecodeError:
+            return line
+    return b""

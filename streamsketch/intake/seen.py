@@ -1,0 +1,59 @@
+"""What an operator should know of the files that were read: no rows, and texts that often stand for nobody."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from streamsketch.agreement import Column
+from streamsketch.core import pa, pc
+from streamsketch.data import is_text_type, value_type
+from streamsketch.intake.columns import plain
+
+MISSING_TEXTS = (
+    *("NA", "N/A", "#N/A", "#NA", "<NA>", "NULL", "<NULL>", "(null)", "NaN", "-NaN", "NaT", "None", "nil", "\\N"),
+    *("1.#QNAN", "-1.#IND", "undefined"),
+)
+"""Texts that programs write for a missing value, in any case; pandas reads most of them as missing."""
+
+_BLANKS = "blanks"
+_NAMED = {text.lower(): text for text in MISSING_TEXTS} | {"": _BLANKS}
+
+
+@dataclass
+class Seen:
+    """What was seen in files, for the operator's eyes alone.
+
+    Parameters
+    ----------
+    rows
+        The number of rows that were read of each file.
+    unit_texts
+        Which of `MISSING_TEXTS` were cells of the unit column; ``"blanks"`` stands for text of white space alone. All
+        rows with one of them count as one unit.
+
+    Examples
+    --------
+    >>> seen = Seen()
+    >>> seen.add("a.csv", pa.record_batch({"customer": ["null", "Ann", "NA"]}), Column("customer", "text"))
+    >>> seen.rows, sorted(seen.unit_texts)
+    ({'a.csv': 3}, ['NA', 'NULL'])
+    """
+
+    rows: dict[str, int] = field(default_factory=dict)
+    unit_texts: set[str] = field(default_factory=set)
+
+    def add(self, name: str, batch: "pa.RecordBatch", unit: Column | None) -> None:
+        """Note a batch of a file, as it was read, and no batch of another type."""
+        self.rows[name] = self.rows.get(name, 0) + batch.num_rows
+        if unit is None or batch.schema.names.count(unit.name) != 1:
+            return
+        column: Any = batch.column(unit.name)
+        if not is_text_type(value_type(column)):
+            return
+        try:
+            cells = plain(column.dictionary if pa.types.is_dictionary(column.type) else column).cast(pa.large_string())
+            cells = cells.filter(pc.greater(pc.binary_length(cells), 0))  # empty text is a missing unit
+            texts = pc.utf8_lower(pc.utf8_trim_whitespace(cells))
+            known = texts.filter(pc.is_in(texts, pa.array(list(_NAMED), pa.large_string())))
+        except pa.ArrowException:
+            return  # text that is not UTF-8, which is refused where rows are read
+        self.unit_texts |= {_NAMED[text] for text in pc.unique(known).to_pylist()}
