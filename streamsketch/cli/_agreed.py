@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import streamsketch as ss
-from streamsketch.cli._reading import SIGNS, SKETCH, TABLE, naming_raw, new_file
+from streamsketch.cli._reading import SIGNS, SKETCH, TABLE, find_duplicate, naming_raw, new_file
 from streamsketch.cli._releasing import ledger_for, remaining_facts
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import guarantee_fields, show_result
+from streamsketch.cli._sketching import tell_seen
 from streamsketch.intake import Events, Intake, RowReader
 from streamsketch.release import publisher_of
 from streamsketch.sketching import bound_batches
@@ -27,8 +28,14 @@ def _check_output(output: Path, agreed: ss.Agreement) -> Path:
 
 def sketch_of_rows(agreed: ss.Agreement, paths: list[Path], reader: RowReader) -> ss.Sketch | ss.SketchTable:
     """Return the exact sketch of files, in memory alone; tell the operator the share of rows that were left out."""
-    if len({path.resolve() for path in paths}) < len(paths):
-        raise ss.InvalidInputError("a file is named twice, and its rows would count twice: name each once")
+    if twice := find_duplicate(paths):
+        raise ss.InvalidInputError(f"{twice}; its rows would count twice")
+    exact = _exact(agreed, paths, reader)
+    tell_seen(reader.seen, None if agreed.unit is None else agreed.unit.name)
+    return exact
+
+
+def _exact(agreed: ss.Agreement, paths: list[Path], reader: RowReader) -> ss.Sketch | ss.SketchTable:
     if agreed.unit is None:
         exact: ss.Sketch | ss.SketchTable = ss.Sketch(agreed) if agreed.key is None else ss.SketchTable(agreed)
         intake = Intake(agreed)

@@ -22,6 +22,16 @@ Encoding = Annotated[
 ]
 Decimal = Annotated[str, typer.Option(help="Decimal point of numbers in CSV: . or ,", metavar=".|,")]
 
+Multiline = Annotated[
+    bool | None,
+    typer.Option(
+        "--multiline/--no-multiline",
+        help="Whether cells of CSV may hold line breaks within quotes. With a unit column, the guarantee then "
+        "depends on the file's writer. By default, they may if there is no unit column; in a log, never.",
+        show_default=False,
+    ),
+]
+
 STDIN = "-"
 
 

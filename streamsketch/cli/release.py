@@ -10,7 +10,7 @@ import streamsketch as ss
 from streamsketch.cli._agreed import AgreedRelease
 from streamsketch.cli._agreeing import L1, L2, AssertBounds, OneCoordinate, SketchL2, given_options, neighbours_of
 from streamsketch.cli._dry_run import DryRun
-from streamsketch.cli._inputs import Format
+from streamsketch.cli._inputs import Decimal, Encoding, Format, Multiline
 from streamsketch.cli._reading import naming_raw, new_file
 from streamsketch.cli._releasing import Again, DatasetOption, Delta, LedgerOption, ledger_for, remaining_facts
 from streamsketch.cli._showing import Json, guarantee_fields, show_result
@@ -104,6 +104,9 @@ def release(  # noqa: PLR0913, PLR0915 - a command's options are its parameters
         Format | None, typer.Option("--format", help="Format of the rows. By default, it follows from the file name.")
     ] = None,
     delimiter: Annotated[str, typer.Option(help="Character between the cells of CSV. \\t is a tab.")] = ",",
+    encoding: Encoding = None,
+    decimal: Decimal = ".",
+    multiline: Multiline = None,
     as_json: Json = False,
 ) -> None:
     """Add noise to a raw sketch, or release rows as agreed, and write what may be shared.
@@ -149,8 +152,10 @@ def release(  # noqa: PLR0913, PLR0915 - a command's options are its parameters
     }
     as_agreed: dict[str, Any] = {"output": output, "again": again, "dry_run": dry_run, "as_json": as_json}
     exit_by = AgreedRelease(ledger=ledger, dataset=dataset, given=given_options(stated_by), **as_agreed)
+    written: dict[str, Any] = {"encoding": encoding, "decimal": decimal, "multiline": multiline}
+    reading = {"format": form, "delimiter": check_delimiter(delimiter), **written}
     if agreement is not None and not (len(inputs) == 1 and inputs[0].is_file() and is_raw(inputs[0])):
-        exit_by.of_rows(inputs, agreement, {"format": form, "delimiter": check_delimiter(delimiter)})
+        exit_by.of_rows(inputs, agreement, reading)
         return
     file = _one_raw(inputs)
     if epsilon is None:

@@ -10,7 +10,7 @@ import typer
 import streamsketch as ss
 from streamsketch.agreement import check_agreed, check_fine
 from streamsketch.cli._agreeing import SKETCH_DIM, SPARSITY, SketchL2, given_options, neighbours_of, projection_from
-from streamsketch.cli._inputs import STDIN, Decimal, Delimiter, Encoding, Format
+from streamsketch.cli._inputs import STDIN, Decimal, Delimiter, Encoding, Format, Multiline
 from streamsketch.cli._reading import find_duplicate, load_raw_file, new_file
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, plural, show_json
@@ -133,15 +133,7 @@ def sketch(  # noqa: PLR0913, PLR0915 - a command's options are its parameters
             metavar="stop|skip|FILE",
         ),
     ] = "stop",
-    multiline: Annotated[
-        bool | None,
-        typer.Option(
-            "--multiline/--no-multiline",
-            help="Whether cells of CSV may hold line breaks within quotes. With a unit column, the guarantee then "
-            "depends on the file's writer. By default, they may if there is no unit column; in a log, never.",
-            show_default=False,
-        ),
-    ] = None,
+    multiline: Multiline = None,
     window: Annotated[
         str | None,
         typer.Option(

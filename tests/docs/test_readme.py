@@ -85,16 +85,14 @@ def test_python_blocks_run_in_order(
     assert re.search(r"^0\.9\d+ ± 0\.0\d+\nbetween 0\.9\d and [01]\.\d\d\n3,[89]\d\d ± 1\d$", shown, re.MULTILINE)
 
 
-def test_three_commands_do_what_the_python_block_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forks: Forks
-) -> None:
+def test_three_commands_do_what_the_python_block_does(tmp_path: Path, forks: Forks) -> None:
     (tmp_path / "pipelines").mkdir()
     (tmp_path / "pipelines" / "data").symlink_to(ROOT / "pipelines" / "data")
     (block,) = (text for language, text in BLOCKS if language == "sh" and "streamsketch agree" in text)
     commands = [shlex.split(line)[1:] for line in block.replace("\\\n", " ").splitlines()]
-    assert [command[0] for command in commands] == ["agree", "release", "release", "compare"]
-    for command in commands:
-        shown = forks.succeeded(*command, cwd=tmp_path)
+    assert [words[0] for words in commands] == ["agree", "release", "release", "compare"]
+    for words in commands:
+        shown = forks.succeeded(*words, cwd=tmp_path)
     assert re.search(r"0\.9\d", shown)
     written = {one.name for one in tmp_path.iterdir()} - {"pipelines"}
     assert written == {"agreed.json", "online.sketch", "stores.sketch"}, "nothing secret is left"
