@@ -25,7 +25,7 @@ from streamsketch.beam.streams import (
     ReadGrowingFolder,
     ReadTopic,
     WriteDeadLetters,
-    WriteFilesOnce,
+    WriteOnce,
     configure_stream,
     encoded_batch,
     slot_of,
@@ -35,6 +35,7 @@ from streamsketch.intake import ClockKind
 from streamsketch.jobs import Record
 from streamsketch.jobs.run import beam_options
 from streamsketch.release import AdditiveNoise
+from streamsketch.streams import VERSION, FileSink, Slot
 from tests.beam.rows import agreement_of
 from tests.clusters.cluster import FlinkCluster
 from tests.clusters.kafka import Kafka
@@ -247,12 +248,25 @@ def build(  # noqa: PLR0913 - a stream, and what is changed of it
     else:
         releases, refused = sketches | release.with_refused()
         refused | "Note refused" >> beam.Map(note_refused, str(folder.path / "refused"))
-    noted = releases | "Note releases" >> beam.Map(note, str(folder.path / "images")).with_output_types(
-        releases.element_type
-    )
-    noted | WriteFilesOnce(str(folder.path / "out"), "test")
+    # beside the sink, which takes the output of ReleasePerKey itself: only that says of which version it is
+    releases | "Note releases" >> beam.Map(note, str(folder.path / "images"))
+    releases | WriteOnce(_NotedFiles(str(folder.path / "out"), str(folder.path / "images")), "test")
     assert isinstance(found, int)
     return found
+
+
+class _NotedFiles(FileSink):
+    """Files once, of which each image is noted before it may be published: a job may end between the two."""
+
+    def __init__(self, folder: str, images: str) -> None:
+        super().__init__(folder)
+        self._images = images
+
+    def put(self, slot: Slot, content: bytes) -> bytes | None:
+        """Note a release, and write it."""
+        if slot.kind != VERSION:
+            write(Path(self._images) / f"{slot.window} {slot.file}~{uuid.uuid4().hex}", content)
+        return super().put(slot, content)
 
 
 def _stamped(found: bytes | list[bytes]) -> TimestampedValue:

@@ -27,6 +27,7 @@ from streamsketch.intake import EventWindows, Tumbling
 from streamsketch.privacy import Bounds, Guarantee, Neighbours
 from streamsketch.projections import Projection
 from streamsketch.release import AdditiveNoise, numbers_of
+from streamsketch.release.terms_kept import check_terms
 from streamsketch.schedules import Progress, Schedule
 from streamsketch.sketching import Sketch, counting_of
 
@@ -165,12 +166,16 @@ def guarantee_of_rows(
     alone = dataclasses.replace(publisher, schedule=None).calibrated(projection)
     judged = alone.guarantee_for(data, assert_bounds=assert_bounds)
     found: Guarantee = publisher.calibrated(projection).guarantee
+    check_terms(known.agreement, found, projection)  # the terms are of all rows, not of one release of them
     return found.on(judged.basis or "asserted", judged.conditions)
 
 
 class _Agreed(NamedTuple):
+    """An agreement's relation for all windows of a unit; its terms are compared with those of the rows."""
+
     neighbours: Neighbours | None
     unit: str | None
+    terms: None = None
 
 
 class _Data(NamedTuple):

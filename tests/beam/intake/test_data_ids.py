@@ -20,13 +20,13 @@ EVENTS = [("AA", 1, 1), ("UA", 7, 5)]
 def ids(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bytes, ...]]:
     """Record the data ids that releases are drawn with."""
     found: list[tuple[bytes, ...]] = []
-    release = CalibratedNoise.release
+    for_data = CalibratedNoise.for_data
 
-    def recording(self: Any, sketch: ss.Sketch, bits: Any) -> Any:
+    def recording(self: Any, sketch: ss.Sketch, **options: Any) -> Any:
         found.append(tuple(sketch.data_ids.parts))
-        return release(self, sketch, bits)
+        return for_data(self, sketch, **options)
 
-    monkeypatch.setattr(CalibratedNoise, "release", recording)
+    monkeypatch.setattr(CalibratedNoise, "for_data", recording)
     return found
 
 

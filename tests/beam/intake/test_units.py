@@ -96,7 +96,7 @@ def on_one_machine(rows: pa.Table, agreement: ss.Agreement, monkeypatch: pytest.
 
 def bounded(batches: Iterable[tuple[pa.RecordBatch, BoundedWindow]], bound: BoundContributions, bundle: int) -> Any:
     """Yield what the workers leave of units, with its window, after the shuffle by shards."""
-    prepare = _Prepare(bound._intake, "label", bound.shards, None, count=False)
+    prepare = _Prepare(bound._intake, bound._bounds, "label", bound.shards, None, count=False)
     prepare.start_bundle()
     sent, shuffled = list[Any](), defaultdict(list)
     for place, (batch, window) in enumerate(batches):

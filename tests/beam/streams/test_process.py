@@ -92,7 +92,7 @@ ON_TIME, LATER = (
 def clipped(pane: PaneInfo, *shops: str) -> list[Any]:
     """Return what one unit's rows in a pane of a window become."""
     bounds = UnitBounds(AGREEMENT.projection, NEAR, max_keys=None, clip="cut")
-    prepare = intake._Prepare(Intake(AGREEMENT, on_bad="drop", bounded=True), "label", 1, None, count=False)
+    prepare = intake._Prepare(Intake(AGREEMENT, on_bad="drop", bounded=True), bounds, "label", 1, None, count=False)
     prepare.start_bundle()
     rows = {"shop": [*shops], "item": ["tea"] * len(shops), "buyer": ["ann"] * len(shops)}
     window = IntervalWindow(0, 3600)
