@@ -148,6 +148,7 @@ _GROUPS: dict[str, dict[str, str]] = {
     },
     "Output": {
         "output": "FILE",
+        "force": "",
         "append": "",
         "summary": "FILE",
         "dead-letters": "DIR",
