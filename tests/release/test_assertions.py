@@ -84,8 +84,8 @@ RELEASED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: (
             AdditiveNoise(epsilon=1.0, neighbours=NEAR)
             .calibrated(PROJECTION)
-            .for_data(_table(), keys_are_public=True)["a"]
-            .draw()
+            .for_data(_table(), keys_are_public=True)
+            .draw()["a"]
         ),
         KEYS,
     ),
