@@ -107,6 +107,8 @@ ELSEWHERE = {
     "explanation.joint.explain_jointly": "of explain",
     "release.releaser.Releaser.exact": "publishes nothing",
     "release.keys_to_release.sketches_to_release": "returns exact sketches",
+    "release.publishers.Publisher.release_table": "of AdditiveNoise and SignMechanism",
+    "release.terms_kept.keys_for": "passes it on",
     "release.publishers.numbers_of": "no assertion",
     "explanation.joint.JointExplanation": "what explain returns",
     "storage.releases.release_raw": "as above",
