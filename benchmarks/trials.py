@@ -142,7 +142,7 @@ def simulate(
             guarantee = guarantee_of(noise, budget.spent, NEIGHBOURS)
             bits = keyed(f"{projection} {budget}".encode() + vectors.tobytes())
             pair = [
-                CalibratedNoise(sketch.projection, guarantee, noise).release(sketch, bits)
+                CalibratedNoise(sketch.projection, guarantee, noise).for_data(sketch).draw(bits)
                 for sketch in pair
                 if isinstance(sketch, Sketch)
             ]

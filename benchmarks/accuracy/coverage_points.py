@@ -135,7 +135,7 @@ def _noisy(sketch: ss.Sketch, budget: trials.Budget, seed: int) -> ss.PrivateSke
     noise = budget.noise(sketch.projection)
     guarantee = guarantee_of(noise, budget.spent, trials.NEIGHBOURS)
     bits = trials.keyed(f"points {sketch.projection} {budget} {seed}".encode())
-    return CalibratedNoise(sketch.projection, guarantee, noise).release(sketch, bits)
+    return CalibratedNoise(sketch.projection, guarantee, noise).for_data(sketch).draw(bits)
 
 
 def _clipped(clip: str) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], Floats]:

@@ -219,7 +219,9 @@ def _planned(scene: Scene, count: int) -> Planned:
         places = rng.choice(1 << 40, scene.spread, replace=False, shuffle=False)
         x.update(places, scene.step * rng.choice((-1, 1), scene.spread))
         bits = trials.keyed(f"{projection} {scene}".encode())
-        released = [CalibratedNoise(one.projection, found.guarantee, chosen.noise).release(one, bits) for one in (x, y)]
+        released = [
+            CalibratedNoise(one.projection, found.guarantee, chosen.noise).for_data(one).draw(bits) for one in (x, y)
+        ]
         values[seed] = ss.squared_distance(*released).value
     observed, uncertainty = trials.observed_error(values, size), trials.uncertainty_of_error(values, size)
     within = float((np.abs(values / size - 1) <= chosen.error).mean())

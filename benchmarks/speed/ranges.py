@@ -40,7 +40,7 @@ def run(effort: Effort) -> list[Row]:
 
         def releases() -> None:
             for _ in range(horizon // 10):
-                alone.release(sketch)
+                alone.for_data(sketch).draw()
 
         cells = horizon // 10 * _CELLS
         contenders = {"the next row": Work(steps, cells), "a release by itself": Work(releases, cells)}
@@ -48,7 +48,7 @@ def run(effort: Effort) -> list[Row]:
         read = History(history)
         week = min(168, read.windows)
         asked = functools.partial(read.range, read.windows - week, read.windows)
-        separate = [alone.release(sketch).values for _ in range(week)]
+        separate = [alone.for_data(sketch).draw().values for _ in range(week)]
         added = functools.partial(np.add.reduce, separate)
         ranges = {"a range": Work(asked), "the sum of a week's separate cells": Work(added)}
         rows.append(compare(f"{schedule}, a week of {read.windows:,} windows", ranges, effort, target=_RANGE))

@@ -36,7 +36,7 @@ START = "0" * 64
 
 _MOST_DAYS = 36_525
 _DIGITS = 4  # of ρ as text, where these suffice
-_NEAR = 1e-5  # relative: what the ε of a noise may be rounded up by
+_ROUNDED_UP = 1e-5  # relative: what the ε of a noise may be rounded up by
 _TERMS = ("unit", "epsilon", "delta", "accounting", "period_days")
 
 
@@ -100,7 +100,7 @@ def _rho_of_noise(guarantee: Guarantee, projection: Projection, choices: Sequenc
     spent = one.noise.loss(sensitivity, budget).epsilon
     if rho is None or spent is None or not 0 < spent < math.inf:
         return None
-    return rho, max(1, math.floor(budget.epsilon / spent * (1 + _NEAR)))
+    return rho, max(1, math.floor(budget.epsilon / spent * (1 + _ROUNDED_UP)))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,7 +14,7 @@ from streamsketch.cli._releasing import left_fields
 from streamsketch.cli._showing import guarantee_fields, plural
 from streamsketch.explanation import explain_release
 from streamsketch.planning import NoiseFloor
-from streamsketch.privacy import KEYS_ARE_PUBLIC, Counting, Guarantee, SystemBits, under
+from streamsketch.privacy import KEYS_ARE_PUBLIC, Counting, Guarantee, SystemBits, with_conditions
 from streamsketch.release import AdditiveNoise, CalibratedNoise, Stated
 from streamsketch.sketching import counting_of
 from streamsketch.storage import PastRelease, RawHeader, RawSketch, State, released_before
@@ -50,7 +50,7 @@ class DryRun:
         """The guarantee of the release; raise `InvalidInputError` if the release would be refused."""
         guarantee: Guarantee = self._calibrated.guarantee
         keys_are_public = self.header.keys is not None and not self.public_keys
-        return under(guarantee, KEYS_ARE_PUBLIC) if keys_are_public else guarantee
+        return with_conditions(guarantee, KEYS_ARE_PUBLIC) if keys_are_public else guarantee
 
     @property
     def sketches(self) -> int:

@@ -27,7 +27,7 @@ from streamsketch.cli._showing import (
 from streamsketch.estimation import AnySketch, Interval, block_of, has_people, interval_text, is_secret, value_text
 from streamsketch.features import Number
 
-_NEAR_END = 0.05  # of a range: a mean whose interval is as near as that to an end
+_SHARE_OF_RANGE = 0.05  # of a range: a mean whose interval is as near as that to an end
 _SHORT = {"standard deviation": "std. dev."}
 
 
@@ -132,8 +132,8 @@ def _at_ends(features: ss.Features, rows: list[dict[str, Any]]) -> Iterator[str]
         number = features.columns[row["column"]]
         if not isinstance(number, Number) or row["measure"] != "mean" or number.low < row["estimate"] < number.high:
             continue
-        near = _NEAR_END * (number.high - number.low)
-        below, above = row["high"] <= number.low + near, row["low"] >= number.high - near
+        margin = _SHARE_OF_RANGE * (number.high - number.low)
+        below, above = row["high"] <= number.low + margin, row["low"] >= number.high - margin
         if math.isfinite(row["estimate"]) and (below or above):
             end = number.low if below else number.high
             yield (

@@ -122,7 +122,7 @@ def top(
     >>> found.table.column("item").to_pylist()
     ['tea', 'jam']
     >>> print(top(x, ["tea", "jam"]))
-    <Top 2 of 2 items, missed 10 ± 37 of 925 ± 37, secret: from a raw sketch>
+    <Top 2 of 2 items, missed 10 ± 37 of 925 ± 26, secret: from a raw sketch>
     """
     check_comparable([release])
     check_int(n, "n", 1)

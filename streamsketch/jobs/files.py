@@ -24,7 +24,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.intake import EventWindows, check_times_of_day, event_windows, times_in
 from streamsketch.jobs.results import SKETCHES, clear, read_releases, write_results
 from streamsketch.jobs.run import RunSecrets, beam_options
-from streamsketch.privacy import KEYS_ARE_PUBLIC, Clip, Guarantee, under
+from streamsketch.privacy import KEYS_ARE_PUBLIC, Clip, Guarantee, with_conditions
 from streamsketch.release import AdditiveNoise, PrivateTable
 
 
@@ -156,7 +156,7 @@ class FilesJob:
     def guarantee(self) -> Guarantee:
         """The guarantee of the table of releases."""
         stated: Guarantee = self.publisher.guarantee(self.agreement.projection)
-        return under(stated, KEYS_ARE_PUBLIC) if self.public_keys is None else stated
+        return with_conditions(stated, KEYS_ARE_PUBLIC) if self.public_keys is None else stated
 
     def run(self, options: Sequence[str] = ()) -> PrivateTable:
         """Run the job, with options of Beam such as ``--runner=FlinkRunner``; return the releases.

@@ -5,7 +5,7 @@ from .assertions import (
     apart_in_merge,
     apart_in_streams,
     apart_in_tables,
-    under,
+    with_conditions,
 )
 from .bound_choice import ChosenBound, choose_bound
 from .bounds import NO_DATA, UNKNOWN, Basis, Bounds
@@ -125,6 +125,6 @@ __all__ = [
     "sharing_data",
     "sign_margin",
     "squared_distance_variance",
-    "under",
+    "with_conditions",
     "written",
 ]

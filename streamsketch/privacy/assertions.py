@@ -1,8 +1,8 @@
 """What a caller asserts and the software cannot check, as conditions of a guarantee or of bounds.
 
-Every argument that asserts something passes `under`, so that no guarantee rests on an assertion that it does not state:
-``populations="disjoint"``, ``disjoint_units=True``, ``keys_are_public=True``, tables made of releases, and clocks that
-follow events. ``assert_bounds=True`` and rows that nothing clipped are stated by `Guarantee.basis` instead.
+Every argument that asserts something passes `with_conditions`, so that no guarantee rests on an assertion that it does
+not state: ``populations="disjoint"``, ``disjoint_units=True``, ``keys_are_public=True``, tables made of releases, and
+clocks that follow events. ``assert_bounds=True`` and rows that nothing clipped are stated by `Guarantee.basis` instead.
 
 Parameters of a release, such as ε, ``public_keys`` and ``public_windows``, assert nothing: which keys and windows are
 released then follows from them alone. Like all parameters, they must be chosen without looking at the data.
@@ -24,7 +24,7 @@ StatedT = TypeVar("StatedT")
 """A dataclass with conditions: `Guarantee` or `Bounds`."""
 
 
-def under(stated: StatedT, *conditions: str) -> StatedT:
+def with_conditions(stated: StatedT, *conditions: str) -> StatedT:
     """Return a guarantee, or bounds, that hold only under these conditions, too.
 
     Parameters
@@ -43,7 +43,7 @@ def under(stated: StatedT, *conditions: str) -> StatedT:
     --------
     >>> from streamsketch import L1
     >>> from streamsketch.privacy import Bounds
-    >>> under(Bounds(L1(3, unit="customer")), apart_in_streams("customer")).conditions
+    >>> with_conditions(Bounds(L1(3, unit="customer")), apart_in_streams("customer")).conditions
     ('no customer is in two of the streams',)
     """
     if not conditions:

@@ -6,7 +6,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 from streamsketch.core import check_text
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.assertions import apart_in_merge, under
+from streamsketch.privacy.assertions import apart_in_merge, with_conditions
 from streamsketch.privacy.neighbours import MOST_KEYS, Neighbours
 
 Basis: TypeAlias = Literal["enforced", "asserted"]
@@ -119,8 +119,10 @@ class Bounds:
             return dataclasses.replace(self, ended="data were added with which a unit may be in too many keys to count")
         neighbours = dataclasses.replace(weaker, bound=bound, max_keys=keys)
         counted = disjoint_units and self.counted and other.counted and mine.kind == theirs.kind
-        found = under(Bounds(neighbours, clip, together, counted=counted), *self.conditions, *other.conditions)
-        return under(found, apart_in_merge(mine.unit)) if disjoint_units else found
+        found = with_conditions(
+            Bounds(neighbours, clip, together, counted=counted), *self.conditions, *other.conditions
+        )
+        return with_conditions(found, apart_in_merge(mine.unit)) if disjoint_units else found
 
     def _added(self, other: "Bounds", *, keyed: bool, disjoint_units: bool) -> tuple[Fraction, int, int]:
         """Return the bound, the keys that each have it, and the keys that have it together, of a unit in the sum."""

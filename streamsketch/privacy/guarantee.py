@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from streamsketch.core import check_text, short
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.assertions import apart_in_streams, under
+from streamsketch.privacy.assertions import apart_in_streams, with_conditions
 from streamsketch.privacy.bounds import Basis
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.mechanism import AddedNoise, Mechanism
@@ -234,7 +234,9 @@ def compose(guarantees: Iterable[Guarantee | Release], *, populations: Populatio
     budget = combined([part.budget for part in parts])
     conditions = [condition for part in parts for condition in part.conditions]
     found = Guarantee.of(budget, neighbours, mechanism, conditions, _weakest(part.basis for part in parts))
-    return under(found, apart_in_streams(neighbours.unit)) if populations == "disjoint" and len(parts) > 1 else found
+    if populations == "disjoint" and len(parts) > 1:
+        return with_conditions(found, apart_in_streams(neighbours.unit))
+    return found
 
 
 def _weakest(given: Iterable[Basis | None]) -> Basis | None:

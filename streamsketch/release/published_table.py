@@ -9,7 +9,7 @@ from streamsketch.agreement import check_same
 from streamsketch.core import INT64_MAX, pa, pc, short
 from streamsketch.data import key_column
 from streamsketch.errors import InvalidInputError, UnknownKeyError
-from streamsketch.privacy import Neighbours, apart_in_tables, under
+from streamsketch.privacy import Neighbours, apart_in_tables, with_conditions
 from streamsketch.projections import Projection
 from streamsketch.release.published import Published, copy_with
 
@@ -184,7 +184,7 @@ def stated_apart(release: Row) -> Row:
     guarantee = release.guarantee
     if guarantee.basis != "enforced":
         return release
-    return copy_with(release, _guarantee=under(guarantee, apart_in_tables(guarantee.neighbours.unit)))
+    return copy_with(release, _guarantee=with_conditions(guarantee, apart_in_tables(guarantee.neighbours.unit)))
 
 
 def _ordered(names: list[Any]) -> list[Any] | None:

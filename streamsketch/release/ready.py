@@ -11,7 +11,16 @@ from streamsketch.accounting import Ledger, charge_for, check_whole_steps
 from streamsketch.core import Ints, warn_outside
 from streamsketch.data import DataIds, matrix_of
 from streamsketch.errors import BoundExceededWarning, InvalidInputError
-from streamsketch.privacy import KEYS_ARE_PUBLIC, UNKNOWN, BitSource, Bounds, Counting, Neighbours, SystemBits, under
+from streamsketch.privacy import (
+    KEYS_ARE_PUBLIC,
+    UNKNOWN,
+    BitSource,
+    Bounds,
+    Counting,
+    Neighbours,
+    SystemBits,
+    with_conditions,
+)
 from streamsketch.projections import Projection, transform_read
 from streamsketch.release.history import HistoryPart
 from streamsketch.release.keys_to_release import sketches_to_release
@@ -200,7 +209,7 @@ class Calibrated(ABC, Generic[PublishedT]):
             self.projection.check_same(data.projection)
             asked = self.guarantee_for(data, assert_bounds=assert_bounds)
             keys = keys_for(data, public_keys, keys_are_public=keys_are_public)
-            judged = self.with_guarantee(under(asked, KEYS_ARE_PUBLIC) if keys["keys_are_public"] else asked)
+            judged = self.with_guarantee(with_conditions(asked, KEYS_ARE_PUBLIC) if keys["keys_are_public"] else asked)
             if keys["public_keys"] is not None:
                 self.check_public_keys()
             sketches = sketches_to_release(data, **keys)

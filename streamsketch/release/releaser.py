@@ -13,7 +13,7 @@ from streamsketch.agreement import fingerprint_of
 from streamsketch.core import Ints, concealed, short
 from streamsketch.data import data_ids
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import KEYS_ARE_PUBLIC, BitSource, Guarantee, SystemBits, under
+from streamsketch.privacy import KEYS_ARE_PUBLIC, BitSource, Guarantee, SystemBits, with_conditions
 from streamsketch.projections import Projection
 from streamsketch.release.additive_noise import AdditiveNoise, CalibratedNoise
 from streamsketch.release.history import HISTORY_ID_BYTES, HistoryPart
@@ -345,7 +345,7 @@ class Releaser:
             )
         if self._stated is not None:
             stated: Guarantee = self._stated
-            return under(stated, *asserted) if before is None else before
+            return with_conditions(stated, *asserted) if before is None else before
         is_bounded = before is not None and before.basis == "enforced"
         if before is not None and window.bounds.is_empty and not is_bounded:
             return before
@@ -353,7 +353,7 @@ class Releaser:
             window, assert_bounds=self._assert_bounds, beside_bounded=is_bounded
         )
         if before is None:
-            return under(found, *asserted)
+            return with_conditions(found, *asserted)
         if (before.basis == "enforced" and found.basis != "enforced") or set(found.conditions) - set(before.conditions):
             raise InvalidInputError(
                 "all rows of a history have one guarantee, which holds for all of its windows. Rows before window "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamsketch.accounting import Ledger
 from streamsketch.agreement import Agreement
-from streamsketch.privacy import KEYS_AND_WINDOWS_ARE_PUBLIC, Clip, Neighbours, under
+from streamsketch.privacy import KEYS_AND_WINDOWS_ARE_PUBLIC, Clip, Neighbours, with_conditions
 from streamsketch.release import Publisher
 from streamsketch.spark.releases import checked_publisher
 from streamsketch.spark.sketches import Work
@@ -124,7 +124,7 @@ class ReleaseBatches:
             f"and which batches have rows is public"
         )
         named = agreement.key is None or self._work.public_keys is not None
-        guarantee = under(guarantee, condition, *([] if named else [KEYS_AND_WINDOWS_ARE_PUBLIC]))
+        guarantee = with_conditions(guarantee, condition, *([] if named else [KEYS_AND_WINDOWS_ARE_PUBLIC]))
         calibrated = calibrated.with_guarantee(guarantee)
         self.guarantee = guarantee
         """The guarantee of all releases of a batch together."""

@@ -26,7 +26,7 @@ from streamsketch.intake import (
     microseconds,
     seconds_text,
 )
-from streamsketch.privacy import Budget, Clip, Neighbours, under
+from streamsketch.privacy import Budget, Clip, Neighbours, with_conditions
 from streamsketch.release import AdditiveNoise, CalibratedNoise
 from streamsketch.schedules import Schedule, schedule_of
 from streamsketch.sketching import check_clip
@@ -373,7 +373,7 @@ class StreamPolicy:
             f"no event follows another in the log that is more than {seconds_text(self.delay_micros)} s newer, and the "
             f"time of the newest event is public"
         )
-        return found.with_guarantee(under(found.guarantee, condition))
+        return found.with_guarantee(with_conditions(found.guarantee, condition))
 
     # --- as JSON --------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from streamsketch.core import check_int, short
 from streamsketch.data import SECRET_BYTES as ID_BYTES
 from streamsketch.data import DataIds, canonical_bytes, from_list
 from streamsketch.errors import InvalidInputError, LedgerError
-from streamsketch.privacy import KEYS_AND_WINDOWS_ARE_PUBLIC, KeyedBits, under
+from streamsketch.privacy import KEYS_AND_WINDOWS_ARE_PUBLIC, KeyedBits, with_conditions
 from streamsketch.release import Calibrated, sketches_to_release
 from streamsketch.sketching import NO_KEY, Sketch, SketchTable, public_names
 from streamsketch.streams.alarms import REFUSED, Alarm
@@ -146,7 +146,7 @@ class ReleaseOnce:
             raise InvalidInputError(f"secret must be {KEY_BYTES} bytes, got {len(self._key)}")
         self._publisher, self._sink, self._stream = publisher, sink, stream
         self._public = None if public_keys is None else public_names(public_keys)
-        asserted = under(publisher.guarantee, KEYS_AND_WINDOWS_ARE_PUBLIC)
+        asserted = with_conditions(publisher.guarantee, KEYS_AND_WINDOWS_ARE_PUBLIC)
         self._of_all_keys = publisher.with_guarantee(asserted)
         self._ledger, self._dataset, self._epoch = ledger, dataset, check_int(epoch, "epoch", 1, (1 << 63) - 1)
         neighbours = publisher.guarantee.neighbours

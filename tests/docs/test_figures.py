@@ -182,8 +182,10 @@ def test_shops_with_few_customers() -> None:
     cell = math.sqrt(release.noise.k2) * release.cell_unit
     few, many = (math.sqrt(2 * features.dim) * 2 * (cell / people) ** 2 for people in (500, 2000))
     assert f"± {few:.4f} if each has 500 customers, and of ± {many:.4f} if each has 2,000" in text
-    assert 2 * (1 - ss.mean_norm(release).value) == pytest.approx(0.5, abs=0.05)
-    assert "about 0.5 divided by the number of customers" in text
+    at_ash = lines.filter(pc.equal(lines["shop"], "ash"))
+    customers = pd.DataFrame(features.transform(at_ash)).groupby(at_ash["customer"].to_numpy()).mean()
+    assert 2 * customers.var(ddof=0).sum() == pytest.approx(0.35, abs=0.01)
+    assert "about 0.35 divided by the number of customers" in text
 
     kind = products["kind"].take(lines["product"].combine_chunks())
     bought = pd.DataFrame({"shop": lines["shop"].to_numpy(), "customer": lines["customer"].to_numpy(), "kind": kind})

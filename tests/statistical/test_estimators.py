@@ -103,7 +103,7 @@ def sketches(name: str, vector: Ints, count: int = SEEDS) -> list[Sketch]:
 def releases(name: str, vector: Ints, noise: Noise, context: str, count: int = SEEDS) -> list[PrivateSketch]:
     bits = KeyedBits(SECRET, context.encode())
     return [
-        CalibratedNoise(sketch.projection, GUARANTEE, noise).release(sketch, bits)
+        CalibratedNoise(sketch.projection, GUARANTEE, noise).for_data(sketch).draw(bits)
         for sketch in sketches(name, vector, count)
     ]
 
@@ -226,7 +226,7 @@ def test_the_resolution_and_real_values_come_back_in_data_units() -> None:
         for vector in (x, y):
             sketch = projection.sketch()
             sketch.update(np.arange(DIM), vector / 4)
-            pair.append(CalibratedNoise(sketch.projection, GUARANTEE, law).release(sketch, bits))
+            pair.append(CalibratedNoise(sketch.projection, GUARANTEE, law).for_data(sketch).draw(bits))
         values.append(ss.squared_distance(*pair).value)
     noise = law.cumulants.scaled(projection.cell_unit)
     assert_unbiased(np.array(values), norm(x - y) / 16)
@@ -348,7 +348,7 @@ def at_real_size(mechanism: str, trials: int) -> tuple[Ints, Ints, list[tuple[Pr
         for vector in (x, y):
             sketch = projection.sketch()
             sketch.update(np.arange(400), vector)
-            pair.append(CalibratedNoise(sketch.projection, guarantee, law).release(sketch, bits))
+            pair.append(CalibratedNoise(sketch.projection, guarantee, law).for_data(sketch).draw(bits))
         pairs.append((pair[0], pair[1]))
     return x, y, pairs
 
@@ -421,7 +421,7 @@ def test_pairwise_is_squared_distance_for_all_pairs() -> None:
         sketch = projection.sketch()
         sketch.update(np.arange(DIM), generator.integers(-50, 50, DIM))
         law: Noise = NOISES["Laplace"][place % 2] if place < 3 else NOISES["Gaussian"][place % 2]
-        released = CalibratedNoise(sketch.projection, GUARANTEE, law).release(sketch, bits)
+        released = CalibratedNoise(sketch.projection, GUARANTEE, law).for_data(sketch).draw(bits)
         mixed.append(sketch if place == 5 else released.scaled("3/7") if place == 6 else released)
     together = ss.pairwise(mixed)
     for fields in (together.value, together.projection_variance, together.noise_variance):

@@ -29,7 +29,7 @@ _TAKES = {
 _TAKES |= {"parts", "place", "windows", "contributions"}
 
 READERS: dict[str, tuple[str, ...]] = {
-    "agreement": ("agreement/agreement Agreement.from_json", "agreement/agreement Agreement.load"),
+    "agreement": ("agreement/agreement Agreement.from_json", "agreement/agreement load_agreement"),
     "claim": ("beam/run/claims Claim.decode",),
     "coder": ("beam/run/coders SketchCoder.decode", "sketching/partials decode_partial"),
     "contribution": ("parties/contributions decode_contribution", "parties/rounds Round.combine"),
@@ -86,6 +86,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     ),
     "what the person at the command types": ("cli/_releasing parse_receipt",),
     "steps of readers above": (
+        "agreement/agreement Agreement.load_release",
         "beam/intake/read read_batches",
         "cli/_agreeing load_projection",
         "cli/_features load_agreement",
@@ -99,6 +100,8 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "cli/round combine",
         "intake/files RowReader.batches",
         "intake/files RowReader.read",
+        "release/agreed load_agreed",
+        "release/published load_published",
         "sketching/bounding/units bound_batches",
         "wire/parquet_pages read_footer",
     ),

@@ -26,7 +26,7 @@ from streamsketch.beam.run.steps import Each
 from streamsketch.beam.streams.opening import OpenWindows
 from streamsketch.beam.streams.secret import clock_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import KEYS_AND_WINDOWS_ARE_PUBLIC, KEYS_ARE_PUBLIC, Guarantee, compose, under
+from streamsketch.privacy import KEYS_AND_WINDOWS_ARE_PUBLIC, KEYS_ARE_PUBLIC, Guarantee, compose, with_conditions
 from streamsketch.projections import Projection
 from streamsketch.release import AdditiveNoise, Publisher
 from streamsketch.schedules import Schedule
@@ -210,11 +210,11 @@ class ReleasePerKey(beam.PTransform):
         guarantee = self._guarantee(publisher, projection, known, of)
         if self._keys_are_public:
             is_global = isinstance(sketches.windowing.windowfn, GlobalWindows)
-            guarantee = under(guarantee, KEYS_ARE_PUBLIC if is_global else KEYS_AND_WINDOWS_ARE_PUBLIC)
+            guarantee = with_conditions(guarantee, KEYS_ARE_PUBLIC if is_global else KEYS_AND_WINDOWS_ARE_PUBLIC)
         if self._named is not None:
             self._public_keys = self._named.with_agreement(known.agreement)
         if clock_of(sketches.pipeline) == "events":
-            guarantee = under(guarantee, CLOCK)
+            guarantee = with_conditions(guarantee, CLOCK)
         secret = functools.partial(charged_secret, charge=self._charge, guarantee=guarantee, projection=projection)
         charge = self._window_charge(sketches, known, guarantee, projection, of)
         options: dict[str, Any] = {

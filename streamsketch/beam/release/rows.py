@@ -26,8 +26,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.intake import EventWindows, Tumbling
 from streamsketch.privacy import Bounds, Guarantee, Neighbours
 from streamsketch.projections import Projection
-from streamsketch.release import AdditiveNoise, numbers_of
-from streamsketch.release.terms_kept import check_terms
+from streamsketch.release import AdditiveNoise, check_terms, numbers_of
 from streamsketch.schedules import Progress, Schedule
 from streamsketch.sketching import Sketch, counting_of
 
@@ -156,6 +155,8 @@ def guarantee_of_rows(
     InvalidInputError
         As in `streamsketch.release.Calibrated.guarantee_for`, and if units were bounded in periods that are not the
         schedule's.
+    IncompatibleAgreementsError
+        If the agreement states another budget.
     """
     _check_periods(known.span, of)
     agreed = None if known.agreement is None else known.agreement.neighbours
