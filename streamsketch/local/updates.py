@@ -191,7 +191,8 @@ def _flat(update: Any, dim: int) -> Floats:
     held = [
         array for place, array in enumerate(arrays, 1) if is_reported(array.dtype, f"array {place}") or not array.size
     ]
-    vector = np.concatenate([array.ravel().astype(np.float64) for array in held] or [np.empty(0)])
+    with np.errstate(all="ignore"):  # what is beyond float64 becomes infinite, and no warning may say so
+        vector = np.concatenate([array.ravel().astype(np.float64) for array in held] or [np.empty(0)])
     _check_size([vector.size], dim, [array.size for array in arrays])
     return vector
 

@@ -87,3 +87,17 @@ def test_a_length_is_rounded_up_to_windows_of_a_calendar(period: str, most: int)
     windows = Calendar(period)  # type: ignore[arg-type]
     assert AheadLimit.of_length(windows, 24 * 3_600_000_000).most == most
     assert AheadLimit.of_length(windows, None).most == 10_000
+
+
+@pytest.mark.parametrize("kind", ["events", "heartbeats"])
+def test_old_rows_never_take_a_clock_back_however_rows_are_split(kind: ClockKind) -> None:
+    times = np.array([30, 12, 55, 7, 9, 41, 70, 3])
+    for sizes in itertools.product((1, 2, 3), repeat=3):
+        clock, start, newest = Clock(5, kind), 0, []
+        for size in (*sizes, times.size - sum(sizes)):
+            rows = times[start : start + size]
+            start += size
+            newest += clock.newest_before(rows, np.ones(rows.size, dtype=bool))[1:].tolist()
+            clock.advance(rows, np.ones(rows.size, dtype=bool))
+            assert clock.newest == newest[-1] if newest else clock.newest is None
+        assert newest == np.maximum.accumulate(times).tolist()

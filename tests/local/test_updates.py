@@ -1,6 +1,7 @@
 """Updates of a model as local reports: cut to a length, the same whatever is wrong with them, charged before drawn."""
 
 import math
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,17 @@ def test_updates_are_reported_up_to_their_clip(length: float) -> None:
     updates, direction = ModelUpdates(mechanism=EXACT, clip=2.0), np.array([3.0, 0, 0, 0, -4.0, 0]) / 5
     estimate = average_of(updates, length * direction)
     assert np.allclose(estimate, min(length, 2.0) * direction, atol=0.35)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.longdouble, ">f8"])
+@pytest.mark.parametrize("size", ["largest", "smallest", "infinite"])
+def test_no_warning_tells_how_large_an_update_was(kind: Any, size: str) -> None:
+    """Of any floating type, also one with numbers beyond float64, where warnings are errors."""
+    limits = np.finfo(np.dtype(kind))
+    value = {"largest": limits.max, "smallest": limits.smallest_subnormal, "infinite": np.inf}[size]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ModelUpdates(mechanism=SMALL, clip=2.0).report([np.full(DIM - 1, value, kind), np.array(value, kind)])
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])

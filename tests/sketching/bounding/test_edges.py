@@ -12,6 +12,7 @@ import pytest
 from streamsketch.projections import Identity
 from streamsketch.sketching.bounding.cells import bounded_cells
 from streamsketch.sketching.bounding.clip import bounded
+from streamsketch.sketching.bounding.clip_kernels import exceeds, exceeds_squared
 from streamsketch.sketching.bounding.contributions import Contributions
 from tests.oracles import naive, naive_cells
 from tests.sketching.bounding.edges import LIMITS, UNITS
@@ -67,6 +68,18 @@ def test_sums_of_squares(limit: int, together: bool) -> None:  # noqa: FBT001
     for unit in UNITS:
         alone = bounded(columns(events_of([unit])), max_keys=1, limit=limit, secret=SECRET, squared=True)
         assert sum(step**2 for step in alone.steps.tolist()) <= limit
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_sums_at_a_limit_do_not_exceed_it(limit: int) -> None:
+    """Of the limit, one less and one more, beside those of the edges; a unit that is counted as clipped is clipped."""
+    root = math.isqrt(limit)
+    units = [*UNITS, [limit], [1 - limit], [limit, -1], [root], [-root, *[1] * min(limit - root**2, 3)], [root, 1, 1]]
+    ends = np.cumsum([len(unit) for unit in units])
+    steps, starts = np.array([step for unit in units for step in unit], dtype=np.int64), np.append(0, ends[:-1])
+    assert exceeds(steps, starts, ends, limit).tolist() == [sum(map(abs, unit)) > limit for unit in units]
+    squares = [sum(step * step for step in unit) > limit for unit in units]
+    assert exceeds_squared(steps, starts, ends, limit).tolist() == squares
 
 
 def rows_of(units: list[list[int]]) -> Contributions:
