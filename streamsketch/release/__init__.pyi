@@ -44,6 +44,7 @@ from .publishers import Publisher
 from .readable import check_readable, row_memory
 from .ready import BitsOfKey, Calibrated, Ready, ReadyRows, ReadyTable, Stated, numbers_of
 from .releaser import BitsOfRow, HistoryState, Releaser
+from .terms_kept import check_terms, keys_for
 
 __all__ = [
     "HISTORY_ID_BYTES",
@@ -84,9 +85,11 @@ __all__ = [
     "check_same_place",
     "check_stated",
     "check_streams",
+    "check_terms",
     "composition_of",
     "exit_of",
     "impossible_norm",
+    "keys_for",
     "load_agreed",
     "mismatch",
     "noisy_coordinates",
