@@ -44,7 +44,7 @@ from .publishers import Publisher
 from .readable import check_readable, row_memory
 from .ready import BitsOfKey, Calibrated, Ready, ReadyRows, ReadyTable, Stated, numbers_of
 from .releaser import BitsOfRow, HistoryState, Releaser
-from .terms_kept import check_terms
+from .terms_kept import check_terms, keys_for
 
 __all__ = [
     "HISTORY_ID_BYTES",
@@ -89,6 +89,7 @@ __all__ = [
     "composition_of",
     "exit_of",
     "impossible_norm",
+    "keys_for",
     "load_agreed",
     "mismatch",
     "noisy_coordinates",

@@ -25,7 +25,7 @@ from streamsketch.projections import Projection, transform_read
 from streamsketch.release.history import HistoryPart
 from streamsketch.release.keys_to_release import sketches_to_release
 from streamsketch.release.readable import check_readable
-from streamsketch.release.terms_kept import check_terms, keys_for
+from streamsketch.release.terms_kept import check_terms, keys_for, refuse_private_choice
 from streamsketch.sketching import Sketch, SketchTable
 
 PublishedT = TypeVar("PublishedT")
@@ -208,7 +208,7 @@ class Calibrated(ABC, Generic[PublishedT]):
         if isinstance(data, SketchTable):
             self.projection.check_same(data.projection)
             asked = self.guarantee_for(data, assert_bounds=assert_bounds)
-            keys = keys_for(data, public_keys, keys_are_public=keys_are_public)
+            keys = keys_for(data.agreement, public_keys, keys_are_public=keys_are_public)
             judged = self.with_guarantee(with_conditions(asked, KEYS_ARE_PUBLIC) if keys["keys_are_public"] else asked)
             if keys["public_keys"] is not None:
                 self.check_public_keys()
@@ -300,6 +300,8 @@ class Calibrated(ABC, Generic[PublishedT]):
         is_bounded = any(sketch.bounds.is_enforced for sketch in sketches.values())
         found: dict[Any, Ready[PublishedT]] = {}
         for key, sketch in sketches.items():
+            if self.guarantee.basis is None:  # otherwise keys were chosen already
+                refuse_private_choice(sketch.agreement)
             asked = self.guarantee_for(sketch, assert_bounds=assert_bounds, beside_bounded=is_bounded)
             judged = self if asked is self.guarantee else self.with_guarantee(asked)
             agreed = None if sketch.agreement is None else sketch.agreement.fingerprint

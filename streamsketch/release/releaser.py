@@ -22,6 +22,7 @@ from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.private_table import PrivateTable
 from streamsketch.release.readable import check_readable
 from streamsketch.release.ready import numbers_of, warn_of_exceeded
+from streamsketch.release.terms_kept import keys_for, refuse_private_choice
 from streamsketch.schedules import Progress, Schedule
 from streamsketch.sketching import Sketch, SketchTable
 
@@ -297,13 +298,14 @@ class Releaser:
         if not isinstance(window, Sketch | SketchTable):
             raise TypeError(f"a window is a Sketch or a SketchTable, got a {type(window).__name__}")
         self._noise.projection.check_same(window.projection)
-        sketches = self._sketches(window, public_keys, keys_are_public=keys_are_public)
+        keys = self._keys_of(window, public_keys, keys_are_public=keys_are_public)
+        sketches = {None: window} if isinstance(window, Sketch) else sketches_to_release(window, **keys)
         before, names = self._of, tuple(sketches)
-        keys = None if isinstance(window, Sketch) else names
-        if before is not None and before.keys != keys:
+        held = None if isinstance(window, Sketch) else names
+        if before is not None and before.keys != held:
             raise InvalidInputError(
                 f"all windows of a history have the keys of the first, {_keys_text(before.keys)}, and window "
-                f"{self.windows} has {_keys_text(keys)}: pass the same public_keys for all of them"
+                f"{self.windows} has {_keys_text(held)}: pass the same public_keys for all of them"
             )
         agreement = None if window.agreement is None else fingerprint_of(window.agreement)
         if before is not None and before.agreement != agreement:
@@ -311,28 +313,30 @@ class Releaser:
                 f"all windows of a history follow one agreement, {before.agreement or 'or none'}, and window "
                 f"{self.windows} follows {agreement or 'none'}"
             )
-        guarantee = self._guarantee_of(window, keys_are_public=keys_are_public)
-        check_readable(window.projection, guarantee, keys, self._noise.row_bytes)
+        guarantee = self._guarantee_of(window, keys_are_public=keys["keys_are_public"])
+        check_readable(window.projection, guarantee, held, self._noise.row_bytes)
         warn_of_exceeded(window.largest, self._noise.guarantee.neighbours, window.projection)
         counting, neighbours = self._noise.counting, self._noise.guarantee.neighbours
         numbers = np.concatenate([numbers_of(one, neighbours, counting) for one in sketches.values()])
         if before is not None:
             return before._replace(guarantee=guarantee), numbers
         ids = window.data_ids.published(), *(one.data_ids.published() for one in sketches.values())
-        return _Windows(guarantee, agreement, keys, ids), numbers
+        return _Windows(guarantee, agreement, held, ids), numbers
 
-    def _sketches(
+    def _keys_of(
         self, window: Sketch | SketchTable, public_keys: Iterable[Any] | None, *, keys_are_public: bool
-    ) -> dict[Any, Sketch]:
+    ) -> dict[str, Any]:
+        """Return ``public_keys`` and ``keys_are_public`` of a window: those asked for, agreed or of the first one."""
         if isinstance(window, Sketch):
             if public_keys is not None or keys_are_public:
                 raise InvalidInputError(
                     "a Sketch has no keys: pass public_keys and keys_are_public only with a SketchTable"
                 )
-            return {None: window}
+            refuse_private_choice(window.agreement)
+            return {"public_keys": None, "keys_are_public": False}
         if public_keys is None and not keys_are_public and self._of is not None and self._of.keys is not None:
             public_keys = self._of.keys
-        return sketches_to_release(window, public_keys, keys_are_public=keys_are_public)
+        return keys_for(window.agreement, public_keys, keys_are_public=keys_are_public, in_windows=True)
 
     def _guarantee_of(self, window: Sketch | SketchTable, *, keys_are_public: bool) -> Guarantee:
         """Return the guarantee of the rows, once this window is known to keep to it."""

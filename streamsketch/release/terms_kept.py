@@ -6,9 +6,8 @@ from typing import Any
 from streamsketch.accounting import sensitivity_of
 from streamsketch.agreement import Agreement, Selected
 from streamsketch.errors import IncompatibleAgreementsError
-from streamsketch.privacy import AddedNoise, Guarantee, calibration
+from streamsketch.privacy import NOISES, AddedNoise, Guarantee, calibration
 from streamsketch.projections import Projection
-from streamsketch.sketching import SketchTable
 
 _REMEDY = "call agreement.release(data), or leave out epsilon, delta, mechanism and keys"
 
@@ -22,7 +21,7 @@ def check_terms(agreement: Agreement | None, guarantee: Any, projection: Project
         Of the data. None, or one without terms, leaves the release free.
     guarantee, projection
         Of the release, before keys are chosen. Of noise in several layers, before the map, or for a schedule, the
-        budget alone is compared.
+        budget and the kind of noise that is named are compared.
     """
     if agreement is None or agreement.terms is None or agreement.neighbours is None:
         return
@@ -39,6 +38,12 @@ def check_terms(agreement: Agreement | None, guarantee: Any, projection: Project
         sensitivity = sensitivity_of(projection, agreement.neighbours, agreement.counting)
         agreed = calibration.choose(sensitivity, budget, terms.mechanism)
         budget = agreed.spends(budget)
+    elif added is not None:
+        if terms.mechanism in NOISES and not isinstance(added.noise, NOISES[terms.mechanism]):
+            raise IncompatibleAgreementsError(
+                f"the agreement publishes by {terms}, and this release would by {guarantee.mechanism}: {_REMEDY}"
+            )
+        budget = added.noise.spends(budget)
     if guarantee.budget != budget:
         raise IncompatibleAgreementsError(
             f"the agreement publishes with {budget}, and this release would with {guarantee.budget}: {_REMEDY}"
@@ -50,23 +55,39 @@ def check_terms(agreement: Agreement | None, guarantee: Any, projection: Project
         )
 
 
-def keys_for(table: SketchTable, public_keys: Iterable[Any] | None, *, keys_are_public: bool) -> dict[str, Any]:
-    """Return ``public_keys`` and ``keys_are_public`` of a table, as its agreement states them, if it does.
+def keys_for(
+    agreement: Agreement | None,
+    public_keys: Iterable[Any] | None,
+    *,
+    keys_are_public: bool,
+    in_windows: bool = False,
+) -> dict[str, Any]:
+    """Return ``public_keys`` and ``keys_are_public`` of a release by key, as its agreement states them, if it does.
+
+    Every engine asks it, before anything is charged or drawn.
+
+    Parameters
+    ----------
+    agreement
+        Of the data. None, or one without keys, leaves them free.
+    public_keys, keys_are_public
+        As in `SketchTable.release`. Left out, they are those of the agreement.
+    in_windows
+        Whether the same keys are published in each of several windows. Keys that are public may then be listed.
 
     Raises
     ------
     IncompatibleAgreementsError
-        If they say otherwise than the agreement.
+        If they say otherwise than the agreement, or it chooses keys privately.
     """
-    agreement = table.agreement
+    asked = {"public_keys": public_keys, "keys_are_public": keys_are_public}
     if agreement is None or agreement.keys is None:
-        return {"public_keys": public_keys, "keys_are_public": keys_are_public}
+        return asked
+    refuse_private_choice(agreement)
     agreed = agreement.keys
-    if isinstance(agreed, Selected):
-        raise IncompatibleAgreementsError(
-            f"the agreement chooses keys privately, with {agreed.budget}, which agreement.release(data) does"
-        )
     is_public = agreed == "public"
+    if is_public and in_windows and public_keys is not None and not keys_are_public:
+        return asked
     known = {"public_keys": None if is_public else agreed, "keys_are_public": is_public}
     if public_keys is None and not keys_are_public:
         return known
@@ -77,3 +98,11 @@ def keys_for(table: SketchTable, public_keys: Iterable[Any] | None, *, keys_are_
             f"the agreement publishes {what}, and this release would publish others: {_REMEDY}"
         )
     return known
+
+
+def refuse_private_choice(agreement: Agreement | None) -> None:
+    """Raise `IncompatibleAgreementsError` if an agreement chooses keys privately: then nobody may name them."""
+    if agreement is not None and isinstance(agreement.keys, Selected):
+        raise IncompatibleAgreementsError(
+            f"the agreement chooses keys privately, with {agreement.keys.budget}, which agreement.release(data) does"
+        )

@@ -27,7 +27,7 @@ from streamsketch.intake import (
     seconds_text,
 )
 from streamsketch.privacy import Budget, Clip, Neighbours, with_conditions
-from streamsketch.release import AdditiveNoise, CalibratedNoise
+from streamsketch.release import AdditiveNoise, CalibratedNoise, check_terms, keys_for
 from streamsketch.schedules import Schedule, schedule_of
 from streamsketch.sketching import check_clip
 from streamsketch.streams.slots import check_stream
@@ -358,12 +358,18 @@ class StreamPolicy:
     def publisher(self, agreement: Agreement, conditions: Sequence[str] = ()) -> CalibratedNoise:
         """Return the calibrated mechanism of a window's release or row; errors as `bounds_in` and `AdditiveNoise`.
 
+        It is refused with `IncompatibleAgreementsError` if the agreement says that a release spends something else, or
+        publishes other keys.
+
         ``conditions`` are those of how the log is read, which the guarantee states with its own.
         """
         noise, one, schedule = self.noise(agreement), self.windows.words, self.schedule
         unit = noise.neighbours.unit
         unit = f"{unit} in {one}" if schedule is None else schedule.unit_text(unit, one.removeprefix("one window of "))
         within = dataclasses.replace(noise.neighbours, unit=unit)
+        check_terms(agreement, noise.calibrated(agreement.projection).guarantee, agreement.projection)
+        if agreement.key is not None:
+            keys_for(agreement, self.public_keys, keys_are_public=False, in_windows=True)
         found = dataclasses.replace(noise, neighbours=within).calibrated(agreement.projection)
         basis = "enforced" if self.is_enforced else "asserted"
         found = found.with_guarantee(found.guarantee.on(basis, conditions))

@@ -13,7 +13,7 @@ from streamsketch.data import SECRET_BYTES as ID_BYTES
 from streamsketch.data import DataIds, canonical_bytes, from_list
 from streamsketch.errors import InvalidInputError, LedgerError
 from streamsketch.privacy import KEYS_AND_WINDOWS_ARE_PUBLIC, KeyedBits, with_conditions
-from streamsketch.release import Calibrated, sketches_to_release
+from streamsketch.release import Calibrated, keys_for, sketches_to_release
 from streamsketch.sketching import NO_KEY, Sketch, SketchTable, public_names
 from streamsketch.streams.alarms import REFUSED, Alarm
 from streamsketch.streams.logs import log_event
@@ -179,8 +179,10 @@ class ReleaseOnce:
             If the ledger or the sink cannot be reached; or another error of its driver. Try again: the same sums cost
             nothing more.
         """
-        start, exact = start_of(window), self._exact(sketches)
-        publisher = self._publisher_of(exact)
+        start, public = start_of(window), self._keys_of(sketches)
+        exact = self._exact(sketches, public)
+        is_stated = public is not None or exact.keys() == {NO_KEY}
+        publisher = self._publisher if is_stated else self._of_all_keys
         ready = publisher.for_data(exact)
         slots = {key: Slot(self._stream, start, *named_key(key)) for key in exact}
         named = {key: self._named(start, key, sketch, publisher.guarantee) for key, sketch in exact.items()}
@@ -200,25 +202,30 @@ class ReleaseOnce:
         )
         return Released({key: releases[key] for key in keys}, alarms)
 
-    def _exact(self, sketches: Mapping[Any, Sketch] | SketchTable) -> dict[Any, Sketch]:
+    def _keys_of(self, sketches: Mapping[Any, Sketch] | SketchTable) -> list[Any] | None:
+        """Return the keys to release, as asked for or agreed; None for those that have sketches."""
+        held = [sketches] if isinstance(sketches, SketchTable) else list(sketches.values())
+        known = [one.agreement for one in held if isinstance(one, Sketch | SketchTable) and one.agreement is not None]
+        public, agreed = self._public, known[:1] if self._public is not None or {*sketches} != {NO_KEY} else []
+        for one in agreed:
+            keys = keys_for(one, public, keys_are_public=False, in_windows=True)["public_keys"]
+            public = None if keys is None else list(keys)
+        return public
+
+    def _exact(self, sketches: Mapping[Any, Sketch] | SketchTable, public: list[Any] | None) -> dict[Any, Sketch]:
         """Return the sketches to release in the order in which they are put, which depends on the keys only."""
         if isinstance(sketches, SketchTable):
-            found = sketches_to_release(sketches, self._public, keys_are_public=self._public is None)
+            found = sketches_to_release(sketches, public, keys_are_public=public is None)
         else:
             found = dict(sketches)
-            if self._public is not None:
-                if missing := [key for key in self._public if key not in found]:
+            if public is not None:
+                if missing := [key for key in public if key not in found]:
                     raise InvalidInputError(
                         f"there is no sketch of the public key {short(missing[0])}; pass the whole SketchTable, or "
                         "its sketch_of(key) for each key"
                     )
-                found = {key: found[key] for key in self._public}
+                found = {key: found[key] for key in public}
         return {key: found[key] for key in in_order(found)}
-
-    def _publisher_of(self, exact: Mapping[Any, Sketch]) -> Calibrated[Any]:
-        """Return the publisher, whose guarantee has a condition if the keys that have sketches are released."""
-        is_stated = self._public is not None or exact.keys() == {NO_KEY}
-        return self._publisher if is_stated else self._of_all_keys
 
     def _named(self, start: int, key: Any, sketch: Sketch, guarantee: Any) -> bytes:
         """Return a digest of all that determines a release, including its exact numbers."""

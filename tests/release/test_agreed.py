@@ -16,7 +16,8 @@ from streamsketch.errors import (
     ReleasedAgainWarning,
     WireFormatError,
 )
-from streamsketch.release import PUBLISHERS, publisher_of
+from streamsketch.privacy import Bounds, Budget, key_threshold
+from streamsketch.release import PUBLISHERS, KeyChoice, publisher_of
 from streamsketch.signs import SignSketch, SignTable
 
 SHOPS = ["north", "south"]
@@ -141,6 +142,36 @@ def test_a_release_is_charged_before_keys_are_chosen(tmp_path: Path) -> None:
         agreement.release(ROWS, ledger=ledger, dataset="sales")
 
 
+def counted(counts: list[int], bounds: Bounds) -> ss.SketchTable:
+    names = [f"shop {place:03}" for place in range(len(counts))]
+    cells, masses = np.zeros((len(counts), 64), np.int64), np.zeros(len(counts), np.int64)
+    pairs = np.array([[count, 0] for count in counts])
+    return ss.SketchTable.from_state(PROJECTION, names, cells, masses, counts=pairs, bounds=bounds)
+
+
+def test_a_choice_is_for_all_keys_that_a_unit_may_be_in() -> None:
+    """Units that were bounded over several keys together are in as many."""
+    budget = Budget(0.5, 1e-6)
+    for max_keys, together in ((1, 1), (3, 1), (1, 3), (1, 7)):
+        bounds = Bounds(ss.L1(6, unit="customer", max_keys=max_keys), "scale", together, counted=True)
+        choice = KeyChoice.of(counted([1, 2], bounds), budget)
+        assert choice.threshold == key_threshold(budget, max(max_keys, together))
+
+
+def test_keys_without_units_are_never_chosen() -> None:
+    bounds = Bounds(ss.L1(6, unit="customer"), "scale", counted=True)
+    choice = KeyChoice.of(counted([0] * 60, bounds), Budget(0.01, 0.4))  # noise alone would choose 24 of them
+    assert choice.draw() == []
+
+
+def test_a_second_choice_of_the_same_data_is_warned_of() -> None:
+    agreement = agreed(key="shop", max_keys=2, keys=Selected(epsilon="1.5", delta="0.0000005"), epsilon=3)
+    exact = agreement.sketch(ROWS)
+    agreement.release(exact)
+    with pytest.warns(ReleasedAgainWarning, match="2 releases with ε = 6"):
+        agreement.release(exact)
+
+
 # --- exits -----------------------------------------------------------------------------------------------------
 
 
@@ -186,6 +217,10 @@ def test_keys_of_a_private_choice_are_released_by_the_agreement_alone() -> None:
     agreement = agreed(key="shop", max_keys=2, keys=Selected(epsilon="0.5", delta="0.0000005"), epsilon=2)
     with pytest.raises(IncompatibleAgreementsError, match="chooses keys privately"):
         agreement.sketch(ROWS).release(epsilon=1.5, delta=5e-7, public_keys=SHOPS)
+    with pytest.raises(IncompatibleAgreementsError, match="chooses keys privately"):
+        agreement.sketch(ROWS).sketch_of("north").release(epsilon=1.5, delta=5e-7)
+    with pytest.raises(IncompatibleAgreementsError, match="chooses keys privately"):
+        agreement.release(agreement.sketch(ROWS).sketch_of("north"))
 
 
 def test_neighbours_may_be_left_out_for_bounded_data_alone() -> None:

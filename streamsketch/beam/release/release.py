@@ -10,6 +10,7 @@ import apache_beam as beam
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.timestamp import TimestampTypes
 
+from streamsketch.agreement import Agreement, Selected, keys_text
 from streamsketch.beam.intake.keys import Keys, PublicKeys, as_dict
 from streamsketch.beam.intake.windows import KeepWindows, WindowRange, require_one_pane
 from streamsketch.beam.release.contribute import RoundContribution, RoundDraw
@@ -25,10 +26,10 @@ from streamsketch.beam.run.runs import has_stream, label_in
 from streamsketch.beam.run.steps import Each
 from streamsketch.beam.streams.opening import OpenWindows
 from streamsketch.beam.streams.secret import clock_of
-from streamsketch.errors import InvalidInputError
+from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
 from streamsketch.privacy import KEYS_AND_WINDOWS_ARE_PUBLIC, KEYS_ARE_PUBLIC, Guarantee, compose, with_conditions
 from streamsketch.projections import Projection
-from streamsketch.release import AdditiveNoise, Publisher
+from streamsketch.release import AdditiveNoise, Publisher, keys_for
 from streamsketch.schedules import Schedule
 from streamsketch.sketching import Sketch, counting_of
 
@@ -213,6 +214,7 @@ class ReleasePerKey(beam.PTransform):
             guarantee = with_conditions(guarantee, KEYS_ARE_PUBLIC if is_global else KEYS_AND_WINDOWS_ARE_PUBLIC)
         if self._named is not None:
             self._public_keys = self._named.with_agreement(known.agreement)
+        self._check_keys(known.agreement)
         if clock_of(sketches.pipeline) == "events":
             guarantee = with_conditions(guarantee, CLOCK)
         secret = functools.partial(charged_secret, charge=self._charge, guarantee=guarantee, projection=projection)
@@ -324,6 +326,26 @@ class ReleasePerKey(beam.PTransform):
             )
         # ε and δ add up (Dwork and Roth 2014, Theorem 3.16)
         return compose([found, self._selection], populations="overlapping")
+
+    def _check_keys(self, agreement: Agreement | None) -> None:
+        """Raise `IncompatibleAgreementsError` if other keys are released than the agreement publishes."""
+        if agreement is None or agreement.keys is None:
+            return
+        if self._selection is not None:
+            if not isinstance(agreement.keys, Selected) or agreement.keys.budget != self._selection.budget:
+                raise IncompatibleAgreementsError(
+                    f"the agreement publishes {keys_text(agreement.keys)}, and these are selected with "
+                    f"{self._selection.budget}: pass the keys that are agreed"
+                )
+            return
+        listed = None if self._public_keys is None else self._public_keys.listed
+        if self._public_keys is not None and listed is None and agreement.keys != "public":
+            raise IncompatibleAgreementsError(
+                f"the agreement publishes {keys_text(agreement.keys)}, which cannot be compared with a file or a "
+                "collection before the job runs: pass a list, such as public_keys=agreement.keys"
+            )
+        if self._public_keys is None or listed is not None:
+            keys_for(agreement, listed, keys_are_public=self._keys_are_public, in_windows=True)
 
     def _agreed_projection(self, known: Known) -> Projection:
         if known.projection is not None and self._projection is not None:

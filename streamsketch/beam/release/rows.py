@@ -164,10 +164,10 @@ def guarantee_of_rows(
     unit = None if known.agreement is None else known.agreement.unit
     data = _Data(held, None if agreed is None else _Agreed(_over_windows(agreed, of), unit))
     # the bounds of the data are judged as for one release of all windows of a unit
+    found: Guarantee = publisher.calibrated(projection).guarantee
+    check_terms(known.agreement, found, projection)
     alone = dataclasses.replace(publisher, schedule=None).calibrated(projection)
     judged = alone.guarantee_for(data, assert_bounds=assert_bounds)
-    found: Guarantee = publisher.calibrated(projection).guarantee
-    check_terms(known.agreement, found, projection)  # the terms are of all rows, not of one release of them
     return found.on(judged.basis or "asserted", judged.conditions)
 
 

@@ -54,6 +54,20 @@ def test_another_root_key_is_refused(tmp_path: Path, root_key: Path) -> None:
         secret(tmp_path, lambda: KEY).derive("noise", "a")
 
 
+def test_what_a_process_remembers_is_of_one_key_epoch_stream_and_folder(tmp_path: Path, root_key: Path) -> None:
+    """Each is varied alone, in a process that has opened the others."""
+    secret(tmp_path, root_key).derive("noise", "a")
+    with pytest.raises(ss.InvalidInputError, match="the stream test began with another root key"):
+        secret(tmp_path, lambda: KEY, epoch=1).derive("noise", "a")
+    with pytest.raises(ss.InvalidInputError, match="has not been claimed"):
+        secret(tmp_path, root_key, epoch=2).derive("noise", "a")
+    with pytest.raises(ss.InvalidInputError, match="has not been claimed"):
+        secret(tmp_path, root_key, epoch=1, stream="other").derive("noise", "a")
+    (tmp_path / "elsewhere").mkdir()
+    with pytest.raises(ss.InvalidInputError, match="has not been claimed"):
+        secret(tmp_path / "elsewhere", root_key, epoch=1).derive("noise", "a")
+
+
 @pytest.mark.parametrize("epoch", [0, 3, -1, True, "1"])
 def test_an_epoch_that_nobody_claimed_is_refused(epoch: Any, tmp_path: Path, root_key: Path) -> None:
     assert [claim_epoch(str(tmp_path), "test") for _ in range(2)] == [1, 2]
