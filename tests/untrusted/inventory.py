@@ -39,7 +39,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "events in jsonl": ("data/readers/json_lines batches",),
     "events in log": ("data/readers/text_lines batches",),
     "events in parquet": ("data/readers/formats batches", "data/readers/formats parts_of",
-                          "data/readers/parquet batches"),
+                          "data/readers/parquet batches", "data/readers/parquet read_parquet"),
     "features": ("features/features Features.from_json",),
     "lines of csv": ("data/readers/delimited csv_header", "data/readers/delimited csv_piece",
                      "intake/lines Lines.read"),
