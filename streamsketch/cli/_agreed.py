@@ -1,7 +1,7 @@
 """Releases under an agreement with terms: of rows, which leave nothing secret behind, and of raw sketches."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -135,12 +135,12 @@ class AgreedRelease:
 
     def _show(self, released: Any, account: ss.Ledger | None) -> None:
         """Write a release, and show what it guarantees."""
-        rows = getattr(released, "rows", (released,))
+        rows = released.rows
         guarantee = rows[0].guarantee
         released.save(self.output)
         left_fields, left_facts = remaining_facts(account, self.dataset)
         facts = {"guarantee": str(guarantee)} | left_facts
-        if hasattr(released, "rows"):
+        if isinstance(released, Mapping):
             facts["keys"] = f"{len(rows):,}"
         fields = {"file": str(self.output), "sketches": len(rows), "guarantee": guarantee_fields(guarantee)}
         show_result(str(self.output), facts, fields | left_fields, as_json=self.as_json)

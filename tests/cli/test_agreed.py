@@ -23,7 +23,9 @@ def folder(tmp_path: Path) -> Path:
 def test_three_commands_answer_a_question(folder: Path, forks: Forks) -> None:
     forks.succeeded("agree", *AGREED, *TERMS, "-o", "agreement.json", cwd=folder)
     for name in ("web", "shops"):
-        forks.succeeded("release", f"{name}.csv", "--agreement", "agreement.json", "-o", f"{name}.sketch", cwd=folder)
+        arguments = [f"{name}.csv", "--agreement", "agreement.json", "-o", f"{name}.sketch"]
+        shown = forks.succeeded("release", *arguments, cwd=folder)
+        assert "keys" not in shown, "there is one stream"
     compared = json.loads(forks.succeeded("compare", "web.sketch", "shops.sketch", "--json", cwd=folder))
     assert compared
     assert sorted(one.name for one in folder.iterdir()) == [
