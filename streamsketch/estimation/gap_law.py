@@ -17,7 +17,6 @@ from streamsketch.estimation.noise_effect import InputNoise, effect_of
 from streamsketch.estimation.noise_law import Lattice, NoiseTerm, lattice_of, on_grid, with_normal
 from streamsketch.estimation.square_sums import (
     WINDOW,
-    Atoms,
     Gamma,
     Hits,
     Law,
@@ -57,7 +56,6 @@ _VISIBLE = 1e-4  # relative
 _CERTAIN = 1 - 1e-12
 _ROUNDING = 1e-9
 _KEPT = 8  # laws, those with drift of up to 0.2 GB each
-_MOST_VECTORS = 24  # longest ones within a tolerance, for the law of each
 _NOTHING: Signal = np.zeros(1), np.ones(1)
 
 
@@ -157,8 +155,6 @@ class GapLaw:
         """Return the distributions of T for differences of many items and of few."""
         if self._is_normal:  # alike in all directions
             return (self._at(self.tolerance),)
-        if (longest := self._longest) is not None:
-            return tuple(_of_steps(self._lattice, sizes, self.projection.sketch_dim) for sizes in longest)
         # of drift alone, averages of few items have no longer tail than those of many (simulated to 0.1 %)
         items = self._few if self.tolerance**2 > _SMALL * self._noisy.moments[1] else ()
         if self.drift and len(items) > 1:  # those that are least favourable without drift
@@ -182,24 +178,6 @@ class GapLaw:
         """Whether T is the squared norm of a normal vector: of wide Gaussian noise, and nothing from the map."""
         exact = _is_exact(self.projection) and not isinstance(effect_of(self.projection, self.place), InputNoise)
         return exact and bool(self.noise) and all(map(_is_wide_normal, (*self.noise, *self.drift)))
-
-    @property
-    def _longest(self) -> list[tuple[int, ...]] | None:
-        """The differences of cells within the tolerance that none exceeds in every cell, in steps, without zeros.
-
-        Known where differences are whole steps of symmetric noise that falls on both sides: there |z + η| is the larger
-        in law, the larger |z| is, in each cell alone. None where they are not, or where there are too many.
-        """
-        noise, step = self._lattice, self._lattice.step
-        if not self.tolerance or self.drift or not noise.exact or noise.weights.size == 1:
-            return None
-        if not _is_exact(self.projection) or isinstance(effect_of(self.projection, self.place), InputNoise):
-            return None
-        falls = bool((np.diff(noise.weights[noise.weights.size // 2 :]) <= 0).all())
-        if step > self.projection.cell_unit * (1 + _ROUNDING) or not falls:
-            return None
-        squares = (self.tolerance / step) ** 2
-        return longest_vectors(math.floor(squares * (1 + _ROUNDING)), self.projection.sketch_dim, _MOST_VECTORS)
 
     @property
     def _few(self) -> tuple[int, ...]:
@@ -288,33 +266,6 @@ def _is_wide_normal(term: NoiseTerm) -> bool:
     return isinstance(term.noise, DiscreteGaussian) and term.noise.cumulants.k2 >= _WIDE**2
 
 
-def longest_vectors(squares: int, cells: int, most: int) -> list[tuple[int, ...]] | None:
-    """Return the vectors of whole numbers with Σz² ≤ ``squares`` that none other exceeds in every cell.
-
-    Each as its positive entries, descending, as signs and order do not matter; None if there are more than ``most``.
-    """
-    found: list[tuple[int, ...]] = []
-
-    def extend(chosen: tuple[int, ...], left: int) -> bool:
-        """Add all that begin with these entries; return whether there is room for more."""
-        largest = min(math.isqrt(left), chosen[-1] if chosen else left)
-        if len(chosen) == cells or largest == 0:
-            last = chosen[-1] if len(chosen) == cells else 0
-            # the entry that is the cheapest to lengthen is the least
-            if left < 2 * last + 1:
-                found.append(chosen)
-            return len(found) <= most
-        remaining = cells - len(chosen)
-        for entry in range(largest, 0, -1):
-            if remaining * entry**2 + 2 * entry + 1 <= left:  # all later ones could be longer by a step
-                break
-            if not extend((*chosen, entry), left - entry**2):
-                return False
-        return True
-
-    return found if extend((), squares) else None
-
-
 def _is_exact(projection: Projection) -> bool:
     """Return whether the map keeps every norm."""
     return projection.variance.of_squared_norm(1.0, 0.0) == 0
@@ -330,17 +281,6 @@ def _even(noise: Lattice, count: int, distance: float) -> Law:
         mean = count * second + distance**2
         return Gamma(mean, 2 * mean**2 / (count * (fourth - second**2) + 4 * second * distance**2))
     return _sum(noise, [(np.full(1, distance / math.sqrt(count)), np.ones(1)) if distance else _NOTHING], (count,))
-
-
-def _of_steps(noise: Lattice, sizes: tuple[int, ...], count: int) -> Law:
-    """Return the law of ‖z + η‖² for z of ``count`` whole steps: these sizes, and zeros."""
-    if count == 1:
-        return Atoms.of((noise.points + sum(sizes) * noise.step) ** 2, noise.weights)
-    numbers = {size: sizes.count(size) for size in sizes}
-    if len(sizes) < count:
-        numbers[0] = count - len(sizes)
-    signals = [(np.full(1, size * noise.step), np.ones(1)) for size in numbers]
-    return _sum(noise, signals, tuple(numbers.values()), on_lattice=True)
 
 
 def _single(noise: Lattice, count: int, distance: float) -> Law:
@@ -393,22 +333,16 @@ def _walk(number: int, size: float) -> Signal:
 
 
 def _sum(
-    noise: Lattice,
-    signals: Sequence[Signal],
-    counts: tuple[int, ...],
-    unit: float = 0.0,
-    hits: Hits | None = None,
-    *,
-    on_lattice: bool = False,
+    noise: Lattice, signals: Sequence[Signal], counts: tuple[int, ...], unit: float = 0.0, hits: Hits | None = None
 ) -> Law:
     """Return the law of the sum of squares of cells: ``counts`` of each signal, or as items hit them.
 
-    ``unit`` is a step of all signals, where they have one; ``on_lattice`` says that it is that of exact noise.
+    ``unit`` is a step of all signals, where they have one.
     """
     silent = all(not sizes.any() for sizes, _ in signals)
     if silent and noise.weights.size == 1:
         return Point(0.0)
-    if on_lattice or (silent and noise.exact):
+    if silent and noise.exact:
         unit = noise.step
     elif noise.weights.size > 1:
         unit = 0.0

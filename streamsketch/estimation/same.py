@@ -153,8 +153,7 @@ def test_same(
       items and one to a dozen items of equal size, each with its own distribution. In simulations of all maps, false
       alarms at 5, 1 and 0.1 % occurred in at most 5.8, 1.3 and 0.25 % of cases, within their errors. For other
       differences the test is conservative: at 5 %, it gave down to no false alarm for one item, and 0 to 2 % for many
-      items in sparse maps with hardly any noise. On histograms (`Identity`) of few cells whose noise keeps its lattice,
-      the p-value is exact: the largest over all differences within the tolerance.
+      items in sparse maps with hardly any noise.
     - ``by="mean"``: the counts of units have errors, which lengthen or shorten each average. The p-value is a mean over
       these errors. It assumes that the averages are six standard errors longer than estimated and lie along the
       difference; it is never below 1e-9. It is valid for small counts of units too; a sketch whose count is too small

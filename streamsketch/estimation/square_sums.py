@@ -87,46 +87,6 @@ class Point(Law):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Atoms(Law):
-    """T has few values, ascending, each of a probability."""
-
-    values: Floats
-    chances: Floats
-
-    @classmethod
-    def of(cls, values: Floats, chances: Floats) -> "Atoms":
-        """Return the law of values in any order."""
-        order = np.argsort(values, kind="stable")
-        return cls(values[order], chances[order])
-
-    def tail(self, value: float) -> float:
-        """Return P(T ≥ value), at least `SMALLEST`."""
-        return max(self.rough_tail(value), SMALLEST)
-
-    def rough_tails(self, values: Floats) -> Floats:
-        """Return P(T ≥ each value)."""
-        tails = np.append(self._tails, 0.0)
-        found: Floats = tails[np.searchsorted(self.values, values * (1 - _ROUNDING))]
-        return found
-
-    @functools.cached_property
-    def _tails(self) -> Floats:
-        return np.minimum(np.cumsum(self.chances[::-1])[::-1], 1.0)
-
-    @functools.cached_property
-    def moments(self) -> tuple[float, float]:
-        """Mean and standard deviation."""
-        mean = float(self.chances @ self.values)
-        return mean, math.sqrt(float(self.chances @ (self.values - mean) ** 2))
-
-    def line(self, level: float) -> float:
-        """Return the least value with P(T ≥ value) ≤ ``level``; beyond the last if there is none."""
-        place = int(np.searchsorted(-self.rough_tails(self.values), -level))
-        last = float(self.values[-1])
-        return float(self.values[place]) if place < self.values.size else last + 2 * math.sqrt(last) + 1
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
 class Gamma(Law):
     """T has a Gamma law: ``mean`` · χ²_f / f with f = ``freedom``."""
 
