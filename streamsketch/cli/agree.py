@@ -164,7 +164,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     --keys-are-public or --select-keys.
 
     $ streamsketch agree --index item:text --unit-column customer:text --missing drop --epsilon 1 --delta 1e-6 \
-        -o agreement.json
+        -o terms.json
 
     $ streamsketch agree --index item:text --key shop:text --unit-column customer:text --max-keys 1 --missing drop \
         -o agreement.json

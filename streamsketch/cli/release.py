@@ -132,7 +132,7 @@ def release(  # noqa: PLR0913, PLR0915 - a command's options are its parameters
     on the number of keys, not on any sum, so that no decision depends on the data. The exit status is 1 if the release
     would be refused.
 
-    $ streamsketch release sales.csv --agreement agreement.json -o sales.sketch
+    $ streamsketch release sales.csv --agreement terms.json -o sales.sketch
 
     $ streamsketch release north.raw-sketch --epsilon 1 --delta 1e-6 --keys-are-public -o north.parquet
     """
