@@ -5,6 +5,7 @@ import dataclasses
 import gc
 import os
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
@@ -268,6 +269,8 @@ def reachable(root: object) -> list[object]:
     stack = [root]
     while stack:
         one = stack.pop()
+        if type(one) in weakref.ProxyTypes:  # which hold nothing, and fail once it is gone
+            continue
         if id(one) not in seen and not isinstance(one, type) and type(one).__name__ not in ("module", "function"):
             seen[id(one)] = one
             stack += gc.get_referents(one)
