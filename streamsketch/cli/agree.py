@@ -247,7 +247,8 @@ def _planned(
 def _say_size(agreed: ss.Agreement, sized: tuple[ss.planning.UnitPlan, ss.planning.UnitPlan] | None) -> None:
     """Print what the size of a sketch rests on, and which keys drown, if units are clipped in sketch space."""
     if sized is None:
-        if agreed.unit is not None and agreed.features is None and isinstance(agreed.neighbours, ss.SketchL2):
+        in_cells = agreed.neighbours is not None and agreed.neighbours.of_sketches
+        if agreed.unit is not None and agreed.features is None and in_cells:
             say(
                 f"Nobody planned k = {agreed.projection.sketch_dim:,} cells: small keys may drown in noise that fewer "
                 f"cells would not have. --units NUMBERS plans the size, and names the keys that drown."

@@ -9,7 +9,6 @@ import numpy as np
 
 from streamsketch.core import aligned, check_int, short
 from streamsketch.errors import InvalidInputError, NoiseTooWideError
-from streamsketch.privacy import SketchL2
 from streamsketch.schedules import Factorisation, Schedule, Separate, Tree
 
 if TYPE_CHECKING:
@@ -191,9 +190,7 @@ def _drawable(
     if relation is None:
         raise InvalidInputError("the agreement states no bound on what a unit adds; agree on neighbours")
     for schedule in schedules:
-        within = relation
-        if isinstance(relation, SketchL2):  # in each window, as streams bound it
-            within = dataclasses.replace(relation.in_windows(schedule.most), max_keys=relation.max_keys)
+        within = relation.over_rows(schedule.most)  # streams bound units in each window
         publisher = AdditiveNoise(
             epsilon=epsilon, delta=delta, neighbours=within, counting=agreement.counting, schedule=schedule
         )

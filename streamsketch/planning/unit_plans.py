@@ -29,7 +29,7 @@ from streamsketch.planning.unit_options import (
     unit_options,
     with_each_mechanism,
 )
-from streamsketch.privacy import MOST_KEYS, Budget, Clip, Guarantee, Neighbours, SketchL2
+from streamsketch.privacy import MOST_KEYS, Budget, Clip, Guarantee, Neighbours
 from streamsketch.projections import Projection
 
 _NEAR_BEST = {True: 1.03, False: 1.06}  # the optimum is flat, and sums shorter than those stated want fewer cells
@@ -422,7 +422,7 @@ def plan_sizes(
     ['Graz']
     """
     neighbours, projection = agreement.neighbours, agreement.projection
-    if not isinstance(neighbours, SketchL2) or agreement.features is not None:
+    if neighbours is None or not neighbours.of_sketches or agreement.features is not None:
         raise InvalidInputError(
             "the size of a sketch is planned for units that are clipped in sketch space: agree on an index and "
             f"SketchL2(…), got {neighbours or 'no neighbours'}{' and features' if agreement.features else ''}"
