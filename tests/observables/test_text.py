@@ -189,12 +189,8 @@ def log_of(form: str, *files: bytes, folder: Path, restart: bool = False, lost: 
     return found, log
 
 
-def piped(form: str, data: bytes, size: int) -> tuple[Found, Log]:
-    """Read a log from standard input, whose blocks have this size."""
-    source, sink = os.pipe()
-    reader = RowReader(AGREEMENT, time="at", bad=BadLines("skip"))
-    log = Log(source, reader, form, longest=LONGEST)  # type: ignore[arg-type]
-    found = Found()
+def read_pipe(log: Any, source: int, sink: int, data: bytes, size: int, found: Found) -> None:
+    """Read a pipe to its end, into which blocks of this size are written whenever it is empty."""
     at = 0
     for piece in log.pieces(wait=lambda: 0):
         log.read(piece, found.add)
@@ -206,6 +202,15 @@ def piped(form: str, data: bytes, size: int) -> tuple[Found, Log]:
                 os.close(sink)
                 sink = -1
     os.close(source)
+
+
+def piped(form: str, data: bytes, size: int) -> tuple[Found, Log]:
+    """Read a log from standard input, whose blocks have this size."""
+    source, sink = os.pipe()
+    reader = RowReader(AGREEMENT, time="at", bad=BadLines("skip"))
+    log = Log(source, reader, form, longest=LONGEST)  # type: ignore[arg-type]
+    found = Found()
+    read_pipe(log, source, sink, data, size, found)
     return found, log
 
 
@@ -369,17 +374,8 @@ def kcat(contents: list[tuple[bytes | None, bytes | None]]) -> bytes:
 def read_messages(data: bytes, size: int) -> Found:
     source, sink = os.pipe()
     messages = Messages(source, RowReader(AGREEMENT, time="at", bad=BadLines("skip")), longest=4 * LONGEST)
-    found, at = Found(), 0
-    for piece in messages.pieces(wait=lambda: 0):
-        messages.read(piece, found.add)
-        if not piece and sink >= 0:
-            if at < len(data):
-                os.write(sink, data[at : at + size])
-                at += size
-            else:
-                os.close(sink)
-                sink = -1
-    os.close(source)
+    found = Found()
+    read_pipe(messages, source, sink, data, size, found)
     return found
 
 
