@@ -19,6 +19,7 @@ from .accounting.ledger import Ledger
 from .agreement.agreement import Agreement
 from .agreement.infer import agree
 from .agreement.terms import Selected, Terms
+from .agreement.windows import Windows
 from .core.limits import reading_limits
 from .data.canonical import HASHED_DIM
 from .errors import InvalidInputError, StreamsketchError, WireFormatError
@@ -77,6 +78,7 @@ __all__ = [
     "SketchTable",
     "StreamsketchError",
     "Terms",
+    "Windows",
     "WireFormatError",
     "__version__",
     "accounting",

@@ -5,9 +5,11 @@ from .grids import MOST_COARSE, check_fine, fine_enough
 from .infer import agree, clip_of_features, counting_of, whole_unit_bounds
 from .same import Agreed, check_agreed, check_alike, check_fingerprint, check_same, fingerprint_of
 from .terms import Selected, Terms, keys_text
+from .windows import MOST_WINDOWS, Windows
 
 __all__ = [
     "MOST_COARSE",
+    "MOST_WINDOWS",
     "TYPES",
     "Agreed",
     "Agreement",
@@ -15,6 +17,7 @@ __all__ = [
     "Rows",
     "Selected",
     "Terms",
+    "Windows",
     "agree",
     "cast",
     "check_agreed",

@@ -15,8 +15,9 @@ from streamsketch.accounting import check_mechanism
 from streamsketch.agreement.casts import cast
 from streamsketch.agreement.columns import KEY_TYPES, Column, columns_of
 from streamsketch.agreement.grids import check_fine, fine_enough
-from streamsketch.agreement.terms import Selected, Terms, keys_from_dict, keys_text, keys_to_dict
-from streamsketch.core import check_text, current_limits, json_fields, read_bounded, short, write_whole
+from streamsketch.agreement.terms import PublishedKeys, Selected, Terms, keys_from_dict, keys_text, keys_to_dict
+from streamsketch.agreement.windows import Windows
+from streamsketch.core import check_text, current_limits, json_fields, pa, read_bounded, short, write_whole
 from streamsketch.data import (
     HASHED_DIM,
     arrow_column,
@@ -26,11 +27,12 @@ from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, 
 from streamsketch.features import Features
 from streamsketch.privacy import Clip, Counting, Neighbours, check_neighbours, key_threshold
 from streamsketch.projections import Projection, projection_from_fields
+from streamsketch.schedules import Schedule, schedule_of
 
 if TYPE_CHECKING:
     from streamsketch.accounting import Ledger
     from streamsketch.parties import PublicKey
-    from streamsketch.sketching import BoundingSummary, Sketch, SketchTable
+    from streamsketch.sketching import BoundingSummary
 
 Missing: TypeAlias = Literal["refuse", "drop", "keep"]
 
@@ -43,7 +45,10 @@ _LATER = (
     "features",
     "release",
     "keys",
+    "windows",
+    "schedule",
 )  # fields that JSON leaves out where they are None: agreements without them keep their fingerprint
+_WINDOW_KEY = Column("key and window", "text")
 _IN_JSON = {"terms": "release"}  # fields with another name in JSON
 
 
@@ -135,6 +140,12 @@ class Agreement:
         Which keys are published, if there is a key column: a list of keys, chosen without looking at the data;
         ``"public"``, if which keys have data is no secret (a condition of the guarantee); or `Selected`, a private
         choice at a share of the budget. Needed with ``terms``.
+    windows
+        Windows of time (`Windows`): each is a release of its own, or a key of one release. None for rows without times.
+    schedule
+        Which sums of windows are published, so that any range of time has little noise (`streamsketch.continual`);
+        with windows that are releases, from the first on. ε and δ are then for all of them together, for a unit in as
+        many as the schedule allows.
 
     Raises
     ------
@@ -142,7 +153,7 @@ class Agreement:
         For an unknown type or a repeated column; if an index must be hashed, but the projection's dim is not 2^60; if
         the bound is below one grid step (for `SketchL2`, below 2^12 steps); if units are to be counted without a unit
         column, or under neighbours that `Counting` does not support; if terms lack a bound, a δ that the bound needs,
-        or the keys of a key column.
+        or the keys of a key column; for windows that no release could publish, and schedules without windows.
 
     Examples
     --------
@@ -168,6 +179,8 @@ class Agreement:
     features: Features | None = None
     terms: Terms | None = None
     keys: Any = None
+    windows: Windows | None = None
+    schedule: Schedule | None = None
 
     def __post_init__(self) -> None:
         if self.features is not None:
@@ -178,8 +191,10 @@ class Agreement:
         self._check_types()
         self._check_neighbours()
         self._check_counting()
+        self._check_windows()
         self._check_keys()
         self._check_terms()
+        self._check_schedule()
         if self.missing not in (known := get_args(Missing)):
             raise InvalidInputError(f"missing must be one of {', '.join(map(repr, known))}, got {short(self.missing)}")
         if self.title != "":
@@ -269,6 +284,50 @@ class Agreement:
         if self.counting.slack and not self.projection.enumerated_entries("sensitivities"):
             self.counting.check_free(self.projection)  # of other maps when they are released
 
+    def _check_windows(self) -> None:
+        if self.windows is None:
+            return
+        if not isinstance(self.windows, Windows):
+            raise TypeError(f"windows must be streamsketch.Windows(…), got a {type(self.windows).__name__}")
+        if self.windows_are_keys and self.key is not None and self.key.type == "bytes":
+            raise InvalidInputError(
+                f"with windows as keys, keys become text, and {self.key.name} is of type bytes: give it the type text"
+            )
+
+    def _check_schedule(self) -> None:
+        windows, schedule = self.windows, self.schedule
+        if schedule is None:
+            return
+        if not isinstance(schedule, Schedule):
+            raise TypeError(f"schedule must be a streamsketch.continual.Schedule, got a {type(schedule).__name__}")
+        if windows is None or windows.first is None or windows.are != "releases":
+            raise InvalidInputError(
+                "a schedule is of windows that are releases, from a first one on: also pass windows=Windows(time=…, "
+                f"every=…, first=…), got {'none' if windows is None else windows}"
+            )
+        if windows.period is not None:
+            raise InvalidInputError(
+                "a schedule already says in how many windows a unit may be; leave out period and max_windows of the "
+                "windows"
+            )
+        if windows.numbers is not None and len(windows.numbers) > schedule.horizon:
+            raise InvalidInputError(
+                f"the schedule has {schedule.horizon} windows, and from {windows.first} to {windows.last} there are "
+                f"{len(windows.numbers)}: leave out last, or set a larger horizon"
+            )
+        if self.terms is None:
+            raise InvalidInputError("a schedule divides a budget among windows; also state it (epsilon and delta)")
+        if not self.terms.is_noise:
+            raise InvalidInputError(
+                f"a schedule publishes sums of windows with noise, and the agreement has {self.terms}: leave out the "
+                "schedule, or publish with noise"
+            )
+        if self.key is not None and not isinstance(self.keys, tuple):
+            raise InvalidInputError(
+                f"all windows of a schedule have the same keys, and the agreement has {keys_text(self.keys)}: list "
+                "the keys"
+            )
+
     def _check_keys(self) -> None:
         if self.keys is None:
             return
@@ -278,7 +337,7 @@ class Agreement:
                 "pass the key column"
             )
         if not isinstance(self.keys, Selected) and self.keys != "public":
-            listed = sorted(set(self.keys_of(self.keys, "keys")))
+            listed = sorted(set(_cast_keys(self.keys, "keys", self.key)))
             if not listed:
                 raise InvalidInputError("keys is an empty list; list at least one key, or pass keys='public'")
             self._set("keys", tuple(listed))
@@ -299,6 +358,11 @@ class Agreement:
             raise InvalidInputError(
                 "which keys have data is private: pass keys, a list chosen without looking at the data; 'public', if "
                 "they are no secret; or Selected(epsilon=…, delta=…), a private choice"
+            )
+        if self.windows_are_keys and self.published_keys is None:
+            raise InvalidInputError(
+                "windows are keys, and which of them have data is private: state the first and the last of the windows"
+                + (", or pass keys='public'" if self.key is not None else "")
             )
         if self.terms.is_noise:
             check_mechanism(self.neighbours, self.terms.budget, self.terms.mechanism)
@@ -400,11 +464,37 @@ class Agreement:
             For keys that do not fit the agreed type; for a single text instead of a collection (the message calls the
             keys ``what``); and if the agreement has no key column.
         """
-        if self.key is None:
+        column = _WINDOW_KEY if self.windows_are_keys else self.key
+        if column is None:
             raise InvalidInputError("the agreement has no key column, so there is a single stream; leave out keys")
-        given = arrow_column(keys_named(names, what), "key")
-        keys: list[Any] = cast(given, self.key, range(1, len(given) + 1)).to_pylist() if len(given) else []
-        return keys
+        return _cast_keys(names, what, column)
+
+    @property
+    def windows_are_keys(self) -> bool:
+        """Whether windows, or pairs of key and window, are keys of one release."""
+        return self.windows is not None and self.windows.are == "keys"
+
+    @property
+    def windows_are_releases(self) -> bool:
+        """Whether each window is a release of its own."""
+        return self.windows is not None and self.windows.are == "releases"
+
+    @functools.cached_property
+    def published_keys(self) -> PublishedKeys | None:
+        """The keys that a release has: ``keys``; where windows are keys, each key in each window.
+
+        None if nobody says so: without a key column, or if windows that are keys have no first and last one.
+        """
+        keys: PublishedKeys | None = self.keys
+        if self.windows is None or not self.windows_are_keys or keys == "public" or isinstance(keys, Selected):
+            return keys
+        names = self.windows.names
+        if names is None or (keys is None and self.key is not None):
+            return None
+        if keys is None:
+            return tuple(sorted(names))
+        texts = arrow_column(list(keys), "key").cast(pa.string()).to_pylist()
+        return tuple(sorted(f"{text} {name}" for text in texts for name in names))
 
     # --- publishing -----------------------------------------------------------------------------------------
 
@@ -414,7 +504,7 @@ class Agreement:
         *,
         summary: "BoundingSummary | None" = None,
         folder: str | os.PathLike[str] | None = None,
-    ) -> "Sketch | SketchTable":
+    ) -> "Any":
         """Return the exact, **secret** sketch of rows, with each unit clipped as agreed.
 
         Sketches of several parts of the data add up: keep them to accumulate, and release the sum with `release`.
@@ -428,16 +518,16 @@ class Agreement:
 
         Returns
         -------
-        SketchTable or Sketch
+        SketchTable, Sketch or dict
             By key if there is a key column. Of listed keys alone, if the agreement lists them and has a unit column.
+            With windows that are releases, a dict of these by the names of all windows, in order.
 
         Raises
         ------
         TypeError, InvalidInputError
             As in `streamsketch.bound`, or `streamsketch.sketch` without a unit column.
         """
-        exact: Sketch | SketchTable = _publishing().sketch_agreed(self, rows, summary=summary, folder=folder)
-        return exact
+        return _publishing().sketch_agreed(self, rows, summary=summary, folder=folder)
 
     def release(
         self,
@@ -468,8 +558,10 @@ class Agreement:
 
         Returns
         -------
-        PrivateSketch, PrivateTable, SignSketch or SignTable
-            A table if there is a key column.
+        PrivateSketch, PrivateTable, SignSketch, SignTable or dict
+            A table if there is a key column, or if windows are keys. With windows that are releases, a dict of these by
+            the names of all windows, in order: each states the guarantee of a window in a stream. With a schedule they
+            are its rows, which `streamsketch.continual.History` reads.
 
         Raises
         ------
@@ -522,7 +614,13 @@ class Agreement:
         later: dict[str, Any] = {"clip": self.clip}
         later |= {
             name: None if value is None else value.to_dict()
-            for name, value in (("counting", self.counting), ("features", self.features), ("release", self.terms))
+            for name, value in (
+                ("counting", self.counting),
+                ("features", self.features),
+                ("release", self.terms),
+                ("windows", self.windows),
+                ("schedule", self.schedule),
+            )
         }
         later["keys"] = None if self.keys is None else keys_to_dict(self.keys)
         return {
@@ -552,6 +650,7 @@ class Agreement:
             If the text is not JSON, is longer than `Limits.max_json_bytes`, or lacks, repeats or adds a field.
         """
         nested = {"projection", "key", "index", "unit", "neighbours", "counting", "features", "release", "keys"}
+        nested |= {"windows", "schedule"}
         given = json_fields(text, "an agreement", nested)
         names = {_IN_JSON.get(field.name, field.name) for field in dataclasses.fields(Agreement)}
         return Agreement(**_arguments_of(given, names))
@@ -617,6 +716,8 @@ class Agreement:
         parts += [] if self.counting is None else [f"with {self.counting}"]
         parts += [] if self.terms is None else [f"released with {self.terms}"]
         parts += [] if self.keys is None else [keys_text(self.keys)]
+        parts += [] if self.windows is None else [f"windows of {self.windows}"]
+        parts += [] if self.schedule is None else [str(self.schedule)]
         return f"{self.title or 'Agreement'}: {', '.join(parts)}, missing {self.missing}; {self.fingerprint}"
 
 
@@ -673,6 +774,8 @@ def _arguments_of(fields: dict[str, Any], known: set[str]) -> dict[str, Any]:
         "features": Features.from_dict(fields["features"]) if "features" in fields else None,
         "terms": Terms.from_dict(fields["release"]) if "release" in fields else None,
         "keys": _read_keys(fields),
+        "windows": Windows.from_dict(fields["windows"]) if "windows" in fields else None,
+        "schedule": _read_schedule(fields),
     }
 
 
@@ -682,6 +785,24 @@ def _read_keys(fields: dict[str, Any]) -> Any:
         return None
     key = fields["key"]
     return keys_from_dict(fields["keys"], isinstance(key, dict) and key.get("type") == "bytes")
+
+
+def _read_schedule(fields: dict[str, Any]) -> Schedule | None:
+    """Return the schedule of an agreement's JSON, which states every field of it."""
+    if "schedule" not in fields:
+        return None
+    schedule = schedule_of(fields["schedule"])
+    if schedule.to_dict() != fields["schedule"]:
+        raise InvalidInputError(
+            f"the schedule of an agreement must be {schedule.to_dict()}, got {short(fields['schedule'])}"
+        )
+    return schedule
+
+
+def _cast_keys(names: Iterable[Any], what: str, column: Column) -> list[Any]:
+    given = arrow_column(keys_named(names, what), "key")
+    keys: list[Any] = cast(given, column, range(1, len(given) + 1)).to_pylist() if len(given) else []
+    return keys
 
 
 def _object(given: Any, what: str, names: set[str] | None = None) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Agreements from the schema of a table."""
 
+import dataclasses
 from fractions import Fraction
 from typing import Any
 
@@ -8,12 +9,14 @@ from streamsketch.agreement.casts import check_numeric
 from streamsketch.agreement.columns import columns_of, logical_type
 from streamsketch.agreement.grids import fine_enough
 from streamsketch.agreement.terms import Spent, Terms
-from streamsketch.core import short
-from streamsketch.data import schema_of
+from streamsketch.agreement.windows import Windows
+from streamsketch.core import pa, short
+from streamsketch.data import is_text_type, schema_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.features import Features
 from streamsketch.privacy import MOST_KEYS, Clip, Counting, Neighbours, SketchL2
 from streamsketch.projections import Projection
+from streamsketch.schedules import Schedule
 
 _INFER = "infer"
 _SMALL_DELTA = (
@@ -40,6 +43,8 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     delta: Spent = 0,
     mechanism: str = "auto",
     keys: Any = None,
+    windows: Windows | None = None,
+    schedule: Schedule | None = None,
 ) -> Agreement:
     """Return an agreement for columns that are given by name alone: their types are those of a table.
 
@@ -63,6 +68,8 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         ``agreement.release(rows)``. Without ``epsilon`` the agreement leaves it to each release.
     keys
         Which keys are published, as in `Agreement`.
+    windows, schedule
+        As in `Agreement`. A column of dates is of type ``"date"``.
     max_keys
         The number of keys that a unit may be in, if ``neighbours`` are left out. A unit in more keys keeps only that
         many. The default is 1 without a key column and any number with one; in the latter case units are not counted.
@@ -105,7 +112,8 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         )
     }
     untyped = [one.name for found in columns.values() for one in found or () if one.type == _INFER]
-    schema = schema_of(rows, [*untyped, *([] if value is None else [value])])
+    timed = [windows.time.name] if isinstance(windows, Windows) else []
+    schema = schema_of(rows, [*untyped, *timed, *([] if value is None else [value])])
     if value is not None:
         check_numeric(schema.field(value).type, value)
 
@@ -146,8 +154,25 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         features=features,
         terms=_terms(epsilon, delta, mechanism),
         keys=keys,
+        windows=_windows_of(windows, schema),
+        schedule=schedule,
         **bounds,
     )
+
+
+def _windows_of(windows: Windows | None, schema: "pa.Schema") -> Windows | None:
+    """Return windows whose column of times has the type in a schema: dates, instants, or text of these."""
+    if not isinstance(windows, Windows):
+        return windows
+    kind = schema.field(windows.time.name).type
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind) or is_text_type(kind)):
+        raise InvalidInputError(
+            f"the column {windows.time.name} must hold times, dates, or text with times or dates; got {kind}"
+        )
+    if not pa.types.is_date(kind):
+        return windows
+    return dataclasses.replace(windows, time=(windows.time.name, "date"))
 
 
 def _terms(epsilon: Spent | None, delta: Spent, mechanism: str) -> Terms | None:

@@ -1,13 +1,6 @@
 from .additive_noise import AdditiveNoise, CalibratedNoise
-from .agreed import (
-    PUBLISHERS,
-    exit_of,
-    load_agreed,
-    publisher_of,
-    register_publisher,
-    release_agreed,
-    sketch_agreed,
-)
+from .agreed import exit_of, load_agreed, release_agreed, sketch_agreed
+from .agreed_publisher import PUBLISHERS, publisher_of, register_publisher
 from .checking.noise import NoiseCheck, Verdict, unread_matrix
 from .checking.release import (
     QUICK_ENTRIES,
@@ -23,6 +16,7 @@ from .checking.release import (
     with_norm,
 )
 from .history import HISTORY_ID_BYTES, HistoryPart, check_streams
+from .in_windows import basis_of, publisher_in_windows, spent_in_window, window_guarantee
 from .key_choice import KeyChoice
 from .keys_to_release import sketches_to_release
 from .pan_private import PanPrivateSketch
@@ -78,6 +72,7 @@ __all__ = [
     "Stated",
     "StatedNoise",
     "Verdict",
+    "basis_of",
     "check_disjoint",
     "check_independent",
     "check_readable",
@@ -94,6 +89,7 @@ __all__ = [
     "mismatch",
     "noisy_coordinates",
     "numbers_of",
+    "publisher_in_windows",
     "publisher_of",
     "register_publisher",
     "release_agreed",
@@ -102,10 +98,12 @@ __all__ = [
     "sign_rows",
     "sketch_agreed",
     "sketches_to_release",
+    "spent_in_window",
     "stated_apart",
     "unread_matrix",
     "warn_of",
     "warn_of_mismatches",
+    "window_guarantee",
     "with_agreement",
     "with_norm",
 ]

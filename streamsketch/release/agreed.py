@@ -1,64 +1,31 @@
 """Releases under an agreement with terms: who publishes, which keys, and the one call that does it."""
 
-import importlib
 import os
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 from streamsketch.accounting import Ledger, charge_for
 from streamsketch.agreement import Agreement, Selected
-from streamsketch.core import short
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
 from streamsketch.privacy import Neighbours, compose
 from streamsketch.release.additive_noise import AdditiveNoise
+from streamsketch.release.agreed_publisher import publisher_of
+from streamsketch.release.in_windows import release_windows
 from streamsketch.release.key_choice import KeyChoice
 from streamsketch.release.published import load_published
 from streamsketch.release.publishers import Publisher
 from streamsketch.release.ready import Calibrated
 from streamsketch.release.released_again import note_release, warn_of_another
-from streamsketch.sketching import BoundingSummary, Sketch, SketchTable, bound, counting_of
-
-_PRODUCTS = ("streamsketch.signs",)  # which enter their mechanisms when they are imported
-
-PUBLISHERS: dict[str, Callable[..., Publisher[Any]]] = {}
-"""The mechanisms that an agreement may name besides noise on cells. Products enter theirs by `register_publisher`."""
-
-
-def register_publisher(name: str, make: Callable[..., Publisher[Any]]) -> None:
-    """Let agreements name a mechanism; ``make`` returns its publisher for ``epsilon`` and ``neighbours``."""
-    PUBLISHERS[name] = make
-
-
-def publisher_of(agreement: Agreement) -> Publisher[Any]:
-    """Return what publishes under an agreement: its mechanism, for its neighbours, with its counts.
-
-    Raises
-    ------
-    InvalidInputError
-        If the agreement has no terms, or names a mechanism that is unknown here or does not fit the neighbours.
-    """
-    terms, neighbours = agreement.terms, agreement.neighbours
-    if terms is None or neighbours is None:
-        raise InvalidInputError(
-            "the agreement does not say what a release spends: state epsilon (and delta) in it, as "
-            "streamsketch.agree(…, epsilon=1, delta=1e-6) does, or release with epsilon=…"
-        )
-    spent = terms.less(agreement.keys) if isinstance(agreement.keys, Selected) else terms
-    if terms.is_noise:
-        budget: dict[str, Any] = spent.budget.to_dict()
-        return AdditiveNoise(**budget, neighbours=neighbours, mechanism=terms.mechanism, counting=agreement.counting)
-    if spent.delta:
-        raise InvalidInputError(f"mechanisms of signs have δ = 0, and the agreement has {terms}; leave out delta")
-    for product in _PRODUCTS:
-        if terms.mechanism not in PUBLISHERS:
-            importlib.import_module(product)
-    make = PUBLISHERS.get(terms.mechanism)
-    if make is None:
-        known = ", ".join(sorted(PUBLISHERS)) or "none"
-        raise InvalidInputError(
-            f"the agreement names the mechanism {short(terms.mechanism)}, which is unknown here; known: {known}"
-        )
-    return make(epsilon=spent.budget.epsilon, neighbours=neighbours)
+from streamsketch.sketching import (
+    Admission,
+    BoundingSummary,
+    Sketch,
+    SketchTable,
+    bound,
+    counting_of,
+    sketch_by_windows,
+    sketch_windows,
+)
 
 
 def sketch_agreed(
@@ -67,18 +34,39 @@ def sketch_agreed(
     *,
     summary: BoundingSummary | None = None,
     folder: str | os.PathLike[str] | None = None,
-) -> Sketch | SketchTable:
+) -> Any:
     """Return the exact, secret sketch of rows: bounded if the agreement has a unit column; see `Agreement.sketch`."""
+    schedule = agreement.schedule
+    if schedule is not None and agreement.unit is not None and Admission.is_needed(schedule):
+        raise InvalidInputError(
+            f"{schedule} keeps each unit to {schedule.most} of all windows, which sketches of parts do not show: "
+            "release the rows of all windows at once, by agreement.release(rows)"
+        )
     if agreement.unit is None or agreement.neighbours is None:
         if summary is not None or folder is not None:
             raise InvalidInputError(
                 "the agreement has no unit column, so nothing is bounded: leave out summary and folder"
             )
+        if agreement.windows is not None:
+            return _by_windows(agreement, rows, None, None)
         exact: Sketch | SketchTable = Sketch(agreement) if agreement.key is None else SketchTable(agreement)
         exact.update_rows(rows)
         return exact
+    if agreement.windows is not None:
+        return _by_windows(agreement, rows, summary, folder)
     listed = agreement.keys if isinstance(agreement.keys, tuple) else None
     return bound(rows, agreement, public_keys=listed, summary=summary, folder=folder)
+
+
+def _by_windows(
+    agreement: Agreement, rows: Any, summary: BoundingSummary | None, folder: str | os.PathLike[str] | None
+) -> Any:
+    known: dict[str, Any] = {"summary": summary, "folder": folder}
+    if agreement.windows_are_keys:
+        return sketch_by_windows(rows, agreement, **known)
+    windows: Any = agreement.windows
+    exact = sketch_windows(rows, agreement, **known)
+    return {windows.of_times.name(number): one for number, one in exact.items()}
 
 
 def release_agreed(
@@ -93,7 +81,16 @@ def release_agreed(
 ) -> Any:
     """Bound, sketch and draw under an agreement; see `Agreement.release`."""
     publisher = publisher_of(agreement)
+    if agreement.windows is not None and agreement.windows.period is not None:
+        raise InvalidInputError(
+            "the agreement keeps a unit to some windows of each period, which jobs on Beam do (streamsketch.beam, "
+            "`streamsketch job stream`); leave out period to release rows here"
+        )
     calibrated = publisher.calibrated(agreement.projection)  # a refusal costs no reading of rows
+    if agreement.windows_are_releases:
+        return _release_windows(
+            agreement, data, ledger=ledger, dataset=dataset, again=again, summary=summary, folder=folder
+        )
     if isinstance(data, Sketch | SketchTable):
         _check_follows(data, agreement)
         exact = data
@@ -104,9 +101,39 @@ def release_agreed(
         return publisher.release(exact, again=again, **charged)
     if isinstance(agreement.keys, Selected):
         return _release_selected(publisher, calibrated, exact, agreement.keys, again=again, **charged)
-    listed = agreement.keys if isinstance(agreement.keys, tuple) else None
+    known = agreement.published_keys
+    listed = known if isinstance(known, tuple) else None
     keys: dict[str, Any] = {"public_keys": listed, "keys_are_public": listed is None}
     return publisher.release_table(exact, **keys, again=again, **charged)
+
+
+def _release_windows(
+    agreement: Agreement,
+    data: Any,
+    *,
+    ledger: Ledger | None,
+    dataset: str | None,
+    again: bool,
+    summary: BoundingSummary | None,
+    folder: str | os.PathLike[str] | None,
+) -> dict[str, Any]:
+    if isinstance(data, Sketch | SketchTable):
+        raise InvalidInputError(
+            "the agreement releases windows one by one, and this is one sketch: pass the rows, or what "
+            "agreement.sketch(rows) returned, a sketch for each window"
+        )
+    if isinstance(data, Mapping) and all(isinstance(one, Sketch | SketchTable) for one in data.values()):
+        for one in data.values():
+            _check_follows(one, agreement)
+        schedule = agreement.schedule
+        if schedule is not None and agreement.unit is not None and Admission.is_needed(schedule):
+            sketch_agreed(agreement, None)  # which refuses
+        exact: Any = data
+    else:
+        windows: Any = agreement.windows
+        exact = sketch_windows(data, agreement, summary=summary, folder=folder)
+        exact = {windows.of_times.name(number): one for number, one in exact.items()}
+    return release_windows(agreement, exact, ledger=ledger, dataset=dataset, again=again)
 
 
 def load_agreed(agreement: Agreement, path: str | os.PathLike[str], **checked: Any) -> Any:

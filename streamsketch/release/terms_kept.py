@@ -81,10 +81,10 @@ def keys_for(
         If they say otherwise than the agreement, or it chooses keys privately.
     """
     asked = {"public_keys": public_keys, "keys_are_public": keys_are_public}
-    if agreement is None or agreement.keys is None:
+    if agreement is None or agreement.published_keys is None:
         return asked
     refuse_private_choice(agreement)
-    agreed = agreement.keys
+    agreed: Any = agreement.published_keys
     is_public = agreed == "public"
     if is_public and in_windows and public_keys is not None and not keys_are_public:
         return asked

@@ -20,6 +20,7 @@ from streamsketch.sketching import (
     NO_KEY,
     SECRET_BYTES,
     WHOLE,
+    Admission,
     BoundingSummary,
     Contributions,
     SketchTable,
@@ -27,7 +28,6 @@ from streamsketch.sketching import (
     concatenated,
 )
 from streamsketch.storage import RawSketch
-from streamsketch.streams.admission import Admission
 from streamsketch.streams.clocks import Clocks
 from streamsketch.streams.policy import StreamPolicy
 from streamsketch.streams.state import Content

@@ -11,7 +11,7 @@ import streamsketch as ss
 from streamsketch.accounting import sensitivity_of
 from streamsketch.continual import Factorisation, Schedule, Separate, Tree
 from streamsketch.errors import WireFormatError
-from streamsketch.streams.admission import Admission
+from streamsketch.sketching import Admission
 from tests.streams.naive import AGREEMENT, PEOPLE, policy_of
 
 KINDS: list[Schedule] = [
