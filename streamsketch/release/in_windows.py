@@ -38,10 +38,8 @@ def publisher_in_windows(agreement: Agreement) -> Publisher[Any]:
         )
     publisher: Any = publisher_of(agreement)
     words, unit = windows.of_times.words, publisher.neighbours.unit
-    if schedule is None:
-        unit = f"{unit} in {words}"
-    else:
-        unit = schedule.unit_text(unit, words.removeprefix("one window of "))
+    length = words.removeprefix("one window of ")
+    unit = f"{unit} in {words}" if schedule is None else schedule.unit_text(unit, length)
     return dataclasses.replace(publisher, neighbours=dataclasses.replace(publisher.neighbours, unit=unit))
 
 

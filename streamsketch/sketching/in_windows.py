@@ -207,7 +207,7 @@ class _Sums:
         return {number: self._tables.get(number, SketchTable(self._agreement)) for number in numbers}
 
 
-def _timed(rows: Any, agreement: Agreement, intake: Intake, summary: BoundingSummary) -> "Iterator[pa.RecordBatch]":
+def _timed(rows: Any, agreement: Agreement, intake: Intake, summary: BoundingSummary) -> Iterator["pa.RecordBatch"]:
     """Yield the rows that have a time, without those that have none if the agreement drops what is missing."""
     windows: Any = agreement.windows
     name = windows.time.name

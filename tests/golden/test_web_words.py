@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
-from streamsketch.agreement import Agreement, Selected, Terms
+from streamsketch.agreement import Agreement, Selected, Terms, Windows
+from streamsketch.continual import Factorisation
 from streamsketch.explanation import explain_release
 from streamsketch.features import Features
 from streamsketch.privacy import Counting
@@ -76,6 +77,25 @@ def agreements() -> list[dict[str, Any]]:
         Agreement(
             projection=projection, index="item", key="shop", neighbours=neighbours, terms=Terms(epsilon=1),
             keys="public",
+        ),
+        Agreement(
+            projection=projection, index="item", key="shop", unit="customer", neighbours=neighbours, terms=Terms(epsilon=1),
+            keys=["north"], windows=Windows(time="at", every="1 hour", first="2026-11-22", last="2026-11-22T05:00Z"),
+        ),
+        Agreement(
+            projection=projection, index="item", unit="customer", neighbours=bound, terms=Terms(epsilon=1),
+            windows=Windows(
+                time={"day": "date"}, every="month", first="2026-01", last="2026-12", are="keys", format="%d.%m.%Y",
+            ),
+        ),
+        Agreement(
+            projection=projection, index="item", unit="customer", neighbours=neighbours, terms=Terms(epsilon=1),
+            windows=Windows(time="at", every="week", zone="Europe/Berlin", first="2026-11-23"),
+            schedule=Factorisation(horizon=52, max_windows=4, gap=7),
+        ),
+        Agreement(
+            projection=projection, index="item", unit="customer", neighbours=neighbours, terms=Terms(epsilon=1),
+            windows=Windows(time="at", every="15 min", first="2026-11-22T00:05Z", period="1 day", max_windows=3),
         ),
     ]  # fmt: skip
     return [{"json": one.to_json(), "fingerprint": one.fingerprint} for one in found]

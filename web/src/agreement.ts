@@ -8,15 +8,20 @@ import { canonicalJson, integerField, isObject, objectOf, parseJson, textField, 
 import { limitsWith, type Limits } from "./limits.ts";
 import { isPrintable } from "./printable.ts";
 import { projectionOf } from "./projection_json.ts";
-import type { Projection } from "./types.ts";
+import type { Projection, Schedule } from "./types.ts";
 
 const NEEDED = ["agreement", "projection", "key", "index", "value", "unit", "neighbours", "missing", "title"];
-const LATER = ["clip", "counting", "features", "release", "keys"];
+const LATER = ["clip", "counting", "features", "release", "keys", "windows", "schedule"];
 const TYPE = /^(?:integer|text|bytes|date|timestamp|boolean|decimal\((?:[0-9]|1[0-8])\))$/;
 const KEY_TYPES = ["text", "integer", "bytes", "date"];
 const CLIPS: Readonly<Record<string, readonly string[]>> = { l1: ["scale", "cut"], l2: ["scale"], "sketch-l2": ["scale", "equal", "average"], "one-coordinate": [] };
 const NOISES = ["auto", "laplace", "gaussian", "least-variance"];
 const MOST_COLUMNS = 64;
+const MOST_WINDOWS = 100_000;
+const MOST_IN_PERIOD = 2 ** 20 - 1;
+const LENGTH = /^ *(?:[1-9]\d{0,19}(?:\.\d{1,20})?|0\.\d{1,20}) *(?:s|sec|second|min|minute|h|hour|d|day|w|week)s? *$/;
+const BY_CALENDAR = /^ *(?:1 *)?(?:d|day|w|week|month)s? *$/;
+const SCHEDULES: Readonly<Record<string, readonly string[]>> = { separate: [], tree: ["depth"], factorisation: ["band", "bits", "blocks"] };
 const LARGE = 1n << 63n;
 const HASHED = 1n << 60n;
 
@@ -30,6 +35,18 @@ export type PublishedKeys =
   | { readonly listed: readonly (string | bigint)[] }
   | { readonly public: true }
   | { readonly selected: { readonly epsilon: string; readonly delta: string } };
+
+/** Windows of time, as JSON has them: this package reads them, and does not compute which rows are in them. */
+export interface AgreedWindows {
+  readonly time: { readonly name: string; readonly type: "timestamp" | "date"; readonly format: string | null };
+  readonly every: string;
+  readonly zone: string | null;
+  readonly first: string | null;
+  readonly last: string | null;
+  readonly are: "releases" | "keys";
+  readonly period: string | null;
+  readonly maxWindows: number | null;
+}
 
 /** What parties agreed on, read and checked. */
 export interface Agreement {
@@ -49,6 +66,9 @@ export interface Agreement {
   readonly terms: { readonly kind: "noise" | "signs"; readonly mechanism: string; readonly epsilon: string; readonly delta: string } | null;
   /** Which keys are published, null where each release says so. */
   readonly keys: PublishedKeys | null;
+  readonly windows: AgreedWindows | null;
+  /** Which sums of windows are published, null where each window is. */
+  readonly schedule: Schedule | null;
   /** Hexadecimal; releases carry it. */
   readonly fingerprint: string;
   /** Canonical JSON. */
@@ -140,6 +160,45 @@ function keysOf(value: Json | undefined, type: string): PublishedKeys | null {
   return { listed: listed as (string | bigint)[] };
 }
 
+function windowsOf(value: Json | undefined): AgreedWindows | null {
+  if (value === undefined) return null;
+  const fields = objectOf(value, "windows", ["time", "every", "are"], ["zone", "first", "last", "period", "max_windows"]);
+  const column = objectOf(fields.time, "the time of windows", ["name", "type"], ["format"]);
+  const optional = (name: string): string | null => (fields[name] === undefined ? null : nameField(fields[name], name));
+  const type = textField(column.type, "the type of times");
+  need(type === "timestamp" || type === "date", "times that are neither instants nor dates");
+  const format = column.format === undefined ? null : nameField(column.format, "the format of times");
+  const every = nameField(fields.every, "the length of windows");
+  const [zone, first, last, period] = ["zone", "first", "last", "period"].map(optional);
+  need(LENGTH.test(every) || BY_CALENDAR.test(every), "a length of windows that is none");
+  need(zone === null || BY_CALENDAR.test(every), "a time zone for windows that are not of the calendar");
+  need(last === null || first !== null, "a last window without a first");
+  const are = textField(fields.are, "what windows are");
+  need(are === "releases" || are === "keys", "windows that are neither releases nor keys");
+  need(period === null || (are === "releases" && LENGTH.test(period) && LENGTH.test(every) && zone === null), "a period of other windows than releases of one length");
+  const maxWindows = fields.max_windows === undefined ? null : integerField(fields.max_windows, "max_windows");
+  need(maxWindows === null || (period !== null && maxWindows >= 1 && maxWindows <= MOST_IN_PERIOD), "max_windows out of range, or without a period");
+  return { time: { name: nameField(column.name, "the column of times"), type, format }, every, zone, first, last, are, period, maxWindows };
+}
+
+function scheduleField(value: Json | undefined): Schedule | null {
+  if (value === undefined) return null;
+  const kind = isObject(value) ? textField(value.kind, "the kind of a schedule") : "";
+  need(Object.keys(SCHEDULES).includes(kind), "an unknown schedule");
+  const fields = objectOf(value, "a schedule", ["kind", "horizon", "max_windows", "gap", ...SCHEDULES[kind]]);
+  const within = (name: string, least: number, most: number): number => {
+    const number = integerField(fields[name], name);
+    need(number >= least && number <= most, `${name} of a schedule out of range`);
+    return number;
+  };
+  const [horizon, gap] = [within("horizon", 1, MOST_WINDOWS), within("gap", 1, MOST_WINDOWS)];
+  const schedule: Schedule = { kind, horizon, maxWindows: within("max_windows", 1, Math.ceil(horizon / gap)), gap };
+  if (kind === "tree") schedule.depth = within("depth", 1, 64);
+  if (kind !== "factorisation") return schedule;
+  if (fields.band !== null) schedule.band = within("band", 1, horizon);
+  return { ...schedule, blocks: within("blocks", 2, MOST_WINDOWS), bits: within("bits", 1, 12) };
+}
+
 /**
  * Return the agreement in JSON text.
  *
@@ -167,7 +226,8 @@ export function readAgreement(data: string | Uint8Array, changes: Partial<Limits
   need(clip === null || (neighbours !== null && CLIPS[neighbours.relation].includes(clip)), "a way to clip that the neighbours do not allow");
   const averages = clip === "average" && neighbours !== null && neighbours.maxKeys !== ANY_NUMBER && fields.features !== undefined;
   need(clip !== "average" || averages, "averages of other rows than features, or in any number of keys");
-  need(key !== null || neighbours === null || neighbours.maxKeys === 1 || neighbours.maxKeys === ANY_NUMBER, "max_keys without a column of keys");
+  const windows = windowsOf(fields.windows);
+  need(key !== null || neighbours === null || windows?.are === "keys" || neighbours.maxKeys === 1 || neighbours.maxKeys === ANY_NUMBER, "max_keys without a column of keys");
   const features = fields.features ?? null;
   need(features === null || isObject(features), "features are no object");
   if (features === null) {
@@ -184,9 +244,15 @@ export function readAgreement(data: string | Uint8Array, changes: Partial<Limits
   need(terms === null || neighbours !== null, "a release without neighbours");
   need(terms === null || key === null || keys !== null, "a release that does not say which keys are published");
   need(keys === null || !("selected" in keys) || terms !== null, "a choice of keys without a budget");
+  const areListed = windows?.are !== "keys" || windows.last !== null || (keys !== null && !("listed" in keys));
+  need(terms === null || areListed, "windows that are keys, and nobody says which are published");
+  const schedule = scheduleField(fields.schedule);
+  const isScheduled = windows?.are === "releases" && windows.first !== null && windows.period === null && terms?.kind === "noise";
+  need(schedule === null || isScheduled, "a schedule without a budget of noise, or of windows that are not releases from a first one on");
+  need(schedule === null || keys === null || "listed" in keys, "a schedule of keys that are not listed");
   const json = canonicalJson(fields);
   return {
-    projection, key, index, value, unit, neighbours, missing, title, clip, features, terms, keys, json,
+    projection, key, index, value, unit, neighbours, missing, title, clip, features, terms, keys, windows, schedule, json,
     counting: countingOf(fields.counting, neighbours, unit),
     fingerprint: hex(blake2b(utf8(json), 16)),
   };

@@ -20,7 +20,24 @@ test("agreements with a field that is missing, repeated, unknown or of another k
   const fields = JSON.parse(text);
   const projection = /"projection":\{.*?\}/.exec(text)?.[0] as string; // its integers are beyond doubles
   const changed = (changes: object) => JSON.stringify({ ...fields, projection: undefined, ...changes }).replace("{", `{${projection},`);
+  const goodWindows = { time: { name: "at", type: "timestamp" }, every: "1 h", are: "releases", first: "2026-11-22" };
+  const badWindows = [
+    null, 7, [], {}, { ...goodWindows, extra: 1 }, { ...goodWindows, zone: null }, { ...goodWindows, zone: "Europe/Berlin" }, { ...goodWindows, every: "1 fortnight" },
+    { ...goodWindows, every: 60 }, { ...goodWindows, every: "0 s" }, { ...goodWindows, are: "rows" }, { ...goodWindows, first: undefined, last: "2026-11-22" }, { ...goodWindows, first: "" },
+    { ...goodWindows, time: { name: "at", type: "text" } }, { ...goodWindows, time: { name: "at" } }, { ...goodWindows, time: "at" }, { ...goodWindows, max_windows: 2 },
+    { ...goodWindows, period: "1 month" }, { ...goodWindows, period: "1 day", are: "keys" }, { ...goodWindows, period: "1 day", max_windows: 0 },
+  ];
+  const tree = { kind: "tree", horizon: 3, max_windows: 1, gap: 1, depth: 1 };
+  const scheduled = { windows: goodWindows, schedule: tree, release: { noise: "auto", epsilon: "1" }, keys: { listed: ["2026-01-01"] } };
+  const badSchedules = [
+    null, {}, { ...tree, kind: "forest" }, { ...tree, horizon: 0 }, { ...tree, horizon: 100_001 }, { ...tree, gap: 0 }, { ...tree, max_windows: 4 }, { ...tree, gap: 2, max_windows: 3 },
+    { ...tree, depth: 65 }, { ...tree, depth: undefined }, { ...tree, bits: 1 }, { ...tree, horizon: "3" },
+    { kind: "factorisation", horizon: 3, max_windows: 1, gap: 1, blocks: 8, band: 4, bits: 8 }, { kind: "factorisation", horizon: 3, max_windows: 1, gap: 1, blocks: 1, band: null, bits: 8 },
+  ];
   ss.readAgreement(changed({}));
+  ss.readAgreement(changed({ windows: goodWindows }));
+  ss.readAgreement(changed(scheduled));
+  ss.readAgreement(changed({ ...scheduled, schedule: { kind: "factorisation", horizon: 3, max_windows: 1, gap: 1, blocks: 8, band: null, bits: 8 } }));
   const bad = [
     { agreement: 2 }, { extra: 1 }, { missing: "maybe" }, { key: { name: "k", type: "boolean" } }, { key: 7 }, { index: [] }, { index: "item" },
     { clip: "equal" }, { clip: null }, { neighbours: { ...fields.neighbours, bound: "10/4" } }, { neighbours: { ...fields.neighbours, max_keys: 0 } },
@@ -30,6 +47,10 @@ test("agreements with a field that is missing, repeated, unknown or of another k
     { release: { noise: "auto", epsilon: "1", delta: "0" }, keys: { public: true } }, { release: { noise: "auto", epsilon: "1e3" }, keys: { public: true } },
     { release: { noise: "auto", epsilon: "1" } }, { keys: { public: false } }, { keys: { listed: [] } }, { keys: { listed: ["2026-01-02", "2026-01-01"] } },
     { keys: { listed: ["b", "b"] } }, { keys: { listed: [7] } }, { keys: { selected: { epsilon: "0.1", delta: "0.1" } } }, { keys: { public: true, listed: ["a"] } },
+    ...badWindows.map((windows) => ({ windows })), { windows: goodWindows, schedule: null }, { schedule: tree },
+    ...badSchedules.map((schedule) => ({ ...scheduled, schedule })), { ...scheduled, windows: { ...goodWindows, are: "keys" } },
+    { ...scheduled, windows: { time: goodWindows.time, every: "1 h", are: "releases" } }, { ...scheduled, release: { signs: "DP-Sign-logistic", epsilon: "1" } },
+    { ...scheduled, keys: { public: true } }, { ...scheduled, schedule: undefined, windows: { time: goodWindows.time, every: "1 h", are: "keys" } },
     { key: null, keys: { public: true }, neighbours: { ...fields.neighbours, max_keys: 1 } },
   ];
   for (const one of bad) assert.throws(() => ss.readAgreement(changed(one)), ss.WireFormatError, JSON.stringify(one));
