@@ -1,13 +1,13 @@
 """A producer for a stream's topic: rows with their own times, and heartbeats that never overtake them.
 
-    python -m pipelines.producer --policy policy.json --servers broker:9092 --topic flights < rows.jsonl
+    python -m pipelines.producer --agreement flights.json --job job.json --servers broker:9092 --topic flights < rows.jsonl
 
-Rows are JSON objects, one per line, with the policy's column of times. Each becomes a message with the row's time as
+Rows are JSON objects, one per line, with the agreement's column of times. Each becomes a message with the row's time as
 its timestamp. Every second, each partition gets a heartbeat, a message without key and content. Its timestamp is that
 of the oldest row that waits to be sent, or the current time. So if this is the only producer, no row is late, however
-long it waits here. If there are several, the policy's ``delay`` must cover how far one is behind the others.
+long it waits here. If there are several, the job's ``delay`` must cover how far one is behind the others.
 
-After a silence that was longer than the policy's ``max_ahead``, ``--catch-up TIME`` first writes heartbeats from that
+After a silence that was longer than the job's ``max_ahead``, ``--catch-up TIME`` first writes heartbeats from that
 time up to now, each within ``max_ahead`` of the one before. Without them, the stream drops all later rows.
 """
 
@@ -22,7 +22,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from streamsketch.streams import StreamPolicy
+from streamsketch.agreement import Agreement
+from streamsketch.streams import Job, StreamPolicy
 
 Send = Callable[[int, int, bytes], None]
 """Sends a message: its partition, its timestamp in milliseconds, and its content."""
@@ -109,13 +110,14 @@ def write(lines: Iterable[bytes], column: str, writer: LogWriter, every: float) 
 def main(arguments: list[str] | None = None) -> int:
     """Run the producer; return its exit status."""
     options = argparse.ArgumentParser(prog="python -m pipelines.producer", description=__doc__)
-    options.add_argument("--policy", type=Path, required=True)
+    options.add_argument("--agreement", type=Path, required=True)
+    options.add_argument("--job", type=Path, required=True)
     options.add_argument("--servers", required=True)
     options.add_argument("--topic", required=True)
     options.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="between heartbeats (default 1)")
     options.add_argument("--catch-up", metavar="TIME", help="when the log fell silent, as ISO 8601 has it")
     given = options.parse_args(arguments)
-    policy = StreamPolicy.load(given.policy)
+    policy = StreamPolicy(Agreement.load(given.agreement), Job.load(given.job))
 
     from confluent_kafka import Producer  # noqa: PLC0415 - of the extra streams
 

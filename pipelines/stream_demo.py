@@ -31,7 +31,7 @@ from rich.table import Table
 import streamsketch as ss
 from streamsketch.beam.streams import encoded_batch
 from streamsketch.jobs import Replay, StreamJob, Topic, replay
-from streamsketch.streams import StreamPolicy
+from streamsketch.streams import Job
 from tests.clusters.cluster import FlinkCluster
 from tests.clusters.kafka import Kafka
 from tests.clusters.processes import STOPPING, StartError
@@ -48,18 +48,10 @@ AGREEMENT = ss.Agreement(
     unit="tailnum",
     neighbours=ss.L1(3, unit="aircraft"),
     missing="drop",
+    terms=ss.Terms(epsilon=4),
+    keys=CARRIERS,
+    windows=ss.Windows(time="time", every=WINDOW, first=f"{START:%Y-%m-%d}"),
 )
-POLICY = {
-    "policy": 1,
-    "stream": "flights",
-    "time": "time",
-    "window": WINDOW,
-    "delay": 3600,
-    "start": f"{START:%Y-%m-%d}",
-    "epsilon": 4,
-    "public_keys": CARRIERS,
-    "folder": "out",
-}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -103,7 +95,7 @@ def _demo(console: Console, jars: Path, folder: Path) -> int:
         console.print("Computing the topic again, in batch, which only the operator could do …")
         job_again = StreamJob(
             agreement=AGREEMENT,
-            policy=StreamPolicy.load(folder / "policy.json"),
+            job=Job.load(folder / "job.json"),
             source=Topic(kafka.servers, TOPIC, kafka.expansion),
             root_key=root_key,
             claims=str(folder / "claims"),
@@ -123,12 +115,12 @@ def _demo(console: Console, jars: Path, folder: Path) -> int:
 
 
 def _arguments(kafka: Kafka, folder: Path) -> list[str]:
-    """Write agreement and policy, and return the options of the job."""
+    """Write agreement and job, and return the options of the command."""
     AGREEMENT.save(folder / "agreement.json")
-    (folder / "policy.json").write_text(json.dumps(POLICY))
+    Job(folder="out", delay=3600, stream="flights").save(folder / "job.json")
     return [
         f"--agreement={folder / 'agreement.json'}",
-        f"--policy={folder / 'policy.json'}",
+        f"--job={folder / 'job.json'}",
         f"--servers={kafka.servers}",
         f"--topic={TOPIC}",
         f"--expansion={kafka.expansion}",

@@ -22,7 +22,7 @@ import streamsketch as ss
 from benchmarks.rows import Effort, Row, Target
 from benchmarks.streams import JARS
 from streamsketch.jobs import Brokers, Malformed, Partitions, Payloads, TopicStream
-from streamsketch.streams import Stream, StreamPolicy
+from streamsketch.streams import Job, Stream
 from tests.clusters.kafka import Kafka
 
 _BASE, _SIZE, _DELAY, _WINDOWS = 1_700_000_000, 10, 5, 5  # seconds
@@ -97,20 +97,13 @@ def _messages(form: str, events: int) -> Iterator[bytes]:
 
 def _consume(kafka: Kafka, folder: Path, form: str) -> None:
     (folder / "out").mkdir(parents=True)
-    policy = StreamPolicy(
-        time="at",
-        window=_SIZE,
-        start=f"{np.datetime64(_BASE, 's')}Z",
-        delay=_DELAY,
-        epsilon=1,
-        folder=str(folder / "out"),
-        public_keys=_KEYS,
-    )
+    windows = ss.Windows(time="at", every=_SIZE, first=f"{np.datetime64(_BASE, 's')}Z")
+    agreement = _AGREEMENT.replace(terms=ss.Terms(epsilon=1), keys=_KEYS, windows=windows)
     malformed = Malformed(None)
-    payloads = Payloads(_AGREEMENT, "at", form, malformed)  # type: ignore[arg-type]  # one of two
-    stream = Stream(policy, _AGREEMENT, folder / "s.raw-stream", strict=True)
+    payloads = Payloads(agreement, "at", form, malformed)  # type: ignore[arg-type]  # one of two
+    stream = Stream(agreement, Job(folder=str(folder / "out"), delay=_DELAY), folder / "s.raw-stream", strict=True)
     partitions = Partitions(Brokers(kafka.servers), form, "benchmark")
-    TopicStream(stream, policy, partitions, form, payloads, malformed).run(_Never(), every=60, once=True)
+    TopicStream(stream, partitions, form, payloads, malformed).run(_Never(), every=60, once=True)
     partitions.close()
     if stream.released != _WINDOWS or malformed.rows:
         raise RuntimeError(f"{stream.released} windows were released, and {malformed.rows} rows were malformed")

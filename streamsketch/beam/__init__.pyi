@@ -9,6 +9,7 @@ from .intake.read import ReadColumns, read_batches
 from .intake.rows import RowsToBatches
 from .intake.sketch import MergeSketches, SketchPerKey
 from .intake.windows import CalendarWindows, SlidingWindowSums, TumblingWindows
+from .release.agreed import Release
 from .release.contribute import RoundContribution
 from .release.means import MeanPerKey
 from .release.release import ReleasePerKey
@@ -31,6 +32,7 @@ __all__ = [
     "PairwiseDistances",
     "PrivateSketchCoder",
     "ReadColumns",
+    "Release",
     "ReleasePerKey",
     "RoundContribution",
     "RowsToBatches",

@@ -19,7 +19,7 @@ from streamsketch.storage import read_header, release_loaded_as_agreed, transact
 
 def _check_output(output: Path, agreed: ss.Agreement) -> Path:
     """Return the file to write, once it is sure to be new and to have the suffix of what is agreed."""
-    if agreed.key is not None:
+    if agreed.key is not None or agreed.windows_are_keys:
         return new_file(output, TABLE, "a table of releases")
     if agreed.terms is not None and not agreed.terms.is_noise:
         return new_file(output, SIGNS, "a release of signs")
@@ -36,12 +36,17 @@ def sketch_of_rows(agreed: ss.Agreement, paths: list[Path], reader: RowReader) -
 
 
 def _exact(agreed: ss.Agreement, paths: list[Path], reader: RowReader) -> ss.Sketch | ss.SketchTable:
+    windows = agreed.windows
+    timed: dict[str, Any] = {}
+    if windows is not None:
+        timed = {"time": windows.time.name, "time_format": windows.format, "windows": windows.of_times}
     if agreed.unit is None:
-        exact: ss.Sketch | ss.SketchTable = ss.Sketch(agreed) if agreed.key is None else ss.SketchTable(agreed)
-        intake = Intake(agreed)
+        keyed = agreed.key is not None or windows is not None
+        exact: ss.Sketch | ss.SketchTable = ss.SketchTable(agreed) if keyed else ss.Sketch(agreed)
+        intake = Intake(agreed, **timed)
         for path in paths:
             for events in reader.events(path, intake):
-                exact.add_events(events)
+                exact.add_events(events if windows is None else events.keyed_by(windows.of_times))
         return exact
     summary = ss.bounding.BoundingSummary()
 
@@ -49,8 +54,9 @@ def _exact(agreed: ss.Agreement, paths: list[Path], reader: RowReader) -> ss.Ske
         for path in paths:
             yield from reader.events(path, intake)
 
-    listed = agreed.keys if isinstance(agreed.keys, tuple) else None
-    exact = bound_batches(read, agreed, public_keys=listed, summary=summary)
+    published = agreed.published_keys
+    listed = published if isinstance(published, tuple) else None
+    exact = bound_batches(read, agreed, public_keys=listed, summary=summary, **timed)
     if summary.rows_dropped:
         say(f"secret: {100 * summary.rows_dropped / summary.rows_read:.2g} % of the rows were left out")
     return exact
@@ -83,7 +89,8 @@ class AgreedRelease:
         agreed = ss.Agreement.load(agreement)
         account = self._checked(agreed, str(agreement), "no row is read")
         if self.output is not None and not self.dry_run:
-            exact = sketch_of_rows(agreed, paths, RowReader(agreed, **reading))
+            time = None if agreed.windows is None else agreed.windows.time.name
+            exact = sketch_of_rows(agreed, paths, RowReader(agreed, time=time, **reading))
             self._show(agreed.release(exact, ledger=account, dataset=self.dataset), account)
 
     def of_raw(self, file: Path, agreement: Path | None) -> None:
@@ -119,6 +126,20 @@ class AgreedRelease:
             raise ss.InvalidInputError(
                 f"{name} does not say what a release spends: make it with `streamsketch agree … --epsilon 1 --delta "
                 "1e-6`; or sketch by it, and give --epsilon when you release the raw sketch"
+            )
+        if agreed.windows_are_releases:
+            raise ss.InvalidInputError(
+                f"{name} releases each window by itself, and this writes one release: `streamsketch sketch LOG --job "
+                "job.json` follows it, and agreement.release(rows) in Python returns all windows of a table"
+            )
+        if (
+            agreed.windows is not None
+            and agreed.windows.first is not None
+            and not isinstance(agreed.keys, tuple | None)
+        ):
+            raise ss.InvalidInputError(
+                f"{name} leaves out rows of other windows although their keys are not listed, which "
+                "agreement.release(rows) does in Python; list the keys, or leave out first and last of the windows"
             )
         guarantee = publisher_of(agreed).guarantee(agreed.projection)
         if self.output is not None:

@@ -20,7 +20,7 @@ _MOST_LEFT = 30  # columns of names and placeholders; a longer one has a line of
 _GROUPS: dict[str, dict[str, str]] = {
     "Input": {
         "agreement": "FILE",
-        "policy": "FILE",
+        "job": "FILE",
         "input": "FILE",
         "folder": "DIR",
         "index": "COLUMN",
@@ -172,6 +172,16 @@ _OTHERWISE: dict[str, dict[str, dict[str, str]]] = {
     "agree": {
         "Privacy": {"clip": "scale|cut|equal|average", "select-keys": "EPSILON,DELTA"},
         "Size of the sketch": {"units": "NUMBERS", "items": "NUMBERS", "catalogue": "NUMBER"},
+        "Windows": {
+            "window": "LENGTH",
+            "time": "COLUMN",
+            "time-format": "FORMAT",
+            "zone": "ZONE",
+            "first": "TIME",
+            "last": "TIME",
+            "windows-are-keys": "",
+            "schedule": "FILE",
+        },
     },
     "changes": {"Input": {"key": "KEY"}, "Estimates": {"tolerance": "DISTANCE|typical"}},
     "choose-bound": {
@@ -268,8 +278,8 @@ _OTHERWISE: dict[str, dict[str, dict[str, str]]] = {
     "round contribute": {"Keys and signatures": {"key": "FILE"}},
     "sign": {"Keys and signatures": {"key": "FILE", "receipt": "NUMBER:DIGEST"}},
     "sketch": {
-        "Streams (--policy)": {
-            "policy": "FILE",
+        "Streams (--job)": {
+            "job": "FILE",
             "follow": "",
             "messages": "",
             "accept-loss": "",

@@ -33,10 +33,10 @@ class Log(enum.StrEnum):
 
 
 AgreementFile = Annotated[
-    Path, typer.Option("--agreement", help="Agreement that gives the columns, their types and the bound: a JSON file.")
+    Path, typer.Option("--agreement", help="Agreement that says what is published of each window: a JSON file.")
 ]
-PolicyFile = Annotated[
-    Path, typer.Option("--policy", help="Policy that states what is released of each window: a JSON file.")
+JobFile = Annotated[
+    Path, typer.Option("--job", help="Job that states how the stream is run: folder, clock, ledger; a JSON file.")
 ]
 Servers = Annotated[str, typer.Option(help="Addresses of Kafka's brokers.")]
 MessageForm = Annotated[Form, typer.Option("--format", help="Format of the topic's messages.")]

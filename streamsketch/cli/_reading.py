@@ -262,7 +262,7 @@ def _by_name(
 def name_by_window(path: Path, key: Any) -> str | None:
     """Return the name "KEY WINDOW" of a release whose file or folder is named after a window, or None.
 
-    Examples are tables of a policy, ``2024-05.parquet``, and sketches of a stream, ``2024-05-01T13-00-00Z/KEY.sketch``.
+    Examples are tables of a stream, ``2024-05.parquet``, and sketches of a stream, ``2024-05-01T13-00-00Z/KEY.sketch``.
     """
     if key is not None and window_time(path.stem) is not None:
         return f"{key} {path.stem}"

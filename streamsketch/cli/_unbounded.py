@@ -1,4 +1,4 @@
-"""A log by a policy: each window is released once, and the same command continues from a state."""
+"""A log by an agreement and a job: each window is released once, and the same command continues from a state."""
 
 import json
 import os
@@ -25,6 +25,7 @@ from streamsketch.streams import (
     MAX_DROPPED,
     STREAM_SUFFIX,
     DeadLetters,
+    Job,
     LedgerCharge,
     OtherRowsError,
     RowCounts,
@@ -37,12 +38,12 @@ from streamsketch.streams import (
 
 @dataclass(frozen=True)
 class UnboundedLog:
-    """The options of `sketch` for a log that is released by a policy."""
+    """The options of `sketch` for a log that is released window by window."""
 
     inputs: list[str]
     output: Path
     agreement: Path
-    policy: Path
+    job: Path
     form: Format | None
     delimiter: str
     bad_lines: str
@@ -57,12 +58,13 @@ class UnboundedLog:
 
     def run(self, *, as_json: bool) -> None:
         """Read the log until it ends, or forever; write the state and releases."""
-        agreement, policy = ss.Agreement.load(self.agreement), StreamPolicy.load(self.policy)
-        policy.publisher(agreement)  # to find mistakes before anything is written
-        form, charge = self._checked(), charge_of(policy, agreement)
-        dead_letters = dead_letters_in(self.dead_letters, policy)
+        agreement, job = ss.Agreement.load(self.agreement), Job.load(self.job)
+        policy = StreamPolicy(agreement, job)
+        policy.publisher()  # to find mistakes before anything is written
+        form, charge = self._checked(), charge_of(job, agreement)
+        dead_letters = dead_letters_in(self.dead_letters, job)
         # where units do not move the clock, no line of theirs ends the stream either
-        mode = "skip" if policy.clock == "heartbeats" and self.bad_lines == "stop" else self.bad_lines
+        mode = "skip" if job.clock == "heartbeats" and self.bad_lines == "stop" else self.bad_lines
         bad_lines = BadLines(mode, append=True)
         with ExitStack() as stack:
             descriptor = sys.stdin.fileno()
@@ -70,15 +72,15 @@ class UnboundedLog:
                 descriptor = stack.enter_context(Path(self.inputs[0]).open("rb", buffering=0)).fileno()
             if self.follow and not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise ss.InvalidInputError(f"{self._name} is a pipe, which is read until it ends: leave out --follow")
-            sink = stack.enter_context(slots_of(policy))
+            sink = stack.enter_context(slots_of(job))
             stack.enter_context(exclusive(self.output))
             bad = stack.enter_context(bad_lines)
             written: dict[str, Any] = {"delimiter": self.delimiter, "encoding": self.encoding, "decimal": self.decimal}
             reader = RowReader(agreement, time=policy.time, bad=bad, **written)
-            stream = Stream(policy, agreement, self.output, charge, sink=sink, dead_letters=dead_letters)
+            stream = Stream(agreement, job, self.output, charge, sink=sink, dead_letters=dead_letters)
             with Stop() as stop:
                 try:
-                    complaints = _Complaints(policy.max_dropped, self.every)
+                    complaints = _Complaints(job.max_dropped, self.every)
                     with self._opened(descriptor, reader, form, stream.position) as log:
                         stream.require(log.conditions)
                         self._read(stream, log, bad, stop, complaints)
@@ -86,17 +88,17 @@ class UnboundedLog:
                     raise self._with_remedy(error) from None
                 number = stop.number
         tell_bad_lines(bad)
-        if policy.clock == "heartbeats" and (dropped := stream.windows.counts.bounding.rows_malformed):
+        if job.clock == "heartbeats" and (dropped := stream.windows.counts.bounding.rows_malformed):
             say(f"{plural(dropped, 'malformed row')} dropped since the stream began")
         if stream.is_finished:
-            say("All windows of the schedule are released. To continue, begin a new state and a new folder")
-        facts = f"{plural(stream.events, 'event')}, {plural(stream.released, 'window')} released into {policy.folder}"
+            say("All windows of the agreement are released. To continue, begin a new state and a new folder")
+        facts = f"{plural(stream.events, 'event')}, {plural(stream.released, 'window')} released into {job.folder}"
         if number is not None:
             say(f"Stopped: {self.output}, secret: {facts}. The same command continues.")
             raise typer.Exit(128 + number)
         if as_json:
             fields: dict[str, Any] = {"file": str(self.output), "secret": True, "events": stream.events}
-            fields |= {"windows": stream.released, "folder": policy.folder, "bad_lines": stream.bad_lines}
+            fields |= {"windows": stream.released, "folder": job.folder, "bad_lines": stream.bad_lines}
             show_json(fields | {"agreement": agreement.fingerprint})
         else:
             say(f"{self.output}, secret: {facts}. Agreement {agreement.fingerprint}.")
@@ -165,7 +167,7 @@ class UnboundedLog:
     def _checked(self) -> LineFormat:
         """Return the format, after a check that the options fit together."""
         if len(self.inputs) > 1:
-            raise ss.InvalidInputError("with --policy, one log is read: standard input (-) or one file")
+            raise ss.InvalidInputError("with --job, one log is read: standard input (-) or one file")
         if not 0 < self.every < float("inf"):
             raise ss.InvalidInputError(f"--every must be a number of seconds > 0, got {self.every:g}")
         if self.inputs == [STDIN] and sys.stdin is None:
@@ -192,16 +194,16 @@ class UnboundedLog:
 
 
 @contextmanager
-def slots_of(policy: StreamPolicy, database: str | None = None) -> Iterator[Sink | None]:
-    """Yield the open sink of a policy's stream; None for files of windows, if the stream has no name."""
-    if policy.stream is None:
+def slots_of(job: Job, database: str | None = None) -> Iterator[Sink | None]:
+    """Yield the open sink of a job's stream; None for files of windows, if the stream has no name."""
+    if job.stream is None:
         if database is not None:
-            raise ss.InvalidInputError('--database goes with a policy that names its stream: set "stream": "NAME"')
-        Path(policy.folder).mkdir(parents=True, exist_ok=True)
+            raise ss.InvalidInputError('--database goes with a job that names its stream: set "stream": "NAME"')
+        Path(job.folder).mkdir(parents=True, exist_ok=True)
         yield None
         return
     try:
-        with sink_in(database or policy.folder) as sink:
+        with sink_in(database or job.folder) as sink:
             yield sink
     except ModuleNotFoundError as error:
         if error.name != "obstore":
@@ -209,21 +211,21 @@ def slots_of(policy: StreamPolicy, database: str | None = None) -> Iterator[Sink
         raise ModuleNotFoundError("object stores need obstore (the extra `objects` of streamsketch)") from None
 
 
-def charge_of(policy: StreamPolicy, agreement: ss.Agreement) -> Any:
-    """Return the object that charges each window to the policy's ledger, if it has one, and the data set."""
-    if policy.ledger is None:
+def charge_of(job: Job, agreement: ss.Agreement) -> Any:
+    """Return the object that charges each window to the job's ledger, if it has one, and the data set."""
+    if job.ledger is None:
         return None
-    if not Path(policy.ledger).is_file():
-        raise ss.InvalidInputError(f"there is no ledger {policy.ledger}; make it, and enter the data set's budget")
-    ledger = ss.Ledger(policy.ledger)
-    ledger.left(policy.dataset or "")
+    if not Path(job.ledger).is_file():
+        raise ss.InvalidInputError(f"there is no ledger {job.ledger}; make it, and enter the data set's budget")
+    ledger = ss.Ledger(job.ledger)
+    ledger.left(job.dataset or "")
 
-    return LedgerCharge(ledger, policy.dataset, agreement.projection)
+    return LedgerCharge(ledger, job.dataset, agreement.projection)
 
 
-def dead_letters_in(folder: Path | None, policy: StreamPolicy) -> DeadLetters | None:
+def dead_letters_in(folder: Path | None, job: Job) -> DeadLetters | None:
     """Return the object that keeps dead letters in a folder, if there is one; refuse a folder that is published."""
-    if folder is not None and folder.resolve().is_relative_to(Path(policy.folder).resolve()):
+    if folder is not None and folder.resolve().is_relative_to(Path(job.folder).resolve()):
         raise ss.InvalidInputError(
             f"dead letters are secret, and {folder} lies where releases are published: name another folder"
         )
@@ -231,7 +233,7 @@ def dead_letters_in(folder: Path | None, policy: StreamPolicy) -> DeadLetters | 
 
 
 class _Complaints:
-    """Warns on standard error if more rows are dropped than a policy allows, at most once in a number of seconds."""
+    """Warns on standard error if more rows are dropped than a job allows, at most once in a number of seconds."""
 
     def __init__(self, most: float | None, every: float) -> None:
         self._most, self._every = MAX_DROPPED if most is None else most, every

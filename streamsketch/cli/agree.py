@@ -31,6 +31,7 @@ from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, show_result
 from streamsketch.core import names_given, pa, pq, short
 from streamsketch.data import open_file
+from streamsketch.schedules import schedule_from_json
 
 _WORTH_SAYING = 0.9  # of the error
 
@@ -116,6 +117,36 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
             help="Choose the published keys privately, at this share of ε and δ, such as 0.1,1e-7.", show_default=False
         ),
     ] = None,
+    window: Annotated[
+        str | None,
+        typer.Option(
+            help="Length of windows, such as '1 hour', or day, week or month of the calendar. Each window is then a "
+            "release of its own.",
+            show_default=False,
+        ),
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option(help="With --window: column of times, or NAME:date.", show_default=False)
+    ] = None,
+    time_format: Annotated[
+        str | None,
+        typer.Option(help="Format of times in text, as for strptime. By default ISO 8601.", show_default=False),
+    ] = None,
+    zone: Annotated[
+        str | None, typer.Option(help="Time zone of day, week or month. By default UTC.", show_default=False)
+    ] = None,
+    first: Annotated[
+        str | None,
+        typer.Option(help="Start of the first window: a time, or the first date of a day, a week or a month."),
+    ] = None,
+    last: Annotated[str | None, typer.Option(help="Start of the last window. A stream needs none.")] = None,
+    windows_are_keys: Annotated[
+        bool, typer.Option("--windows-are-keys", help="Publish one release, in which each window of a key is a key.")
+    ] = False,
+    schedule: Annotated[
+        Path | None,
+        typer.Option(help="Schedule of sums of windows, a JSON file that `plan` writes.", show_default=False),
+    ] = None,
     missing: Missing = "refuse",
     title: Title = "",
     projection: Annotated[
@@ -163,6 +194,9 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     else, and all parties publish alike. With --key, it then says which keys are published: --public-key,
     --keys-are-public or --select-keys.
 
+    With --window and --time, each window from --first to --last is published by itself, and a unit pays in each; with
+    --windows-are-keys all are one release. With --schedule, sums of windows are published, and --epsilon is for all.
+
     $ streamsketch agree --index item:text --unit-column customer:text --missing drop --epsilon 1 --delta 1e-6 \
         -o terms.json
 
@@ -205,6 +239,13 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         "missing": missing,
         "title": title,
         "terms": _terms(epsilon, delta, mechanism),
+        "windows": _windows(
+            {"time_format": time_format, "zone": zone, "first": first, "last": last},
+            window,
+            time,
+            keys=windows_are_keys,
+        ),
+        "schedule": None if schedule is None else schedule_from_json(schedule.read_text()),
         "keys": _keys(names_given(public_key or [], "--public-key"), select_keys, keys_are_public=keys_are_public),
     }
     if columns is not None:
@@ -276,6 +317,20 @@ def _terms(epsilon: str | None, delta: str | None, mechanism: str | None) -> ss.
     return ss.Terms(epsilon=epsilon, delta=delta or "0", mechanism=mechanism or "auto")
 
 
+def _windows(stated: dict[str, str | None], every: str | None, time: str | None, *, keys: bool) -> ss.Windows | None:
+    """Return the windows of options; None if there are none."""
+    if every is None or time is None:
+        if given := given_options({"window": every, "time": time, **stated, "windows-are-keys": keys}):
+            raise ss.InvalidInputError(
+                f"{given}: windows have a length and a column of times: --window LENGTH --time COLUMN"
+            )
+        return None
+    name, _, kind = time.rpartition(":")
+    column: Any = (name, kind) if name and kind in ("date", "timestamp") else time
+    stated = {("format" if name == "time_format" else name): value for name, value in stated.items()}
+    return ss.Windows(time=column, every=every, **stated, are="keys" if keys else "releases")
+
+
 def _keys(listed: list[str], share: str | None, *, keys_are_public: bool) -> Any:
     if bool(listed) + (share is not None) + keys_are_public > 1:
         raise ss.InvalidInputError("give one of --public-key, --keys-are-public and --select-keys")
@@ -287,7 +342,7 @@ def _keys(listed: list[str], share: str | None, *, keys_are_public: bool) -> Any
 
 def _typed(schema: "pa.Schema", projection: ss.Projection, fields: dict[str, Any]) -> ss.Agreement:
     """Return the agreement whose columns take their types from a schema."""
-    terms = {"terms": fields.pop("terms"), "keys": fields.pop("keys")}
+    terms = {name: fields.pop(name) for name in ("terms", "keys", "windows", "schedule")}
     return ss.agree(schema, projection, **fields).replace(**terms)
 
 
@@ -340,6 +395,8 @@ def _facts(agreed: ss.Agreement, given: ss.Projection) -> dict[str, str]:
         "grid": grid,
         "release": "" if agreed.terms is None else str(agreed.terms),
         "keys": "" if agreed.keys is None else keys_text(agreed.keys),
+        "windows": "" if agreed.windows is None else str(agreed.windows),
+        "schedule": "" if agreed.schedule is None else str(agreed.schedule),
         "missing": _missing(agreed),
         "projection": "" if agreed.features is not None else repr(agreed.projection),
         "fingerprint": agreed.fingerprint,

@@ -48,7 +48,7 @@ _COMMANDS = {
     "choose-bound": "Choose a bound that most units keep to, or with the least error, with differential privacy.",
     "agree": "Write down how all parties sketch: projection, columns, bounds, and how to treat missing values.",
     "sketch": "Sketch events exactly, into a secret file for `release`.",
-    "consume": "Release each window of a Kafka topic once, by a policy, on one machine and without Java.",
+    "consume": "Release each window of a Kafka topic once, by an agreement, on one machine and without Java.",
     "merge": "Add sketches up: raw sketches of one party exactly, releases with their noise.",
     "release": "Add noise to a raw sketch, or release rows as agreed, and write what may be shared.",
     "inspect": "Show the contents of a file of sketches and its guarantee.",

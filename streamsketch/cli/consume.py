@@ -1,4 +1,4 @@
-"""``streamsketch consume``: a Kafka topic released by a policy, without Java."""
+"""``streamsketch consume``: a Kafka topic released by an agreement and a job, without Java."""
 
 import json
 from contextlib import ExitStack
@@ -15,9 +15,9 @@ from streamsketch.cli._jobs import (
     ClientSettings,
     Database,
     Form,
+    JobFile,
     Log,
     MessageForm,
-    PolicyFile,
     Servers,
     extras,
     settings_in,
@@ -26,13 +26,13 @@ from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, plural, progress_bar, show_json
 from streamsketch.cli._unbounded import charge_of, dead_letters_in, slots_of
 from streamsketch.core import exclusive, remove_partial, write_whole
-from streamsketch.streams import STREAM_SUFFIX, OtherRowsError, Stream, StreamPolicy
+from streamsketch.streams import STREAM_SUFFIX, Job, OtherRowsError, Stream, StreamPolicy
 
 
 def consume(  # noqa: PLR0913 - a command's options are its parameters
     *,
     agreement: AgreementFile,
-    policy: PolicyFile,
+    job: JobFile,
     servers: Servers,
     topic: Annotated[str, typer.Option(help="Kafka topic. All of its partitions are read.")],
     client_settings: ClientSettings = None,
@@ -41,8 +41,7 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
         Path | None,
         typer.Option(
             help=(
-                "File of the sums and offsets, .raw-stream: secret. By default, it is next to the policy and has its "
-                "name."
+                "File of the sums and offsets, .raw-stream: secret. By default, it is next to the job and has its name."
             ),
             show_default=False,
         ),
@@ -97,9 +96,9 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     ] = Log.text,
     as_json: Json = False,
 ) -> None:
-    """Release each window of a Kafka topic once, by a policy, on one machine and without Java.
+    """Release each window of a Kafka topic once, by an agreement, on one machine and without Java.
 
-    Agreement and policy are those of `sketch --policy`. All partitions are read. Each partition has its own clock,
+    Agreement and job are those of `sketch --job`. All partitions are read. Each partition has its own clock,
     which decides whether a row is late. So the content of a window depends on the topic alone, unless windows end
     without idle partitions (--idle-after): the guarantee then states a condition. Sums and offsets are saved together:
     if the command is killed, run it again, and it continues and publishes the same bytes. SIGINT and SIGTERM save and
@@ -110,32 +109,31 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     with a key and no content deletes something, and counts as malformed. Rows that cannot be read are dropped, one by
     one, and counted in --summary.
 
-    Releases are files of whole windows. If the policy names its stream, each key is released by itself, as by `job
-    stream`: into the policy's folder, a place such as s3://bucket/releases, or a database. `job watch` and `job
+    Releases are files of whole windows. If the job names its stream, each key is released by itself, as by `job
+    stream`: into the job's folder, a place such as s3://bucket/releases, or a database. `job watch` and `job
     publish` read folders and databases.
 
-    $ streamsketch consume --agreement agreement.json --policy policy.json --servers localhost:9092 --topic sales
+    $ streamsketch consume --agreement agreement.json --job job.json --servers localhost:9092 --topic sales
     """
-    agreed, released_by = ss.Agreement.load(agreement), StreamPolicy.load(policy)
-    released_by.publisher(agreed)  # to find mistakes before anything is written
-    path = policy.with_suffix(STREAM_SUFFIX) if state is None else state
+    agreed, run_by = ss.Agreement.load(agreement), Job.load(job)
+    StreamPolicy(agreed, run_by).publisher()  # to find mistakes before anything is written
+    path = job.with_suffix(STREAM_SUFFIX) if state is None else state
     _check(path, summary, every, idle_after)
-    charge, letters = charge_of(released_by, agreed), dead_letters_in(dead_letters, released_by)
+    charge, letters = charge_of(run_by, agreed), dead_letters_in(dead_letters, run_by)
     with extras():
         brokers = jobs.Brokers(servers, settings_in(client_settings))
     number = None
     with jobs.logs(log.value, topic=topic), ExitStack() as stack:
         try:
-            sink = stack.enter_context(slots_of(released_by, database))
+            sink = stack.enter_context(slots_of(run_by, database))
             stack.enter_context(exclusive(path))
-            stream = Stream(released_by, agreed, path, charge, sink=sink, strict=True, dead_letters=letters)
+            stream = Stream(agreed, run_by, path, charge, sink=sink, strict=True, dead_letters=letters)
             bad = stack.enter_context(jobs.Malformed(malformed, jobs.malformed_size(stream)))
-            partitions = jobs.Partitions(brokers, topic, group or jobs.group_of(released_by.stream or topic))
+            partitions = jobs.Partitions(brokers, topic, group or jobs.group_of(run_by.stream or topic))
             stack.callback(partitions.close)
-            payloads = jobs.Payloads(agreed, released_by.time, form.value, bad)
+            payloads = jobs.Payloads(agreed, stream.policy.time, form.value, bad)
             read = jobs.TopicStream(
                 stream,
-                released_by,
                 partitions,
                 topic,
                 payloads,
@@ -161,7 +159,7 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
         raise typer.Exit(0 if number is None else 128 + number)
     if stream.is_finished and log is Log.text:
         say("All windows of the schedule are released. To continue, begin a new state and a new folder")
-    place = database or released_by.folder
+    place = database or run_by.folder
     facts = f"{plural(stream.events, 'event')}, {plural(stream.released, 'window')} released into {place}"
     if number is not None:
         if log is Log.text:

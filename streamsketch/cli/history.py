@@ -95,7 +95,7 @@ def history(  # noqa: PLR0913 - a command's options are its parameters
 ) -> None:
     """Read any range of the windows that were published by a schedule, at no further privacy cost.
 
-    The names of releases state which windows they are, in the form that `sketch --policy` with a schedule uses. All
+    The names of releases state which windows they are, in the form that `sketch --job` with a schedule uses. All
     windows from the first one on are needed. Without options, the command shows the schedule, and the noise of ranges
     of several lengths.
 

@@ -17,9 +17,9 @@ from streamsketch.cli._jobs import (
     ClientSettings,
     Database,
     Form,
+    JobFile,
     Log,
     MessageForm,
-    PolicyFile,
     Servers,
     extras,
     settings_in,
@@ -29,7 +29,7 @@ from streamsketch.cli._showing import Json, guarantee_fields, plural, show_json,
 from streamsketch.core import names_given
 from streamsketch.estimation import below_noise_floor, block_of
 from streamsketch.privacy import mechanism_names
-from streamsketch.streams import StreamPolicy
+from streamsketch.streams import Job, StreamPolicy
 
 BeamOptions = Annotated[
     list[str] | None,
@@ -170,7 +170,7 @@ def stream(  # noqa: PLR0913 - a command's options are its parameters
     beam: BeamOptions = None,
     *,
     agreement: AgreementFile,
-    policy: PolicyFile,
+    job: JobFile,
     servers: Annotated[str | None, typer.Option(help="Addresses of Kafka's brokers.", show_default=False)] = None,
     topic: Annotated[str | None, typer.Option(help="Kafka topic.", show_default=False)] = None,
     expansion: Annotated[
@@ -211,9 +211,9 @@ def stream(  # noqa: PLR0913 - a command's options are its parameters
 ) -> None:
     r"""Release each window of an unbounded stream once, from a Kafka topic or a folder that grows.
 
-    Agreement and policy are those of `sketch --policy`. The policy of a job names the stream.
+    Agreement and job are those of `sketch --job`. The job of a cluster names the stream.
 
-    $ streamsketch job stream --agreement agreement.json --policy policy.json --folder incoming --root-key root.key \
+    $ streamsketch job stream --agreement agreement.json --job job.json --folder incoming --root-key root.key \
         --claims /shared/claims -- --runner=FlinkRunner
     """
     options = {"--servers": servers, "--topic": topic, "--expansion": expansion}
@@ -231,9 +231,9 @@ def stream(  # noqa: PLR0913 - a command's options are its parameters
         settings_in(client_settings)  # finds mistakes in this machine's file
         reached = None if client_settings is None else str(client_settings.absolute())
         source = jobs.Topic(str(servers), str(topic), str(expansion), form.value, reached) if folder is None else None
-        job = jobs.StreamJob(
+        made = jobs.StreamJob(
             agreement=ss.Agreement.load(agreement),
-            policy=StreamPolicy.load(policy),
+            job=Job.load(job),
             source=source or jobs.GrowingFolder(str(folder)),
             root_key=root_key,
             claims=claims,
@@ -243,16 +243,16 @@ def stream(  # noqa: PLR0913 - a command's options are its parameters
             dead_letters_bytes=dead_letters_bytes,
             count_private_data=count_private_data,
         )
-    status = job.run(beam or [], log=log.value)
+    status = made.run(beam or [], log=log.value)
     if as_json:
-        show_json({"stream": job.stream, "status": status})
+        show_json({"stream": made.stream, "status": status})
     raise typer.Exit(status)
 
 
 def watch(  # noqa: PLR0913 - a command's options are its parameters
     *,
     agreement: AgreementFile,
-    policy: PolicyFile,
+    job: JobFile,
     database: Database = None,
     alarms: Annotated[
         Path | None, typer.Option(help="Folder of alarms, which are counted: CLAIMS/STREAM.alarms.", show_default=False)
@@ -309,25 +309,26 @@ def watch(  # noqa: PLR0913 - a command's options are its parameters
     which are public, and counts the alarms. It never reads the job's data or its key. With --flink and --servers,
     health also names problems of the job and of the topic; no record is read.
 
-    $ streamsketch job watch --agreement agreement.json --policy policy.json --port 9100
+    $ streamsketch job watch --agreement agreement.json --job job.json --port 9100
     """
     if (servers is None) != (topic is None) or (job_id is not None and flink is None):
         raise ss.InvalidInputError("--servers and --topic go together, and --job-id with --flink")
     if client_settings is not None and servers is None:
         raise ss.InvalidInputError("--client-settings go with --servers and --topic")
-    released_by = StreamPolicy.load(policy)
+    run_by = Job.load(job)
+    agreed = ss.Agreement.load(agreement)
     with extras():
         causes: list[jobs.Cause] = [] if flink is None else [jobs.FlinkJob(flink, job_id)]
         if counts is not None:
-            causes.append(jobs.DroppedRows(counts, released_by.max_dropped))
+            causes.append(jobs.DroppedRows(counts, run_by.max_dropped))
         if servers is not None:
-            silent = released_by.of_one_length.size / 10**6 if silent_after is None else silent_after
+            silent = StreamPolicy(agreed, run_by).of_one_length.size / 10**6 if silent_after is None else silent_after
             reached = settings_in(client_settings)
             causes.append(jobs.SilentPartitions(servers, str(topic), silent, reached))
-            causes.append(jobs.PartitionLag(servers, str(topic), jobs.group_of(str(released_by.stream)), reached))
+            causes.append(jobs.PartitionLag(servers, str(topic), jobs.group_of(str(run_by.stream)), reached))
         watched = jobs.Watch(
-            ss.Agreement.load(agreement),
-            released_by,
+            agreed,
+            run_by,
             causes=causes,
             database=database,
             stale_after=stale_after,
@@ -345,7 +346,7 @@ def watch(  # noqa: PLR0913 - a command's options are its parameters
 
 def publish(
     *,
-    policy: PolicyFile,
+    job: JobFile,
     servers: Servers,
     topic: Annotated[str, typer.Option(help="Kafka topic. It is created if it does not exist.")],
     client_settings: ClientSettings = None,
@@ -357,11 +358,11 @@ def publish(
 
     The command runs until a signal ends it. A later publisher of the same stream and topic ends an earlier one.
 
-    $ streamsketch job publish --policy policy.json --servers localhost:9092 --topic releases
+    $ streamsketch job publish --job job.json --servers localhost:9092 --topic releases
     """
-    place = StreamPolicy.load(policy)
+    place = Job.load(job)
     if place.stream is None:
-        raise ss.InvalidInputError(f'{policy} names no stream, so no job follows it: set "stream": "NAME"')
+        raise ss.InvalidInputError(f'{job} names no stream, so no cluster follows it: set "stream": "NAME"')
     with extras():
         publisher = jobs.Publisher(servers, topic, place.stream, settings_in(client_settings))
     with contextlib.suppress(SystemExit):  # it is ended by a signal
@@ -377,7 +378,7 @@ def publish(
 def replay(  # noqa: PLR0913 - a command's options are its parameters
     *,
     agreement: AgreementFile,
-    policy: PolicyFile,
+    job: JobFile,
     servers: Servers,
     topic: Annotated[str, typer.Option(help="Topic that the job read.")],
     client_settings: ClientSettings = None,
@@ -393,25 +394,25 @@ def replay(  # noqa: PLR0913 - a command's options are its parameters
     release differs or is missing. If a unit exceeded its bounds, the release is clipped, so it does not have the sums
     of the log.
 
-    $ streamsketch job replay --agreement agreement.json --policy policy.json --servers localhost:9092 --topic sales \
+    $ streamsketch job replay --agreement agreement.json --job job.json --servers localhost:9092 --topic sales \
         --root-key root.key --claims /shared/claims --epoch 1
     """
     with extras():
-        job = jobs.StreamJob(
+        made = jobs.StreamJob(
             agreement=ss.Agreement.load(agreement),
-            policy=StreamPolicy.load(policy),
+            job=Job.load(job),
             source=jobs.Topic(servers, topic, "", form.value),
             root_key=root_key,
             claims=claims,
             epoch=epoch,
         )
-        found = jobs.replay(job, jobs.records(servers, topic, settings_in(client_settings)))
+        found = jobs.replay(made, jobs.records(servers, topic, settings_in(client_settings)))
     facts = {
         "releases": f"{found.slots:,}, and {found.missing:,} missing",
         "same bytes": f"{found.same_bytes:,}",
         "sums of the log": f"{found.same_sums:,}",
     }
-    show_result(f"{job.stream}, epoch {epoch}", facts, found._asdict(), as_json=as_json)
+    show_result(f"{made.stream}, epoch {epoch}", facts, found._asdict(), as_json=as_json)
     if found.missing or found.same_bytes < found.slots:
         say("The replay fails: the log was changed, or a release was computed from other data.", note=False)
         raise typer.Exit(1)

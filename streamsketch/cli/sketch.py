@@ -49,10 +49,10 @@ def sketch(  # noqa: PLR0913, PLR0915 - a command's options are its parameters
             help="Agreement of all parties, which gives the columns and their types: a JSON file.", show_default=False
         ),
     ] = None,
-    policy: Annotated[
+    job: Annotated[
         Path | None,
         typer.Option(
-            help="Policy that states what is released of each window of an unbounded log: a JSON file.",
+            help="Job that states how an unbounded log is released, window by window as agreed: a JSON file.",
             show_default=False,
         ),
     ] = None,
@@ -194,7 +194,7 @@ def sketch(  # noqa: PLR0913, PLR0915 - a command's options are its parameters
     last snapshot. An unfinished line is never read. Files are sketched as a whole: if the command is interrupted,
     nothing is written.
 
-    With --policy, each window is released once, when it is over, and the output is a .raw-stream state. Run the same
+    With --job, each window is released once, when it is over, and the output is a .raw-stream state. Run the same
     command again to continue. The input must be the same log from its start, or a file in which the command can seek. A
     unit's events in a window are clipped as the agreement states.
 
@@ -211,7 +211,7 @@ def sketch(  # noqa: PLR0913, PLR0915 - a command's options are its parameters
     With --window, each window of a key is a key of its own; without a key column, windows are the keys. A unit keeps as
     many of these keys as its bound allows, by default one, and its protection holds for all windows together:
     --max-keys allows more. The command states the share of units that were in more. To bound a unit in each window by
-    itself, use --policy.
+    itself, agree on windows, and use `release`, or --job.
 
     Lines that --bad-lines leaves out are counted by reason. If they are more than 1 % of the lines, the command writes
     its output, warns, and ends with status 1.
@@ -233,12 +233,12 @@ def sketch(  # noqa: PLR0913, PLR0915 - a command's options are its parameters
         "messages": messages,
         "dead_letters": dead_letters,
     }
-    if policy is not None or any(unbounded.values()):
+    if job is not None or any(unbounded.values()):
         others = chosen | options | {"window": window, "zone": zone, "time": time, "time_format": time_format}
         others |= bound | {"append": append, "clip": clip}
-        agreed_by, released_by = _by_policy(agreement, policy, others, given_options(unbounded), multiline=multiline)
+        agreed_by, run_by = _by_job(agreement, job, others, given_options(unbounded), multiline=multiline)
         _unbounded_log(
-            inputs, output, agreed_by, released_by, form, check_delimiter(delimiter), bad_lines, every, summary,
+            inputs, output, agreed_by, run_by, form, check_delimiter(delimiter), bad_lines, every, summary,
             **unbounded, encoding=encoding, decimal=decimal,
         ).run(as_json=as_json)  # fmt: skip
         return
@@ -250,6 +250,11 @@ def sketch(  # noqa: PLR0913, PLR0915 - a command's options are its parameters
         if agreement is None
         else _load_agreement(agreement, chosen | options | bound)
     )
+    if agreed.windows is not None:
+        raise ss.InvalidInputError(
+            f"{agreement} has windows, and a raw file holds sums without times: `streamsketch release INPUT --agreement` "
+            "releases windows that are keys, and --job follows windows that are releases"
+        )
     # options leave the file without an agreement: so are files of before, and releases of other parties by options
     stated = agreed.projection if agreement is None else agreed
     keyed = agreed.key is not None or window is not None
@@ -342,21 +347,21 @@ def _left_out(rows: int) -> str:
     return f"{plural(rows, 'row')} left out, as something in them is missing; secret, as the sketch is" if rows else ""
 
 
-def _by_policy(
-    agreement: Path | None, policy: Path | None, others: dict[str, Any], option: str, *, multiline: bool | None
+def _by_job(
+    agreement: Path | None, job: Path | None, others: dict[str, Any], option: str, *, multiline: bool | None
 ) -> tuple[Path, Path]:
-    if policy is None:
-        raise ss.InvalidInputError(f"{option} is for streams released by a policy: --policy FILE")
+    if job is None:
+        raise ss.InvalidInputError(f"{option} is for streams that are released window by window: --job FILE")
     if agreement is None:
-        raise ss.InvalidInputError("a policy needs an agreement, which says what is sketched: give --agreement FILE")
+        raise ss.InvalidInputError("a job needs an agreement, which says what is published: give --agreement FILE")
     if given := given_options(others):
-        raise ss.InvalidInputError(f"{agreement} and {policy} say that; leave out {given}")
+        raise ss.InvalidInputError(f"{agreement} and {job} say that; leave out {given}")
     if multiline:
         raise ss.InvalidInputError(
             "in a log a line break always ends a row, so that text of one person makes or hides no row of another: "
             "leave out --multiline, and write cells with line breaks as JSON lines"
         )
-    return agreement, policy
+    return agreement, job
 
 
 def _check_keys(agreed: ss.Agreement, windows: EventWindows | None, max_keys: int | None) -> None:

@@ -59,7 +59,7 @@ class History:
         The key whose rows are read, if the releases are tables of several keys.
     names
         The names of the windows, in order: text such as ``"2013-01-31"``, as in the names of the files that `sketch
-        --policy` writes. By default windows have only numbers.
+        --job` writes. By default windows have only numbers.
 
     Raises
     ------

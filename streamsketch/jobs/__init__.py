@@ -1,4 +1,4 @@
-"""Jobs on files and streams, which operators run on a cluster or beside it, by an agreement and a policy."""
+"""Jobs on files and streams, which operators run on a cluster or beside it, by an agreement and a job."""
 
 from streamsketch._lazy import attach
 

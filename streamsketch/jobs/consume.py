@@ -1,4 +1,4 @@
-"""A topic released by a policy on one machine, with rows and offsets saved together."""
+"""A topic released by an agreement and a job on one machine, with rows and offsets saved together."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ from streamsketch.jobs.brokers import TopicError, UnreachableError
 from streamsketch.jobs.logs import causes_of
 from streamsketch.jobs.partitions import Bounds, Log, LostOffsetsError
 from streamsketch.jobs.payloads import Malformed, Payloads
-from streamsketch.streams import MAX_DROPPED, RowCounts, Stream, StreamPolicy, log_event
+from streamsketch.streams import MAX_DROPPED, RowCounts, Stream, log_event
 
 _LOG = logging.getLogger(__name__)
 _POLL = 0.1  # seconds
@@ -45,8 +45,6 @@ class TopicStream:
     ----------
     stream
         A ``strict`` stream; the caller holds its state.
-    policy
-        The policy of the stream.
     log
         The partitions.
     topic
@@ -78,7 +76,6 @@ class TopicStream:
     def __init__(  # noqa: PLR0913 - keyword-only where there are many
         self,
         stream: Stream,
-        policy: StreamPolicy,
         log: Log,
         topic: str,
         payloads: Payloads,
@@ -89,10 +86,11 @@ class TopicStream:
         counts: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.stream, self._policy, self._log, self._topic = stream, policy, log, topic
+        self.stream, self._log, self._topic = stream, log, topic
         self._payloads, self._malformed, self._accept_loss = payloads, malformed, accept_loss
         self._idle_after, self._clock, self._silent = idle_after, clock, set[int]()
-        self._most = MAX_DROPPED if policy.max_dropped is None else policy.max_dropped
+        most = stream.policy.job.max_dropped
+        self._most = MAX_DROPPED if most is None else most
         self._bad_before, self._missing = stream.bad_lines, 0
         self._counts, self._counted, self._complains = counts, self._rows, False
         self._next, self._bounds = dict[int, int](), dict[int, Bounds]()
@@ -328,7 +326,7 @@ class TopicStream:
         stream.save(self._position)  # which logs alarms of slots that hold other bytes
         self._count()
         if (count := stream.released - before) and stream.newest_released is not None:
-            newest = self._policy.windows.name(stream.newest_released)
+            newest = stream.policy.windows.name(stream.newest_released)
             self._tell(logging.INFO, "released", None, windows=count, newest=newest)
         self._saved = self._clock()
         with contextlib.suppress(TopicError):  # the offsets are for monitors only

@@ -15,7 +15,7 @@ class DroppedRows:
     folder
         The folder, ``CLAIMS/STREAM.counts``.
     max_dropped
-        The largest share of rows that may be dropped, from 0 to 1, as in the policy; None for 0.01.
+        The largest share of rows that may be dropped, from 0 to 1, as in the job; None for 0.01.
 
     Examples
     --------

@@ -61,10 +61,10 @@ def replay(job: StreamJob, log: Iterable[Record]) -> Replay:
     InvalidInputError
         If the folder has no releases, or the job's secrets are not those of the stream.
     """
-    policy, published = job.policy, _files(Path(job.policy.folder), "*.sketch")
+    policy, published = job.policy, _files(Path(job.job.folder), "*.sketch")
     if not published:
         raise InvalidInputError(
-            f"there are no releases in {policy.folder} to compare with the log; use the policy whose folder holds them"
+            f"there are no releases in {job.job.folder} to compare with the log; use the job whose folder holds them"
         )
     windows = policy.of_one_length
     timing = policy.delay_micros, windows.size, windows.offset
@@ -79,11 +79,9 @@ def replay(job: StreamJob, log: Iterable[Record]) -> Replay:
     last = max(name.split("/")[1] for name in published)
     stop = (window_time(last) or windows.start(policy.first)) + windows.size
     stop = min(stop, policy.stop_micros or stop)
-    if policy.schedule is not None:
-        stop = min(stop, windows.start(policy.first + policy.schedule.horizon))
     with tempfile.TemporaryDirectory(prefix="replay-") as folder:
-        again = dataclasses.replace(policy, folder=f"{folder}/out", stop=str(np.datetime64(stop, "us")))
-        computed = dataclasses.replace(job, policy=again)
+        again = dataclasses.replace(job.job, folder=f"{folder}/out")
+        computed = dataclasses.replace(job, job=again, stop=int(stop))
         with beam.Pipeline(options=beam_options([])) as pipeline:
             computed.configure(pipeline)
             steps = computed.build(pipeline | beam.Create(elements, reshuffle=False).with_output_types(Any), again=True)

@@ -32,10 +32,9 @@ from streamsketch.beam.streams import (
 )
 from streamsketch.core import check_int
 from streamsketch.errors import InvalidInputError, StreamsketchError
-from streamsketch.intake import microseconds
 from streamsketch.jobs.logs import LogForm, causes_of, logs
 from streamsketch.jobs.run import beam_options
-from streamsketch.streams import StreamPolicy, connection, log_event
+from streamsketch.streams import Job, StreamPolicy, connection, log_event
 
 _LOG = logging.getLogger(__name__)
 MOST_BYTES = 1 << 30
@@ -49,7 +48,7 @@ class Source(Protocol):
     def format(self) -> Literal["arrow", "json"]:
         """Format of messages, as in `streamsketch.beam.streams.DecodeMessages`."""
 
-    def read(self, pipeline: beam.Pipeline, agreement: Agreement, policy: StreamPolicy) -> beam.PCollection:
+    def read(self, pipeline: beam.Pipeline, policy: StreamPolicy) -> beam.PCollection:
         """Return the messages, each with the watermark of its partition before it, a function of the log."""
 
 
@@ -66,9 +65,12 @@ class Topic(NamedTuple):
     format: Literal["arrow", "json"] = "arrow"
     client_settings: str | None = None
 
-    def read(self, pipeline: beam.Pipeline, agreement: Agreement, policy: StreamPolicy) -> beam.PCollection:  # noqa: ARG002
+    def read(self, pipeline: beam.Pipeline, policy: StreamPolicy) -> beam.PCollection:
         """Return the topic's messages."""
-        reached: dict[str, Any] = {"group": f"streamsketch-{policy.stream}", "client_settings": self.client_settings}
+        reached: dict[str, Any] = {
+            "group": f"streamsketch-{policy.job.stream}",
+            "client_settings": self.client_settings,
+        }
         read = ReadTopic(self.servers, self.topic, expansion=self.expansion, **reached, **_timing(policy))
         return pipeline | "Topic" >> read
 
@@ -82,18 +84,18 @@ class GrowingFolder(NamedTuple):
     folder: str
     format: Literal["arrow"] = "arrow"
 
-    def read(self, pipeline: beam.Pipeline, agreement: Agreement, policy: StreamPolicy) -> beam.PCollection:
+    def read(self, pipeline: beam.Pipeline, policy: StreamPolicy) -> beam.PCollection:
         """Return the rows of the files, as messages."""
-        columns = list(dict.fromkeys([*agreement.names, policy.time]))
+        columns = list(dict.fromkeys([*policy.agreement.names, policy.time]))
         return pipeline | "Folder" >> ReadGrowingFolder(self.folder, columns, time=policy.time, **_timing(policy))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StreamJob:
-    """Sketch a log by an agreement and release its windows by a policy: an Apache Beam job that never ends.
+    """Sketch a log and release its windows, by an agreement and a job: a pipeline of Apache Beam that never ends.
 
     It also publishes comparisons: of each key with itself in the window before, and between the keys of a window.
-    Releases are files ``STREAM/WINDOW/KEY.sketch`` in the policy's folder, or rows of a database; ``KEY.change`` and
+    Releases are files ``STREAM/WINDOW/KEY.sketch`` in the job's folder, or rows of a database; ``KEY.change`` and
     ``pairs.json`` beside them hold the comparisons. A second release of a window and key with other bytes is refused
     and raises an alarm. With a schedule, releases are its rows, which `streamsketch.continual.History` reads, and there
     are no comparisons.
@@ -101,9 +103,9 @@ class StreamJob:
     Parameters
     ----------
     agreement
-        The agreement that rows are cast by. It needs a key column, and neighbours unless the policy has them.
-    policy
-        What to release in each window. It must name the stream.
+        What is released: windows that are releases, listed keys, and terms of noise.
+    job
+        How it is run. It must name the stream.
     source
         The log to read, such as a `Topic` or a `GrowingFolder`.
     root_key
@@ -120,28 +122,29 @@ class StreamJob:
         ``STREAM.counts`` in the claims' folder, if that is on a local or mounted file system.
     dead_letters_bytes
         Limit on the size of that folder, in bytes; rows beyond it are counted but not kept.
+    stop
+        Time in microseconds since 1970: windows that start at it or later are not released, though the agreement
+        releases them. For a job that computes a log once more.
     count_private_data
         Count late rows as Beam metrics. The counts have no noise, so they are for the operator only.
 
     Raises
     ------
     InvalidInputError
-        If agreement and policy contradict each other, or need something that a job does not support.
+        If no job on a cluster can follow the agreement; the sentence says what can.
 
     Examples
     --------
     >>> from pathlib import Path
-    >>> from streamsketch import L1, SJLT, Agreement
+    >>> from streamsketch import L1, SJLT, Agreement, Terms, Windows
     >>> from streamsketch.jobs import Topic
-    >>> from streamsketch.streams import StreamPolicy
-    >>> neighbours = L1(12, unit="aircraft")
-    >>> columns = {"key": "carrier", "index": "route", "unit": "aircraft"}
-    >>> agreement = Agreement.of(SJLT(sketch_dim=64, sparsity=4, seed=7), **columns, neighbours=neighbours)
-    >>> times = {"time": "time", "window": "1 hour", "start": "2013-01-01", "delay": "1 min"}
-    >>> policy = StreamPolicy(**times, epsilon=1.0, stream="flights", public_keys=["AA", "UA"], folder="/shared/out")
+    >>> from streamsketch.streams import Job
+    >>> columns = {"key": "carrier", "index": "route", "unit": "aircraft", "neighbours": L1(12, unit="aircraft")}
+    >>> published = {"terms": Terms(epsilon=1), "keys": ["AA", "UA"]}
+    >>> published |= {"windows": Windows(time="time", every="1 hour", first="2013-01-01")}
     >>> job = StreamJob(
-    ...     agreement=agreement,
-    ...     policy=policy,
+    ...     agreement=Agreement(SJLT(sketch_dim=64, sparsity=4, seed=7), **columns, **published),
+    ...     job=Job(folder="/shared/out", delay="1 min", stream="flights"),
     ...     source=Topic("broker:9092", "flights", expansion="127.0.0.1:8097"),
     ...     root_key=Path("/run/secrets/key"),
     ...     claims="/shared/claims",
@@ -153,7 +156,7 @@ class StreamJob:
     """
 
     agreement: Agreement
-    policy: StreamPolicy
+    job: Job
     source: Source
     root_key: Path
     claims: str
@@ -161,33 +164,24 @@ class StreamJob:
     database: str | None = None
     dead_letters: str | None = None
     dead_letters_bytes: int = MOST_BYTES
+    stop: int | None = None
     count_private_data: bool = False
 
     def __post_init__(self) -> None:
         policy = self.policy
-        policy.check_job()
-        policy.bounds_in(self.agreement)
-        if self.agreement.key is None:
-            raise InvalidInputError(
-                "a job releases keys, but the agreement has no key column; make one with a key column"
-            )
-        if policy.stream is None:
-            raise InvalidInputError('the policy of a job must name its stream; set "stream": "NAME"')
-        if policy.time_format is not None:
-            raise InvalidInputError("the policy has a time_format, but messages have Arrow times; leave it out")
-        if policy.period is not None and not policy.is_enforced:
-            raise InvalidInputError('a period bounds units by clipping them; leave out "clip": "none", or the period')
-        policy.publisher(self.agreement)  # finds mistakes before the job runs
-        if policy.comparisons == "mean" and policy.noise(self.agreement).counting is None:
-            raise InvalidInputError(
-                'averages need the number of units; make an agreement with counting, or set "comparisons": "distance"'
-            )
+        policy.check_cluster()
+        policy.publisher()  # finds mistakes before the job runs
         check_int(self.dead_letters_bytes, "dead_letters_bytes", 1, 1 << 62)
-        if self.dead_letters is not None and _is_within(self.dead_letters, policy.folder):
+        if self.dead_letters is not None and _is_within(self.dead_letters, self.job.folder):
             raise InvalidInputError(
                 f"dead letters are secret, but their folder {self.dead_letters} is in the folder of published "
-                f"results, {policy.folder}; use another folder"
+                f"results, {self.job.folder}; use another folder"
             )
+
+    @property
+    def policy(self) -> StreamPolicy:
+        """The agreement and the job together."""
+        return StreamPolicy(self.agreement, self.job)
 
     @property
     def counts(self) -> str | None:
@@ -198,12 +192,12 @@ class StreamJob:
     @property
     def stream(self) -> str:
         """Name of the stream."""
-        return str(self.policy.stream)
+        return str(self.job.stream)
 
     @property
     def public_keys(self) -> list[Any]:
         """The keys to release, of the agreed type."""
-        return self.agreement.keys_of(self.policy.public_keys or ())
+        return self.policy.public_keys or []
 
     def run(self, options: Sequence[str] = (), *, log: LogForm = "text") -> int:
         """Run until the job ends, with options of Beam such as ``--runner=FlinkRunner``; return the exit status.
@@ -235,21 +229,21 @@ class StreamJob:
         self._check_ledger()
         epoch = self.configure(pipeline)
         always["epoch"] = epoch  # needed for a restore
-        self.build(self.source.read(pipeline, self.agreement, self.policy), epoch)
+        self.build(self.source.read(pipeline, self.policy), epoch)
         restored = self.epoch is not None
         log_event(_LOG, logging.INFO, "launched", runner=type(pipeline.runner).__name__, restored=restored)
 
     def configure(self, pipeline: beam.Pipeline) -> int:
         """Configure a pipeline's secrets; return the epoch, which a new launch claims."""
         secrets: dict[str, Any] = {"stream": self.stream, "root_key": self.root_key, "claims": self.claims}
-        return configure_stream(pipeline, **secrets, epoch=self.epoch, clock=self.policy.clock)
+        return configure_stream(pipeline, **secrets, epoch=self.epoch, clock=self.job.clock)
 
     def _check_ledger(self) -> None:
         """Fail before the job runs if the ledger would refuse every window."""
-        if self.policy.ledger is None:
+        if self.job.ledger is None:
             return
-        unit, dataset = self._charged_unit, self.policy.dataset
-        units = {one.name: one.unit for one in Ledger(self.policy.ledger).datasets}
+        unit, dataset = self._charged_unit, self.job.dataset
+        units = {one.name: one.unit for one in Ledger(self.job.ledger).datasets}
         if units.get(str(dataset)) != unit:
             held = f"is for one {units[str(dataset)]}" if dataset in units else "is not in it"
             raise InvalidInputError(
@@ -261,10 +255,10 @@ class StreamJob:
     def _charged_unit(self) -> str:
         """The unit for which the ledger is charged: the agreed unit, or the unit in a schedule's windows."""
         policy, schedule = self.policy, self.policy.schedule
-        unit = policy.bounds_in(self.agreement).unit
+        unit = policy.neighbours.unit
         if schedule is None or policy.is_enforced or schedule.most == schedule.horizon:
             return unit
-        return str(policy.publisher(self.agreement).guarantee.neighbours.unit)
+        return str(policy.publisher().guarantee.neighbours.unit)
 
     def build(
         self, log: beam.PCollection, epoch: int | None = None, *, again: bool = False
@@ -293,23 +287,26 @@ class StreamJob:
         if policy.is_enforced:
             events |= "Bound" >> self._bounds()
         sketches = events | "Sketch" >> SketchPerKey(agreement)
-        stop = None if policy.stop_micros is None else policy.stop_micros / 10**6
+        ends = [end for end in (policy.stop_micros, self.stop) if end is not None]
+        # the steps of a schedule know its horizon
+        is_whole = policy.schedule is not None and not policy.has_last and self.stop is None
+        stop = None if not ends or is_whole else min(ends) / 10**6
         release = ReleasePerKey(
-            policy.noise(agreement),
+            policy.noise,
             public_keys=self.public_keys,
             public_windows=(policy.windows.start(policy.first) / 10**6, stop),
             projection=agreement.projection,
-            ledger=policy.ledger,
-            dataset=policy.dataset,
+            ledger=self.job.ledger,
+            dataset=self.job.dataset,
         )
         refused: list[beam.PCollection] = []
-        if policy.ledger is None:
+        if self.job.ledger is None:
             releases = sketches | "Release" >> release
         else:
             releases, keys = sketches | "Release" >> release.with_refused()
             refused = [keys | "As alarms" >> beam.Map(refused_alarm, self.stream, epoch)]
         held, alarms = releases | "Write releases" >> self._sink(epoch)
-        files: dict[str, Any] = {"folder": policy.folder, "stream": self.stream, "epoch": epoch}
+        files: dict[str, Any] = {"folder": self.job.folder, "stream": self.stream, "epoch": epoch}
         found = {"batches": batches, "sketches": sketches, "releases": releases, "held": held}
         found |= {"late": late, "malformed": malformed}
         all_alarms = [alarms, *refused]
@@ -324,7 +321,7 @@ class StreamJob:
         self, held: beam.PCollection, files: dict[str, Any]
     ) -> tuple[beam.PCollection, list[beam.PCollection]]:
         """Write comparisons with the window before and between the keys of a window; return them, and alarms."""
-        by = self.policy.comparisons or "distance"
+        by = self.job.comparisons or "distance"
         changes = (
             held  # without releases that the sink refused: a comparison with them would publish them
             | "Changes" >> ChangesBetweenWindows(by=by)
@@ -341,21 +338,21 @@ class StreamJob:
 
     def _bounds(self) -> beam.PTransform:
         policy = self.policy
-        options: dict[str, Any] = {"clip": policy.clip_in(self.agreement), "public_keys": self.public_keys}
+        options: dict[str, Any] = {"clip": self.agreement.clip_of(), "public_keys": self.public_keys}
         schedule = policy.schedule
         if schedule is not None and schedule.most < schedule.horizon:
             first = Timestamp(micros=policy.windows.start(policy.first))
             period = schedule.horizon * policy.of_one_length.size / 10**6
             options |= {"max_windows": schedule.most, "period": period, "first": first}
             return BoundAcrossWindows(self.agreement, **options)
-        if policy.period is None:
+        if not policy.period_micros:
             return BoundContributions(self.agreement, **options)
-        period = microseconds(policy.period, "period") / 10**6
-        return BoundAcrossWindows(self.agreement, **options, max_windows=policy.max_windows or 1, period=period)
+        period = policy.period_micros / 10**6
+        return BoundAcrossWindows(self.agreement, **options, max_windows=policy.max_windows, period=period)
 
     def _sink(self, epoch: int | None) -> beam.PTransform:
         if self.database is None:
-            return WriteFilesOnce(self.policy.folder, self.stream, epoch=epoch)
+            return WriteFilesOnce(self.job.folder, self.stream, epoch=epoch)
         return WriteRowsOnce(connection(self.database), self.stream, epoch=epoch)
 
 

@@ -15,7 +15,7 @@ from streamsketch.agreement import Agreement
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import window_time
 from streamsketch.jobs.causes import Cause
-from streamsketch.streams import Slot, StreamPolicy, connection, named_key
+from streamsketch.streams import Job, Slot, StreamPolicy, connection, named_key
 
 _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
 
@@ -100,10 +100,10 @@ class Watch:
 
     Parameters
     ----------
-    agreement, policy
-        The agreement and the policy of the job.
+    agreement, job
+        The agreement and the job of the stream.
     database
-        The database with the releases, if they are not in the policy's folder.
+        The database with the releases, if they are not in the job's folder.
     stale_after
         Limit in seconds; by default the length of three windows.
     patience
@@ -118,20 +118,19 @@ class Watch:
     Raises
     ------
     InvalidInputError
-        If the policy has no stream or no keys, or the folder is not mounted.
+        If the job names no stream, no cluster can follow the agreement, or the folder is not mounted.
 
     Examples
     --------
-    >>> from streamsketch import L1, SJLT, Agreement
-    >>> from streamsketch.streams import FileSink, Slot
+    >>> from streamsketch import L1, SJLT, Agreement, Terms, Windows
+    >>> from streamsketch.streams import FileSink, Job, Slot
     >>> folder = str(getfixture("tmp_path"))
-    >>> columns = {"key": "carrier", "index": "route"}
-    >>> agreement = Agreement.of(SJLT(sketch_dim=64, sparsity=4, seed=7), **columns, neighbours=L1(1))
-    >>> times = {"time": "time", "window": "1 hour", "start": "1970-01-01", "delay": "1 min"}
-    >>> policy = StreamPolicy(**times, epsilon=1.0, stream="flights", public_keys=["AA", "UA"], folder=folder)
-    >>> for key in policy.public_keys:
+    >>> columns = {"key": "carrier", "index": "route", "neighbours": L1(1), "keys": ["AA", "UA"]}
+    >>> published = {"terms": Terms(epsilon=1), "windows": Windows(time="time", every="1 hour", first="1970-01-01")}
+    >>> agreement = Agreement(SJLT(sketch_dim=64, sparsity=4, seed=7), **columns, **published)
+    >>> for key in agreement.keys:
     ...     _ = FileSink(folder).put(Slot("flights", 0, "text", key), b"a release")
-    >>> watch = Watch(agreement, policy, clock=lambda: 3600.0 + 90)
+    >>> watch = Watch(agreement, Job(folder=folder, delay="1 min", stream="flights"), clock=lambda: 3600.0 + 90)
     >>> watch.look()
     >>> watch.seen.releases, watch.lag, watch.complaints()
     (2, 90.0, [])
@@ -140,7 +139,7 @@ class Watch:
     def __init__(
         self,
         agreement: Agreement,
-        policy: StreamPolicy,
+        job: Job,
         *,
         database: str | None = None,
         stale_after: float | None = None,
@@ -149,17 +148,17 @@ class Watch:
         causes: Sequence[Cause] = (),
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if policy.stream is None or policy.public_keys is None:
-            raise InvalidInputError("a watch needs a policy with stream and public_keys; set both")
+        policy = StreamPolicy(agreement, job)
+        policy.check_cluster()
         windows = policy.of_one_length
-        self.stream, self._size, self._since = policy.stream, windows.size, windows.start(policy.first)
-        self._sink = _sink(policy.folder, database, self.stream)
+        self.stream, self._size, self._since = str(job.stream), windows.size, windows.start(policy.first)
+        self._sink = _sink(job.folder, database, self.stream)
         self._stale_after = 3 * self._size / 10**6 if stale_after is None else stale_after
         self._patience, self._alarms, self._clock = patience, alarms, clock
         self._causes, self._wrong = tuple(causes), list[str]()
         self.numbers: dict[str, float | Mapping[int, float]] = {}
         """What the causes measured, by the names of their metrics: one number, or one for each partition."""
-        names = {named_key(key) for key in agreement.keys_of(policy.public_keys)}
+        names = {named_key(key) for key in policy.public_keys or ()}
         self._keys = names | {("file", f"{Slot('', 0, *name).file}.sketch") for name in names}
         self._count = len(names)
         self._settled = 0  # releases in windows before `_since`

@@ -40,7 +40,10 @@ def publisher_in_windows(agreement: Agreement) -> Publisher[Any]:
     words, unit = windows.of_times.words, publisher.neighbours.unit
     length = words.removeprefix("one window of ")
     unit = f"{unit} in {words}" if schedule is None else schedule.unit_text(unit, length)
-    return dataclasses.replace(publisher, neighbours=dataclasses.replace(publisher.neighbours, unit=unit))
+    within: Publisher[Any] = dataclasses.replace(
+        publisher, neighbours=dataclasses.replace(publisher.neighbours, unit=unit)
+    )
+    return within
 
 
 def window_guarantee(agreement: Agreement, conditions: Sequence[str] = ()) -> Calibrated[Any]:

@@ -5,18 +5,19 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from streamsketch.accounting import Ledger
+from streamsketch.agreement import Agreement
 from streamsketch.errors import InvalidInputError
-from streamsketch.release import AdditiveNoise, PublishedTable, Publisher
+from streamsketch.release import AdditiveNoise, PublishedTable, Publisher, publisher_of
 from streamsketch.sketching import counting_of
-from streamsketch.spark.sketches import KeyedSketches
+from streamsketch.spark.sketches import KeyedSketches, sketch_per_key
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
 def release(
-    sketches: KeyedSketches,
-    publisher: Publisher[Any],
+    sketches: "KeyedSketches | DataFrame",
+    publisher: Publisher[Any] | Agreement,
     *,
     public_keys: Iterable[Any] | None = None,
     keys_are_public: bool = False,
@@ -38,10 +39,11 @@ def release(
     Parameters
     ----------
     sketches
-        The output of `sketch_per_key`.
+        The output of `sketch_per_key`; or, with an agreement, a data frame.
     publisher
-        The mechanism, such as ``AdditiveNoise(epsilon=1.0, neighbours=agreement.neighbours)`` or one of
-        `streamsketch.signs`.
+        An agreement with terms, which says all that is published: the release is then that of
+        ``agreement.release(rows)``. Or a mechanism, such as
+        ``AdditiveNoise(epsilon=1.0, neighbours=agreement.neighbours)`` or one of `streamsketch.signs`.
     public_keys, keys_are_public, assert_bounds, again
         As in `SketchTable.release`; ``public_keys`` are by default those of `sketch_per_key`.
     ledger, dataset
@@ -75,6 +77,11 @@ def release(
     >>> list(release(sketch_per_key(sales, agreement), noise, public_keys=["north", "east"]))
     ['east', 'north']
     """
+    if isinstance(publisher, Agreement):
+        if public_keys is not None or keys_are_public or assert_bounds:
+            raise InvalidInputError("the agreement says which keys are published, and for whom: leave out the rest")
+        found: PublishedTable[Any] = _release_frame(sketches, publisher, again=again, ledger=ledger, dataset=dataset)
+        return found
     if not isinstance(sketches, KeyedSketches):
         raise TypeError(f"sketches must be the output of sketch_per_key, got a {type(sketches).__name__}")
     publish: Any = checked_publisher(publisher, sketches)
@@ -98,6 +105,36 @@ def release(
         dataset=dataset,
     )
     return released
+
+
+def _release_frame(
+    df: Any,
+    agreement: Agreement,
+    *,
+    again: bool,
+    ledger: Ledger | None,
+    dataset: str | None,
+) -> Any:
+    """Return the release of a data frame as its agreement says, as ``agreement.release(rows)`` does of rows."""
+    if isinstance(df, KeyedSketches):
+        raise TypeError("an agreement releases a data frame, which it bounds itself; got the output of sketch_per_key")
+    publisher = publisher_of(agreement)
+    if agreement.windows is not None:
+        raise InvalidInputError(
+            "on Spark windows are not released by an agreement: use agreement.release(rows), or "
+            "`streamsketch.beam.Release`; `ReleaseBatches` follows a stream of batches"
+        )
+    if agreement.key is None:
+        raise InvalidInputError(
+            "Spark releases keys, and the agreement has no key column: agree on one (key=…), or use "
+            "agreement.release(rows) in one process"
+        )
+    listed = agreement.keys if isinstance(agreement.keys, tuple) else None
+    sketches = sketch_per_key(df, agreement, public_keys=listed if agreement.unit is not None else None)
+    planned = publisher.calibrated(agreement.projection).guarantee_for(sketches)
+    if ledger is not None:  # which would refuse it after the job
+        ledger.check(dataset, planned, projection=agreement.projection)
+    return agreement.release(sketches.table(), ledger=ledger, dataset=dataset, again=again)
 
 
 def checked_publisher(publisher: Publisher[Any], data: Any) -> Publisher[Any]:

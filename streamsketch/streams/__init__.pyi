@@ -3,6 +3,7 @@ from .counts import MAX_DROPPED, RowCounts, Tally, counts_in
 from .databases import connection
 from .dead_letters import DeadLetters
 from .epochs import claim_epoch
+from .job import Job
 from .logs import EVENT, EVENTS, OPERATOR, SECRET_EVENTS, log_event
 from .policy import StreamPolicy
 from .release_once import Released, ReleaseOnce
@@ -40,6 +41,7 @@ __all__ = [
     "DatabaseSink",
     "DeadLetters",
     "FileSink",
+    "Job",
     "LedgerCharge",
     "ObjectSink",
     "OtherRowsError",

@@ -84,7 +84,7 @@ class RowCounts(NamedTuple):
 
 
 MAX_DROPPED = 0.01
-"""The share of rows that may be dropped, unless a policy states another."""
+"""The share of rows that may be dropped, unless a job states another."""
 
 
 class Tally:

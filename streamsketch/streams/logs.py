@@ -31,7 +31,7 @@ EVENTS: dict[str, frozenset[str]] = {
     "reached": frozenset({"text"}),
 }
 """Events by name, and the fields that everyone who may read the log may see. A text is listed only if it is made of
-public values: names, windows and keys that are released, the policy, and what the ledger says."""
+public values: names, windows and keys that are released, the agreement and the job, and what the ledger says."""
 
 SECRET_EVENTS = frozenset({"rows_dropped"})
 """Events of which one unit's rows decide whether they occur: for the operator alone, with all of their fields."""

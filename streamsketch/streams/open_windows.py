@@ -205,25 +205,25 @@ class Windows:
 
     Parameters
     ----------
-    policy, agreement
-        The policy and the agreement of the stream.
+    policy
+        The agreement and the job of the stream.
     secret
         32 bytes, from which the secret of each window is derived.
     strict
         Whether a row that cannot be added raises an error even if heartbeats move the watermark.
     """
 
-    def __init__(self, policy: StreamPolicy, agreement: Agreement, secret: bytes, *, strict: bool = False) -> None:
+    def __init__(self, policy: StreamPolicy, secret: bytes, *, strict: bool = False) -> None:
+        agreement = policy.agreement
         self._policy, self._agreement, self._secret = policy, agreement, secret
         beats_alone = policy.clock == "heartbeats"
         self._tolerant = beats_alone and not strict
         self._intake = Intake(agreement, on_bad="drop" if self._tolerant else "refuse")
         self._drops = beats_alone or agreement.missing == "drop"
-        neighbours = policy.bounds_in(agreement)
-        self.public = None if policy.public_keys is None else agreement.keys_of(policy.public_keys)
+        self.public = policy.public_keys
         keys = [NO_KEY] if self.public is None else self.public
         self._bounds = (
-            UnitBounds(agreement.projection, neighbours, clip=policy.clip_in(agreement), public_keys=keys)
+            UnitBounds(agreement.projection, policy.neighbours, clip=agreement.clip_of(), public_keys=keys)
             if policy.is_enforced
             else None
         )
@@ -234,8 +234,8 @@ class Windows:
         self.next = policy.first
         """The number of the first window that was not closed."""
         schedule = policy.schedule
-        self.end = None if schedule is None else policy.first + schedule.horizon
-        """The number of the first window after the horizon of a schedule."""
+        self.end = policy.end
+        """The number of the first window after the last, or after the horizon of a schedule; None without an end."""
         is_free = schedule is None or self._bounds is None or not Admission.is_needed(schedule)
         self.admission = None if is_free or schedule is None else Admission(schedule)
         """Which units may be in the next window; None if all may, or if it is asserted that each is in few windows."""
@@ -253,7 +253,7 @@ class Windows:
 
     @property
     def is_finished(self) -> bool:
-        """Whether all windows of the schedule were closed."""
+        """Whether all windows of the agreement were closed."""
         return self.end is not None and self.next >= self.end
 
     def add(self, batch: pa.RecordBatch, first: int, source: str | None = None) -> int:

@@ -50,7 +50,7 @@ class LedgerCharge:
     >>> ledger.dataset("sales", unit="customer", epsilon=3.0)
     >>> charge = LedgerCharge(ledger, "sales", ss.SJLT(sketch_dim=64, sparsity=4, seed=7))
 
-    ``Stream(policy, agreement, path, charge)`` then charges it.
+    ``Stream(agreement, job, path, charge)`` then charges it.
     """
 
     def __init__(self, ledger: Ledger, dataset: str | None, projection: Projection) -> None:

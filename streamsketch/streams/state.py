@@ -159,6 +159,12 @@ def _content(database: Database, part: str, digest: str) -> Content:
 
 def _check(header: dict[str, Any]) -> None:
     """Raise `WireFormatError` unless all fields have the right type and range; only the caller can check a position."""
+    if "policy" in header and "job" not in header:
+        raise WireFormatError(
+            "header.policy",
+            "is of an earlier version, whose policy is now an agreement and a job: begin a new state and a new folder, "
+            "with a first window after those that were released",
+        )
     bounding = dataclasses.asdict(BoundingSummary())
     given = header["bounding"]
     valid = {
@@ -169,7 +175,7 @@ def _check(header: dict[str, Any]) -> None:
         "rows_after_end": "rows_after_end" not in header or _is_count(header["rows_after_end"]),
         "conditions": "conditions" not in header or _are_texts(header["conditions"]),
         "agreement": isinstance(header["agreement"], str),
-        "policy": isinstance(header["policy"], dict),
+        "job": isinstance(header["job"], dict),
         "place": header["place"] is None or isinstance(header["place"], dict),
         "newest": header["newest"] is None or _is_number(header["newest"], _LARGEST),
         "next": _is_number(header["next"], _LARGEST),

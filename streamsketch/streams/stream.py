@@ -16,12 +16,13 @@ from streamsketch.data import SECRET_BYTES as ID_SECRET_BYTES
 from streamsketch.data import DataIds, from_list
 from streamsketch.errors import InvalidInputError, WireFormatError, printable
 from streamsketch.privacy import Guarantee
-from streamsketch.release import PrivateTable, sketches_to_release
+from streamsketch.release import PrivateTable, sketches_to_release, spent_in_window
 from streamsketch.sketching import NO_KEY, SECRET_BYTES, BoundingSummary, Sketch, SketchTable
 from streamsketch.streams.alarms import Alarm
 from streamsketch.streams.counts import RowCounts
 from streamsketch.streams.dead_letters import DeadLetters
 from streamsketch.streams.draws import Draw, DrawSecret, names_of_keys
+from streamsketch.streams.job import Job
 from streamsketch.streams.open_windows import Windows
 from streamsketch.streams.policy import StreamPolicy
 from streamsketch.streams.publishing import filled, in_order, put_window
@@ -66,15 +67,17 @@ class Stream:
 
     Parameters
     ----------
-    policy, agreement
-        The policy, which states what is released, and the agreement, to whose types rows are cast.
+    agreement
+        What is released: terms of noise, windows that are releases from a first one on, and listed keys.
+    job
+        How it is run: the folder, and the clock of the log.
     path
         Path of the secret state. The caller holds it (`exclusive`) until the stream ends.
     charge
         A function that charges each window before it is published, or all rows of a schedule before the first is drawn.
     sink
-        The open sink for releases. Each public key of a window then has its own slot in the policy's ``stream``, as
-        with a job on a cluster. By default, each window is a file in the policy's ``folder``.
+        The open sink for releases. Each public key of a window then has its own slot in the job's ``stream``, as
+        with a job on a cluster. By default, each window is a file in the job's ``folder``.
     strict
         Whether `add` raises for a row that cannot be added even if heartbeats move the watermark, for callers that then
         add the other rows.
@@ -84,7 +87,7 @@ class Stream:
     Raises
     ------
     InvalidInputError
-        If policy and agreement do not fit together, the state is of another stream, or there is no state although rows
+        If no stream can follow the agreement, the state is of another stream, or there is no state although rows
         of a schedule are already published.
     OSError
         If the state cannot be read.
@@ -92,15 +95,13 @@ class Stream:
     Examples
     --------
     >>> import pyarrow as pa
-    >>> from streamsketch import L1, SJLT, Agreement
-    >>> from streamsketch.streams import Stream, StreamPolicy
+    >>> from streamsketch import L1, SJLT, Agreement, Terms, Windows
+    >>> from streamsketch.streams import Job, Stream
     >>> folder = getfixture("tmp_path")
-    >>> columns = {"index": "item", "unit": "customer"}
-    >>> neighbours = L1(10, unit="customer")
-    >>> agreement = Agreement.of(SJLT(sketch_dim=64, sparsity=4, seed=7), **columns, neighbours=neighbours)
-    >>> times = {"time": "at", "window": "1 hour", "start": "2026-11-22", "delay": "5 min"}
-    >>> policy = StreamPolicy(**times, epsilon=1.0, folder=str(folder))
-    >>> stream = Stream(policy, agreement, folder / "sales.raw-stream")
+    >>> columns = {"index": "item", "unit": "customer", "neighbours": L1(10, unit="customer")}
+    >>> published = {"terms": Terms(epsilon=1), "windows": Windows(time="at", every="1 hour", first="2026-11-22")}
+    >>> agreement = Agreement(SJLT(sketch_dim=64, sparsity=4, seed=7), **columns, **published)
+    >>> stream = Stream(agreement, Job(folder=str(folder), delay="5 min"), folder / "sales.raw-stream")
     >>> times = ["2026-11-22T00:10:00Z", "2026-11-22T01:10:00Z"]
     >>> rows = {"customer": ["c1", "c2"], "item": ["tea", "jam"], "at": times}
     >>> stream.add(pa.RecordBatch.from_pydict(rows), 1)
@@ -111,8 +112,8 @@ class Stream:
 
     def __init__(
         self,
-        policy: StreamPolicy,
         agreement: Agreement,
+        job: Job,
         path: str | os.PathLike[str],
         charge: Charge | None = None,
         *,
@@ -121,13 +122,14 @@ class Stream:
         dead_letters: DeadLetters | None = None,
     ) -> None:
         self._strict, self._dead_letters = strict, dead_letters
-        self._policy, self._agreement, self._path, self._charge = policy, agreement, Path(path), charge
+        policy = self._policy = StreamPolicy(agreement, job)
+        self._agreement, self._path, self._charge = agreement, Path(path), charge
         policy.check_one_machine(is_named=sink is not None)
         self._conditions: tuple[str, ...] = ()
         self._calibrate()
         self._sink = sink
         self.sink = sink or WindowFiles(
-            policy.folder, policy.windows, "sketch" if policy.public_keys is None else "parquet"
+            job.folder, policy.windows, "sketch" if policy.public_keys is None else "parquet"
         )
         """Where releases are published."""
         self.position: dict[str, Any] | None = None
@@ -142,7 +144,7 @@ class Stream:
         else:
             self._id, self._secret = secrets.token_bytes(_ID_BYTES), secrets.token_bytes(SECRET_BYTES)
             self._draws = DrawSecret()
-            self.windows = Windows(policy, agreement, self._secret, strict=strict)
+            self.windows = Windows(policy, self._secret, strict=strict)
             self._check_new()
             self._rows = None if policy.schedule is None else Rows(self._rows_of)
         if dead_letters is not None:
@@ -150,10 +152,14 @@ class Stream:
             self.windows.on_dropped = dead_letters.add
 
     def _calibrate(self) -> None:
-        self._publisher = self._policy.publisher(self._agreement, self._conditions)
+        self._publisher = self._policy.publisher(self._conditions)
         # for a unit in all its windows: the losses of several releases add up, and rows are for all of them together
-        neighbours = self._policy.noise(self._agreement).neighbours
-        self._spent = dataclasses.replace(self._publisher.guarantee, neighbours=neighbours)
+        self._spent = spent_in_window(self._agreement, self._publisher.guarantee)
+
+    @property
+    def policy(self) -> StreamPolicy:
+        """The agreement and the job that are followed."""
+        return self._policy
 
     @property
     def guarantee(self) -> Guarantee:
@@ -193,12 +199,12 @@ class Stream:
                 f"{self._path} follows the agreement {printable(header['agreement'], 64)}, but this agreement is "
                 f"{self._agreement.fingerprint}; use its own agreement, or {ANEW}"
             )
-        if changed := policy.changed(header["policy"]):
-            raise InvalidInputError(f"{self._path} follows a policy with another {', '.join(changed)}; {ANEW}")
+        if changed := policy.job.changed(header["job"]):
+            raise InvalidInputError(f"{self._path} follows a job with another {', '.join(changed)}; {ANEW}")
         self._id, self._secret = bytes.fromhex(header["stream"]), bytes.fromhex(header["secret"])
         self._conditions = tuple(header.get("conditions", ()))
         self._calibrate()
-        self.windows = Windows(policy, self._agreement, self._secret, strict=self._strict)
+        self.windows = Windows(policy, self._secret, strict=self._strict)
         self.position = header["place"]
         self.events, self.released, self.bad_lines = header["events"], header["released"], header["bad_lines"]
         self.windows.clocks.restore(header["newest"], header.get("sources", {}))
@@ -225,7 +231,7 @@ class Stream:
         """What was read and dropped, for the operator only. Secret."""
         counts = self.windows.counts
         late = {"rows_late": counts.rows_late, "rows_before_start": counts.rows_before_start}
-        if self._rows is not None:
+        if self.windows.end is not None:
             late["rows_after_end"] = counts.rows_after_end
         return counts.bounding.to_dict() | late | {"bad_lines": self.bad_lines}
 
@@ -380,7 +386,7 @@ class Stream:
         """Return the version of a window with these names of draws; None if the window is one file."""
         if self._sink is None:
             return None
-        slot = version_slot(self._policy.stream or "", self._policy.windows.start(number))
+        slot = version_slot(self._policy.job.stream or "", self._policy.windows.start(number))
         secret = hkdf(self._secret, b"stream", b"version", slot.start.to_bytes(8, "little", signed=True))
         return Version(slot, version_of({key: version_tag(secret, name) for key, name in names.items()}))
 
@@ -393,7 +399,7 @@ class Stream:
         if number not in self._versions:
             return None
         return Version(
-            version_slot(self._policy.stream or "", self._policy.windows.start(number)), self._versions[number]
+            version_slot(self._policy.job.stream or "", self._policy.windows.start(number)), self._versions[number]
         )
 
     def _publish(self) -> list[Alarm]:
@@ -425,7 +431,7 @@ class Stream:
         return [self._slot(number, key) for key in keys]
 
     def _slot(self, number: int, key: Any) -> Slot:
-        return Slot(self._policy.stream or "", self._policy.windows.start(number), *named_key(key))
+        return Slot(self._policy.job.stream or "", self._policy.windows.start(number), *named_key(key))
 
     def _contents(self, number: int, data: bytes) -> dict[Any, tuple[Slot, bytes]]:
         """Return the content of each slot of a window, from its release as the state holds it."""
@@ -441,7 +447,7 @@ class Stream:
             "secret": self._secret.hex(),
             "draws": self._draws.value.hex(),
             "agreement": self._agreement.fingerprint,
-            "policy": self._policy.to_dict(),
+            "job": self._policy.job.to_dict(),
             "place": self.position,
             "newest": windows.clocks.single.newest,
             "next": windows.next,
@@ -458,9 +464,10 @@ class Stream:
             header["sources"] = sources
         if self._versions:
             header["versions"] = {str(number): one.hex() for number, one in self._versions.items()}
+        if windows.end is not None:
+            header["rows_after_end"] = windows.counts.rows_after_end
         held = None
         if self._rows is not None:
-            header["rows_after_end"] = windows.counts.rows_after_end
             if self._rows.windows != windows.next - self._policy.first:  # an interrupt ended `_draw` between the two
                 raise RuntimeError("a window was drawn that is not closed; the state stays as it was")
             if self._rows.first_draw is not None:
@@ -473,7 +480,7 @@ class Stream:
 
     @property
     def is_finished(self) -> bool:
-        """Whether all windows of a schedule's horizon were drawn. `save` publishes those that wait."""
+        """Whether all windows that the agreement states were drawn. `save` publishes those that wait."""
         return self.windows.is_finished
 
     @property
@@ -495,7 +502,7 @@ class Stream:
 
     def _file_of_a_row(self) -> Slot | None:
         """Return the first slot of a row whose file is in the folder."""
-        folder, end = Path(self._policy.folder), self.windows.end
+        folder, end = Path(self._policy.job.folder), self.windows.end
         if self._sink is not None or end is None or not folder.is_dir():
             return None
         if not (present := {path.name for path in folder.iterdir()}):

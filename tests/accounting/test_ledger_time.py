@@ -17,7 +17,8 @@ from streamsketch.errors import LedgerError
 from streamsketch.privacy import Mechanism
 from streamsketch.release import Releaser
 from streamsketch.schedules import Tree
-from streamsketch.streams import Stream, StreamPolicy
+from streamsketch.streams import Stream
+from tests.streams.agreed import split
 
 START_OF_2026 = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism.stated("a count"))
@@ -102,7 +103,8 @@ def test_what_is_published_in_a_later_period_is_charged_in_it(tmp_path: Path, cl
 def stream_in(folder: Path, ledger: ss.Ledger, projection: ss.Projection) -> Stream:
     """Return a stream that publishes a row of a history each day."""
     (folder / "out").mkdir()
-    policy = StreamPolicy(
+    agreement, job = split(
+        ss.Agreement(projection, index="item", neighbours=ss.L1(1)),
         time="at",
         window="1 day",
         start="2025-12-31",
@@ -110,15 +112,13 @@ def stream_in(folder: Path, ledger: ss.Ledger, projection: ss.Projection) -> Str
         epsilon=0.75,
         folder=str(folder / "out"),
         schedule=Tree(horizon=256),
-        clip="none",
     )
-    agreement = ss.Agreement(projection, index="item", neighbours=ss.L1(1))
 
     def charge(guarantee: ss.Guarantee, ids: Any, once: str) -> Any:
         same = dataclasses.replace(guarantee, neighbours=dataclasses.replace(guarantee.neighbours, unit="event"))
         return ledger.charge("sales", same, projection=projection, data_ids=ids, once=once)
 
-    return Stream(policy, agreement, folder / "s.raw-stream", charge)
+    return Stream(agreement, job, folder / "s.raw-stream", charge)
 
 
 def test_data_sets_with_and_without_periods_share_a_history(tmp_path: Path, clock: Clock) -> None:

@@ -6,17 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import streamsketch as ss
 from streamsketch.agreement import Selected, Terms
-from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
+from streamsketch.beam import BoundContributions, Release, ReleasePerKey, SketchPerKey, TumblingWindows
 from streamsketch.continual import Releaser, Tree
 from streamsketch.errors import IncompatibleAgreementsError
 from streamsketch.release import AdditiveNoise
 from streamsketch.spark import ReleaseBatches
-from streamsketch.streams import FileSink, ReleaseOnce, Stream
+from streamsketch.spark import release as spark_release
+from streamsketch.streams import FileSink, Job, ReleaseOnce, Stream
 from tests.streams.naive import policy_of
 
 NEAR = ss.L1(5, unit="customer", max_keys=2)
@@ -58,13 +60,13 @@ def once(agreement: ss.Agreement, epsilon: float, keys: list[str], folder: Path)
 
 def stream(agreement: ss.Agreement, epsilon: float, keys: list[str], folder: Path) -> None:
     Stream(
-        policy_of(folder, epsilon=epsilon, mechanism="laplace", public_keys=keys), agreement, folder / "s.raw-stream"
+        *policy_of(folder, agreement, epsilon=epsilon, mechanism="laplace", public_keys=keys), folder / "s.raw-stream"
     )
 
 
 def stream_of_rows(agreement: ss.Agreement, epsilon: float, keys: list[str], folder: Path) -> None:
     options: dict[str, Any] = {"epsilon": epsilon, "mechanism": "laplace", "public_keys": keys, "schedule": TREE}
-    Stream(policy_of(folder, **options), agreement, folder / "s.raw-stream")
+    Stream(*policy_of(folder, agreement, **options), folder / "s.raw-stream")
 
 
 def on_spark(agreement: ss.Agreement, epsilon: float, keys: list[str], folder: Path) -> None:
@@ -127,3 +129,214 @@ def test_every_engine_does_what_is_agreed(engine: str, tmp_path: Path) -> None:
 def test_no_engine_adds_another_noise_than_is_agreed(engine: str, tmp_path: Path) -> None:
     with pytest.raises(IncompatibleAgreementsError, match=r"the agreement publishes (by|with)"):
         ENGINES[engine](agreed(SHOPS, "gaussian"), 2.0, SHOPS, tmp_path)
+
+
+# --- one agreement, one release ---------------------------------------------------------------------------------
+
+ALL = 20_000  # ε whose noise is 0 in all but one draw of 10^70: releases show exact sums
+SALES = pa.table(
+    {
+        "customer": [f"c{n % 7}" for n in range(24)],
+        "shop": [SHOPS[n % 2] for n in range(24)],
+        "item": ["tea", "jam", "oil"] * 8,
+        "paid": [1 + n % 3 for n in range(24)],
+        "age": [20.0 + n for n in range(24)],
+        "at": [f"2026-11-22T13:0{n % 3}:{10 + n}Z" for n in range(24)],
+    }
+)
+MINUTES = ss.Windows(time="at", every="1 min", first="2026-11-22T13:00Z", last="2026-11-22T13:02Z")
+NAMES = ["2026-11-22T1300Z", "2026-11-22T1301Z", "2026-11-22T1302Z"]
+FINE = ss.SJLT(sketch_dim=64, sparsity=4, seed=7, resolution="1/8192")
+SHARE = Selected(epsilon=1000, delta="0.0000001")
+TERMS: dict[str, dict[str, Any]] = {
+    "L1": {"neighbours": ss.L1(100, unit="customer", max_keys=2)},
+    "L2": {"neighbours": ss.L2(100, unit="customer", max_keys=2)},
+    "SketchL2": {"neighbours": ss.SketchL2(100, unit="customer", max_keys=2), "projection": FINE, "delta": 1e-6},
+    "OneCoordinate": {"neighbours": ss.OneCoordinate(5, unit="customer"), "unit": None, "value": "paid"},
+    "values": {"neighbours": ss.L1(100, unit="customer", max_keys=2), "value": "paid"},
+    "counting": {"neighbours": ss.L1(100, unit="customer", max_keys=2), "counting": ss.Counting(10, 2)},
+    "features": {
+        "features": ss.Features({"age": ss.features.Number(0, 110)}, seed=7),
+        "neighbours": ss.SketchL2(8, unit="customer", max_keys=2),
+        "index": None,
+        "projection": None,
+        "delta": 1e-6,
+        "clip": "scale",
+    },
+    "asserted": {"neighbours": ss.L1(100, unit="customer", max_keys=2), "unit": None},
+}
+KEYS: dict[str, Any] = {"listed": [*SHOPS, "west"], "public": "public", "selected": SHARE}
+
+
+def agreed_on(terms: str, keys: str, **more: Any) -> ss.Agreement:
+    fields: dict[str, Any] = {"projection": ss.SJLT(sketch_dim=64, sparsity=4, seed=7), "index": "item", "key": "shop"}
+    fields |= {"unit": "customer", "epsilon": ALL, "delta": 1e-6 if keys == "selected" else 0, "mechanism": "auto"}
+    fields |= TERMS[terms] | {"keys": KEYS[keys]} | more
+    noise = {name: fields.pop(name) for name in ("epsilon", "delta", "mechanism")}
+    return ss.Agreement(**fields, terms=Terms(**noise))
+
+
+Released = dict[str, tuple[list[int], ss.Guarantee]]
+
+
+def seen(table: Any) -> Released:
+    """Return the cells, in grid steps, and the guarantee of each key."""
+    return {
+        key: (np.rint(one.values / float(one.projection.grid)).astype(int).tolist(), one.guarantee)
+        for key, one in dict(table).items()
+    }
+
+
+def one_process(agreement: ss.Agreement, rows: pa.Table, _: Path) -> Any:
+    return agreement.release(rows)
+
+
+def in_beam(agreement: ss.Agreement, rows: pa.Table, folder: Path) -> Any:
+    by_window: dict[str, dict[Any, Any]] = {}
+
+    def note(keyed: tuple[Any, Any], window: Any = beam.DoFn.WindowParam) -> None:
+        name = (
+            ""
+            if not agreement.windows_are_releases
+            else agreement.windows.of_times.name(  # type: ignore[union-attr]
+                int(agreement.windows.of_times.number(window.start.micros))  # type: ignore[union-attr]
+            )
+        )
+        path = folder / "beam" / f"{name} {keyed[0]}"
+        path.parent.mkdir(exist_ok=True)
+        keyed[1].save(path.with_suffix(".sketch"))
+
+    with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        parts = [rows.slice(at, 5) for at in range(0, len(rows), 5)]
+        pipeline | beam.Create(parts).with_output_types(pa.Table) | Release(agreement) | beam.Map(note)
+    for path in sorted((folder / "beam").glob("*.sketch")):
+        name, _, key = path.name.removesuffix(".sketch").partition(" ")
+        by_window.setdefault(name, {})[key] = ss.load(path)
+    return by_window if agreement.windows_are_releases else by_window[""]
+
+
+def in_spark(agreement: ss.Agreement, rows: pa.Table, _: Path) -> Any:
+    from tests.spark.frames import LocalFrame  # noqa: PLC0415 - with the engine alone
+
+    return spark_release(LocalFrame.of(rows, 3), agreement)
+
+
+def in_stream(agreement: ss.Agreement, rows: pa.Table, folder: Path) -> Any:
+    """Heartbeats around all rows leave no condition on their times."""
+    (folder / "out").mkdir()
+    job = Job(folder=str(folder / "out"), delay="10 min", clock="heartbeats")
+    stream = Stream(agreement, job, folder / "s.raw-stream")
+    for at, part in enumerate((rows, beat_at("2026-11-22T13:30:00Z", rows))):
+        stream.add(part.combine_chunks().to_batches()[0], 1 + 100 * at)
+    stream.save({})
+    return {path.stem: ss.load(path) for path in sorted((folder / "out").iterdir())[:3]}
+
+
+def beat_at(time: str, rows: pa.Table) -> pa.Table:
+    none = {name: pa.nulls(1, rows.schema.field(name).type) for name in rows.column_names}
+    return pa.table(none | {"at": [time]})
+
+
+BATCH = {"Beam": in_beam, "Spark": in_spark}
+
+
+@pytest.mark.filterwarnings("ignore::streamsketch.errors.WeakGuaranteeWarning")
+@pytest.mark.parametrize("keys", KEYS)
+@pytest.mark.parametrize("terms", TERMS)
+@pytest.mark.parametrize("engine", BATCH)
+def test_the_same_rows_have_one_release_on_every_engine(engine: str, terms: str, keys: str, tmp_path: Path) -> None:
+    if keys == "selected" and terms in ("L2", "OneCoordinate", "asserted"):
+        with pytest.raises(ss.InvalidInputError, match="List the keys"):
+            agreed_on(terms, keys)
+        return
+    agreement = agreed_on(terms, keys)
+    expected = seen(agreement.release(SALES))
+    assert seen(BATCH[engine](agreement, SALES, tmp_path)) == expected
+    assert len(expected) == (3 if keys == "listed" else 2)
+
+
+@pytest.mark.filterwarnings("ignore::streamsketch.errors.WeakGuaranteeWarning")
+@pytest.mark.parametrize("terms", ["L1", "SketchL2", "counting", "features", "asserted"])
+@pytest.mark.parametrize("engine", [in_beam, in_stream])
+def test_windows_that_are_releases_are_the_same_in_a_stream_and_in_a_batch(
+    engine: Any, terms: str, tmp_path: Path
+) -> None:
+    agreement = agreed_on(terms, "listed", windows=MINUTES, missing="drop")
+    expected = {name: seen(table) for name, table in agreement.release(SALES).items()}
+    assert list(expected) == NAMES
+    assert {name: seen(table) for name, table in engine(agreement, SALES, tmp_path).items()} == expected
+    guarantees = {guarantee for table in expected.values() for _, guarantee in table.values()}
+    assert len(guarantees) == 1
+    assert guarantees.pop().neighbours.unit == "customer in one window of 60 s"
+
+
+@pytest.mark.filterwarnings("ignore::streamsketch.errors.WeakGuaranteeWarning")
+def test_rows_of_a_schedule_are_the_same_in_a_stream_and_in_a_batch(tmp_path: Path) -> None:
+    for terms in ("L1", "SketchL2", "asserted"):
+        (tmp_path / terms).mkdir()
+        agreement = agreed_on(terms, "listed", windows=MINUTES, missing="drop", schedule=Tree(horizon=4, max_windows=4))
+        expected = {name: seen(table) for name, table in agreement.release(SALES).items()}
+        found = {name: seen(table) for name, table in in_stream(agreement, SALES, tmp_path / terms).items()}
+        assert found == expected
+
+
+@pytest.mark.filterwarnings("ignore::streamsketch.errors.WeakGuaranteeWarning")
+@pytest.mark.parametrize("keys", KEYS)
+def test_windows_that_are_keys_are_the_same_on_beam(keys: str, tmp_path: Path) -> None:
+    windows = dataclasses.replace(MINUTES, are="keys")
+    agreement = agreed_on("L1", keys, windows=windows, neighbours=ss.L1(100, unit="customer", max_keys=24))
+    expected = seen(agreement.release(SALES))
+    assert len(expected) == (9 if keys == "listed" else 6)
+    assert seen(in_beam(agreement, SALES, tmp_path)) == expected
+
+
+@pytest.mark.parametrize("keys", ["listed", "public", "selected"])
+@pytest.mark.parametrize("mechanism", ["DP-Sign-logistic", "DP-SignRP-RR"])
+@pytest.mark.parametrize("engine", [one_process, in_beam, in_spark])
+def test_signs_are_published_by_all_engines_or_by_none(engine: Any, mechanism: str, keys: str, tmp_path: Path) -> None:
+    more = {"projection": ss.projections.Rademacher(dim=1 << 60, sketch_dim=64, seed=7), "mechanism": mechanism}
+    if keys == "selected":
+        more |= {"keys": SHARE, "epsilon": ALL}
+    agreement = agreed_on("L1", keys, **more, delta="0.0000001" if keys == "selected" else 0)
+    if keys == "listed" and mechanism == "DP-SignRP-RR":
+        with pytest.raises(ss.InvalidInputError, match="no guarantee for|keys without data"):
+            engine(agreement, SALES, tmp_path)
+        return
+    expected = agreement.release(SALES)
+    found = engine(agreement, SALES, tmp_path)
+    assert {one.guarantee for one in dict(found).values()} == {expected.guarantee}
+    assert found.keys() == expected.keys()
+
+
+REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "Beam, no key": (in_beam, {"key": None, "keys": None, "neighbours": ss.L1(5)}, r"agreement\.release\(rows\)"),
+    "Spark, no key": (in_spark, {"key": None, "keys": None, "neighbours": ss.L1(5)}, r"agreement\.release\(rows\)"),
+    "Spark, windows": (in_spark, {"windows": MINUTES}, r"agreement\.release\(rows\), or `streamsketch\.beam\.Release`"),
+    "Beam, public keys in windows": (in_beam, {"windows": MINUTES, "keys": "public"}, r"agreement\.release\(rows\)"),
+    "Beam, units of a schedule": (
+        in_beam,
+        {"windows": MINUTES, "schedule": Tree(horizon=4)},
+        r"agreement\.release\(rows\) and `streamsketch sketch --job`",
+    ),
+    "Beam, no end": (in_beam, {"windows": dataclasses.replace(MINUTES, last=None)}, "the first and the last"),
+    "stream, keys": (in_stream, {"windows": dataclasses.replace(MINUTES, are="keys")}, r"agreement\.release\(rows\)"),
+    "stream, public keys": (in_stream, {"windows": MINUTES, "keys": "public"}, r"agreement\.release\(rows\)"),
+}
+
+
+@pytest.mark.parametrize("refused", REFUSED)
+def test_what_an_engine_does_not_do_is_refused_with_what_does(refused: str, tmp_path: Path) -> None:
+    engine, fields, said = REFUSED[refused]
+    agreement = agreed_on("L1", "listed", **{"epsilon": 1} | fields)
+    with pytest.raises(ss.InvalidInputError, match=said):
+        engine(agreement, SALES, tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore::streamsketch.errors.WeakGuaranteeWarning")
+@pytest.mark.parametrize("rows", [0, 1])
+def test_without_a_key_to_choose_the_answer_does_not_depend_on_there_being_rows(rows: int, tmp_path: Path) -> None:
+    agreement = agreed_on("L1", "selected", epsilon=2, delta=1e-6, keys=Selected(epsilon=1, delta="0.0000001"))
+    with pytest.raises(ss.InvalidInputError, match="no key has enough units to be chosen"):
+        agreement.release(SALES.slice(0, rows))
+    with pytest.raises(ss.InvalidInputError, match="no key has enough units to be chosen"):
+        in_spark(agreement, SALES.slice(0, rows), tmp_path)

@@ -2,14 +2,15 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import streamsketch as ss
 from streamsketch.continual import schedule_from_json
 from streamsketch.planning import plan_schedule
-from streamsketch.streams import StreamPolicy
 from tests.cli.running import Forks
+from tests.streams.agreed import followed
 
 HOURS = ["--windows", "720", "--window", "1 hour", "--range", "1 day", "--range", "prefix", "--delta", "1e-6"]
 
@@ -38,7 +39,7 @@ def test_units_in_every_window_are_released_window_by_window(forks: Forks, tmp_p
 
 @pytest.mark.parametrize("epsilon", ["0.02", "1"])
 @pytest.mark.parametrize("resolution", [1 << 14, 1 << 20])
-def test_what_is_written_works_with_the_policy(resolution: int, epsilon: str, forks: Forks, tmp_path: Path) -> None:
+def test_what_is_written_works_in_an_agreement(resolution: int, epsilon: str, forks: Forks, tmp_path: Path) -> None:
     """Where there is no schedule whose noise can be drawn, the plan says so."""
     bounded = ss.SketchL2(1, unit="person", max_keys=1)
     projection = ss.CountSketch(sketch_dim=256, seed=7, resolution=f"1/{resolution}")
@@ -51,11 +52,9 @@ def test_what_is_written_works_with_the_policy(resolution: int, epsilon: str, fo
         assert not (tmp_path / "days.json").exists()
         return
     schedule = json.loads((tmp_path / "days.json").read_text())
-    policy = StreamPolicy(
-        time="at", window="1 day", start="2026-11-22", delay="5 min", folder="out",
-        epsilon=float(epsilon), delta=1e-6, schedule=schedule,
-    )  # fmt: skip
-    guarantee = policy.publisher(agreement).guarantee
+    times: dict[str, Any] = {"time": "at", "window": "1 day", "start": "2026-11-22", "delay": "5 min", "folder": "out"}
+    policy = followed(agreement, **times, epsilon=float(epsilon), delta=1e-6, schedule=schedule)
+    guarantee = policy.publisher().guarantee
     assert (guarantee.delta, guarantee.mechanism.the_noise.noise.name) == (1e-6, "gaussian")
     assert guarantee.mechanism.schedule == schedule_from_json(json.dumps(schedule))
 

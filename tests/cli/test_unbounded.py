@@ -1,4 +1,4 @@
-"""Unbounded logs by a policy: killed, started again and fed once more, each window comes once with its sums."""
+"""Unbounded logs by a job: killed, started again and fed once more, each window comes once with its sums."""
 
 import itertools
 import json
@@ -18,13 +18,13 @@ import streamsketch as ss
 from streamsketch.continual import History
 from streamsketch.intake import ONE_LINE
 from streamsketch.intake import log as intake_log
-from streamsketch.streams import Stream, StreamPolicy
+from streamsketch.streams import Job, Stream
 from streamsketch.streams.open_windows import Windows
 from tests.cli.killing import PIECE_BYTES
 from tests.cli.running import PATIENCE, Forks, started, wait_until_read, wait_until_there
-from tests.streams.naive import AGREEMENT, HEADER, KEYS, POLICY, Row, batch_of, beat, bound_by, over_in, windows_of
+from tests.streams.naive import AGREEMENT, HEADER, KEYS, Row, batch_of, beat, bound_by, over_in, windows_of, write
 
-OPTIONS = ["--agreement", "agreement.json", "--policy", "policy.json", "-o", "s.raw-stream"]
+OPTIONS = ["--agreement", "agreement.json", "--job", "job.json", "-o", "s.raw-stream"]
 FILE = ["sketch", "log.csv", *OPTIONS]
 PIPE = ["sketch", "-", "--format", "csv", *OPTIONS]
 
@@ -49,21 +49,26 @@ def text_of(rows: list[Row]) -> str:
 def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "work"
     (folder / "out").mkdir(parents=True)
-    AGREEMENT.save(folder / "agreement.json")
-    (folder / "policy.json").write_text(json.dumps(POLICY))
+    write(folder)
     return folder
+
+
+def stream_in(folder: Path, state: str = "s.raw-stream") -> Stream:
+    """Return the stream of the command's files."""
+    return Stream(ss.Agreement.load(folder / "agreement.json"), Job.load(folder / "job.json"), folder / state)
 
 
 def check_rows(folder: Path, rows: list[Row]) -> None:
     """Check that every window that is over has one row, and that of the windows of a log that is read at once."""
-    stream = Stream(policy := StreamPolicy.load(folder / "policy.json"), AGREEMENT, folder / "s.raw-stream")
+    stream = stream_in(folder)
+    policy = stream.policy
     expected, late = windows_of(rows, size=20)
     assert (stream.events, stream.summary["rows_late"]) == (sum(map(len, expected.values())), late)
     paths = sorted((folder / "out").iterdir())
     names = [policy.windows.name(policy.first + number) for number in range(over_in(rows, size=20))]
     assert [path.stem for path in paths] == names
     released = [ss.load(path) for path in paths]
-    histories, whole = {key: History(released, key) for key in KEYS}, Windows(policy, AGREEMENT, stream._secret)
+    histories, whole = {key: History(released, key) for key in KEYS}, Windows(policy, stream._secret)
     whole.add(batch_of(rows), 1)
     for number in range(len(paths)):
         table, summary = whole.closing()
@@ -77,7 +82,7 @@ def check_rows(folder: Path, rows: list[Row]) -> None:
 
 def check_exact(folder: Path, rows: list[Row], monkeypatch: pytest.MonkeyPatch) -> None:
     """Check that every window that is over came once, with the sums of a batch job on its rows."""
-    stream = Stream(StreamPolicy.load(folder / "policy.json"), AGREEMENT, folder / "s.raw-stream")
+    stream = stream_in(folder)
     expected, late = windows_of(rows)
     assert stream.events == sum(map(len, expected.values())), "no row is read twice, and none left out"
     assert stream.summary["rows_late"] == late
@@ -101,7 +106,7 @@ def test_a_named_stream_fills_a_slot_for_each_key(place: str, folder: Path, fork
         pytest.importorskip("obstore", reason="object stores need the extra objects")
     rows = drawn_log(60, 3)
     where = "out" if place == "out" else f"file://{folder}/out"
-    (folder / "policy.json").write_text(json.dumps(POLICY | {"stream": "shops", "folder": where, "epsilon": 1}))
+    write(folder, stream="shops", folder=where, epsilon=1)
     (folder / "log.csv").write_text(text_of(rows[:1]))
     forks.succeeded(*FILE, cwd=folder)
     backup = (folder / "s.raw-stream").read_bytes()
@@ -141,7 +146,7 @@ def test_killed_before_any_operation_on_a_file(
     rows = drawn_log(40, 1, 70)
     (folder / "log.csv").write_text(text_of(rows))
     if schedule is not None:
-        (folder / "policy.json").write_text(json.dumps(POLICY | {"schedule": schedule, "window": "20 s"}))
+        write(folder, schedule=schedule, window="20 s")
     command = [*FILE, "--summary", "told.json"]
     monkeypatch.setattr(intake_log, "BLOCK_BYTES", PIECE_BYTES)
     shutil.copytree(folder, warm := folder.with_name("warm"))
@@ -177,12 +182,11 @@ def test_a_log_is_followed_over_many_restarts(folder: Path, forks: Forks, monkey
 
 
 def test_blank_text_is_kept_by_an_agreement_that_keeps_it(folder: Path, forks: Forks) -> None:
-    kept = AGREEMENT.replace(missing="keep")
-    kept.save(folder / "agreement.json")
+    write(folder, AGREEMENT.replace(missing="keep"))
     blank = Row(1, KEYS[0], "", 2, "c1")
     (folder / "log.csv").write_text(text_of([Row(0, KEYS[0], "a", 1, "c1"), blank]))
     forks.succeeded(*FILE, cwd=folder)
-    stream = Stream(StreamPolicy.load(folder / "policy.json"), kept, folder / "s.raw-stream")
+    stream = stream_in(folder)
     assert stream.events == 2
 
 
@@ -287,7 +291,7 @@ def test_a_log_that_is_gone_is_refused_and_its_loss_accepted(folder: Path, forks
     assert done.returncode == 0
     assert "warning: log.csv is read from its beginning" in done.stderr
     assert "log.csv is read" not in forks.run(*FILE, "--accept-loss", cwd=folder).stderr
-    stream = Stream(StreamPolicy.load(folder / "policy.json"), AGREEMENT, folder / "s.raw-stream")
+    stream = stream_in(folder)
     assert stream.events == sum(map(len, windows_of(rows)[0].values()))
 
 
@@ -320,7 +324,7 @@ def test_messages_are_read_once_whatever_offset_a_consumer_begins_at(
             time.sleep(chance.random() / 10)
             running.send_signal(signal.SIGKILL)
             running.wait(PATIENCE)
-    place = Stream(StreamPolicy.load(folder / "policy.json"), AGREEMENT, state).position
+    place = stream_in(folder, state.name).position
     assert place is not None
     last = place["next"] - 1001
     said = forks.refused(*command, cwd=folder, stdin=b"".join(lines[last + 2 :]))
@@ -370,7 +374,7 @@ def test_a_log_is_known_again(folder: Path, forks: Forks) -> None:
 
 
 def test_dropped_rows_are_said_and_kept(folder: Path, forks: Forks) -> None:
-    """The alarm's rate is the policy's, which may change while a state goes on."""
+    """The alarm's rate is the job's, which may change while a state goes on."""
     late = [Row(place, "north", "a", 1, "Ann") for place in range(9)]
     (folder / "log.csv").write_text(text_of([Row(100, "north", "a", 1, "Bob"), *late]))
     assert "lies where releases are published" in forks.refused(*FILE, "--dead-letters", "out", cwd=folder)
@@ -382,7 +386,7 @@ def test_dropped_rows_are_said_and_kept(folder: Path, forks: Forks) -> None:
     (letters,) = (folder / "letters").iterdir()
     assert letters.stat().st_mode & 0o777 == 0o600
     assert pq.read_table(letters).num_rows == 9
-    (folder / "policy.json").write_text(json.dumps(POLICY | {"max_dropped": 1}))
+    write(folder, max_dropped=1)
     with (folder / "log.csv").open("a") as log:
         log.write(late[0].line)
     done = forks.run(*FILE, cwd=folder)
@@ -406,13 +410,13 @@ def test_two_processes_on_one_state_are_refused(folder: Path, forks: Forks) -> N
         said = running.stderr.read().decode()
     assert "Stopped: s.raw-stream, secret: " in said
     assert "The same command continues." in said
-    stream = Stream(StreamPolicy.load(folder / "policy.json"), AGREEMENT, folder / "s.raw-stream")
+    stream = stream_in(folder)
     assert stream.events == sum(map(len, windows_of(rows)[0].values())), "what was read is written"
     forks.succeeded(*FILE, cwd=folder)
 
 
 def test_heartbeats_move_the_watermark_of_a_silent_log(folder: Path, forks: Forks) -> None:
-    (folder / "policy.json").write_text(json.dumps(POLICY | {"clock": "heartbeats"}))
+    write(folder, clock="heartbeats")
     rows = [Row(1, "north", "a", 2, "Ann"), Row(500, "north", "a", 2, "Bob"), beat(75), Row(2, "north", "a", 9, "Cy")]
     for form in ("csv", "jsonl"):
         names = HEADER.strip().split(",")
@@ -453,7 +457,7 @@ def test_a_bad_line_ends_a_stream_or_is_left_out(folder: Path, forks: Forks, mon
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
 def test_with_heartbeats_no_line_of_a_unit_ends_the_stream(form: str, folder: Path, forks: Forks) -> None:
-    (folder / "policy.json").write_text(json.dumps(POLICY | {"clock": "heartbeats"}))
+    write(folder, clock="heartbeats")
     rows = [beat(0), *drawn_log(30, 9, 100), beat(130)]
     eve = Row(1, "north", "a", 1, "Eve").line.rstrip("\n").split(",")
     bad = [["soon", *eve[1:]], ["2046-01-01T00:00:00Z", *eve[1:]], [*eve[:3], "many", eve[4]], eve[:2]]
@@ -473,7 +477,7 @@ def test_with_heartbeats_no_line_of_a_unit_ends_the_stream(form: str, folder: Pa
     assert (told["rows_malformed"], told["bad_lines"]) == (3, 1)
     expected, late = windows_of(rows, clock="heartbeats")
     assert (told["rows_late"], len(list((folder / "out").iterdir()))) == (late, 2)
-    stream = Stream(StreamPolicy.load(folder / "policy.json"), AGREEMENT, folder / "s.raw-stream")
+    stream = stream_in(folder)
     assert stream.events == sum(map(len, expected.values()))
 
 
@@ -481,7 +485,7 @@ def test_with_heartbeats_no_line_of_a_unit_ends_the_stream(form: str, folder: Pa
     ("arguments", "said"),
     [
         (["log.csv", "--agreement", "agreement.json", "--follow", "-o", "s.raw-stream"], "--follow is for streams"),
-        (["log.csv", "--policy", "policy.json", "-o", "s.raw-stream"], "give --agreement FILE"),
+        (["log.csv", "--job", "job.json", "-o", "s.raw-stream"], "give --agreement FILE"),
         (["log.csv", *OPTIONS, "--window", "1 h", "--append"], "say that; leave out --window, --append"),
         (["log.csv", *OPTIONS, "--unit-column", "a", "--clip", "cut"], "say that; leave out --unit-column, --clip"),
         (["log.csv", "log.csv", *OPTIONS], "one log is read"),
@@ -504,8 +508,7 @@ def test_mistakes_are_sentences(arguments: list[str], said: str, folder: Path, f
 
 def test_windows_are_charged_to_a_ledger(folder: Path, forks: Forks) -> None:
     (folder / "log.csv").write_text(text_of(drawn_log(60, 8)))
-    policy: dict[str, Any] = POLICY | {"epsilon": 1.0, "ledger": "ledger.sqlite", "dataset": "sales"}
-    (folder / "policy.json").write_text(json.dumps(policy))
+    write(folder, epsilon=1.0, ledger="ledger.sqlite", dataset="sales")
     assert "there is no ledger ledger.sqlite" in forks.refused(*FILE, cwd=folder)
     ledger = ss.Ledger(folder / "ledger.sqlite")
     assert "there is no data set 'sales'" in forks.refused(*FILE, cwd=folder)
@@ -519,12 +522,12 @@ def test_windows_are_charged_to_a_ledger(folder: Path, forks: Forks) -> None:
 
 def test_after_the_last_window_of_a_schedule_the_command_ends(folder: Path, forks: Forks) -> None:
     """Also one that follows a log, which may grow for ever."""
-    (folder / "policy.json").write_text(json.dumps(POLICY | {"schedule": {"kind": "tree", "horizon": 3}}))
+    write(folder, schedule={"kind": "tree", "horizon": 3})
     (folder / "log.csv").write_text(text_of(drawn_log(60, 9)))
     for _ in range(2):
         done = forks.run(*FILE, "--follow", cwd=folder)
         assert done.returncode == 0, done.stderr
-        assert "All windows of the schedule are released" in done.stderr
+        assert "All windows of the agreement are released" in done.stderr
         assert "3 windows released into out" in done.stderr
     assert len(list((folder / "out").iterdir())) == 3
     (folder / "s.raw-stream").unlink()
@@ -532,7 +535,7 @@ def test_after_the_last_window_of_a_schedule_the_command_ends(folder: Path, fork
 
 
 def test_a_row_that_differs_from_the_published_one_is_refused(folder: Path, forks: Forks) -> None:
-    (folder / "policy.json").write_text(json.dumps(POLICY | {"schedule": {"kind": "tree", "horizon": 9}}))
+    write(folder, schedule={"kind": "tree", "horizon": 9})
     (folder / "log.csv").write_text(text_of(drawn_log(60, 9)))
     forks.succeeded(*FILE, cwd=folder)
     (folder / "out" / "2026-11-22T1308Z.parquet").write_bytes(b"of another state")

@@ -12,22 +12,23 @@ import streamsketch as ss
 from streamsketch.beam import TumblingWindows
 from streamsketch.beam.streams import DecodeMessages, WriteFilesOnce
 from streamsketch.jobs import Topic, beam_options
-from streamsketch.streams import StreamPolicy
+from streamsketch.streams import Job, StreamPolicy
 
 
 def main(folder: Path, source: Topic, options: list[str]) -> None:
-    """Count the events of a topic by the agreement and the policy in a folder, until the job is ended."""
-    agreement, policy = ss.Agreement.load(folder / "agreement.json"), StreamPolicy.load(folder / "policy.json")
+    """Count the events of a topic by the agreement and the job in a folder, until the job is ended."""
+    agreement, job = ss.Agreement.load(folder / "agreement.json"), Job.load(folder / "job.json")
+    policy = StreamPolicy(agreement, job)
     pipeline, size = beam.Pipeline(options=beam_options(options, streaming=True)), policy.windows.size / 10**6
     decode = DecodeMessages(agreement, time=policy.time, size=size, format=source.format)
-    batches, _, _ = source.read(pipeline, agreement, policy) | "Decode" >> decode
+    batches, _, _ = source.read(pipeline, policy) | "Decode" >> decode
     counts = (
         batches
         | "Windows" >> TumblingWindows(size, column=policy.time)
         | "Count batches" >> beam.FlatMap(_counts, agreement.key.name).with_output_types(tuple[str, int])
         | "Add up" >> beam.CombinePerKey(sum)
     )
-    counts | "Write" >> WriteFilesOnce(policy.folder, str(policy.stream))
+    counts | "Write" >> WriteFilesOnce(job.folder, str(job.stream))
     pipeline.run().wait_until_finish()
 
 

@@ -1,7 +1,6 @@
 """A job under load on a cluster of this machine, and the invented events that feed it."""
 
 import contextlib
-import json
 import secrets
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from streamsketch.beam.streams import encoded_batch
 from tests.clusters.cluster import FlinkCluster
 from tests.clusters.kafka import Kafka
 from tests.clusters.processes import StartError, Usage
+from tests.streams.agreed import split
 
 KEYS = [f"key {number}" for number in range(10)]
 UNITS, INDICES, ROWS = 100_000, 10_000, 20_000
@@ -137,14 +137,16 @@ class Stream:
         key = self.folder / "root key"
         key.touch(mode=0o600)
         key.write_bytes(secrets.token_bytes(32))
-        AGREEMENT.save(self.folder / "agreement.json")
         moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(start))
-        policy = {"policy": 1, "stream": _STREAM, "time": "time", "window": WINDOW, "delay": DELAY, "start": moment}
-        policy |= {"epsilon": 1, "public_keys": KEYS, "folder": "out"}
-        (self.folder / "policy.json").write_text(json.dumps(policy))
+        agreement, job = split(
+            AGREEMENT, stream=_STREAM, time="time", window=WINDOW, delay=DELAY, start=moment, epsilon=1,
+            public_keys=KEYS, folder="out",
+        )  # fmt: skip
+        agreement.save(self.folder / "agreement.json")
+        job.save(self.folder / "job.json")
         topic = [self.kafka.servers, _TOPIC, self.kafka.expansion, self._form]
         arguments = ["streamsketch", "job", "stream", f"--root-key={key}", f"--claims={self.folder / 'claims'}"]
-        arguments += [f"--{name}={self.folder / name}.json" for name in ("agreement", "policy")]
+        arguments += [f"--{name}={self.folder / name}.json" for name in ("agreement", "job")]
         options = zip(("servers", "topic", "expansion", "format"), topic, strict=True)
         arguments += [*(f"--{name}={value}" for name, value in options), "--"]
         if self._count_alone:

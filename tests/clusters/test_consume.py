@@ -16,7 +16,7 @@ import pytest
 
 from tests.clusters.conftest import jars_of_flink
 from tests.clusters.kafka import PASSWORD, Kafka
-from tests.jobs.topic import AGREEMENT, BASE, MINUTE, arrow, policy_in, rows
+from tests.jobs.topic import BASE, MINUTE, arrow, policy_in, rows
 
 ROOT = Path(__file__).resolve().parents[2]
 MINUTES, PARTITIONS = 12, 3
@@ -42,16 +42,16 @@ def fill(kafka: Kafka, topic: str, partitions: int = PARTITIONS, first: int = 0,
 
 
 def begun(folder: Path, **changes: Any) -> Path:
-    """Return a folder with an agreement and a policy whose releases are in it."""
+    """Return a folder with an agreement and a job whose releases are in it."""
     folder.mkdir()
-    AGREEMENT.save(folder / "agreement.json")
     policy = policy_in(Path("out"), **changes)
-    (folder / "policy.json").write_text(json.dumps(policy.to_dict()))
+    policy.agreement.save(folder / "agreement.json")
+    policy.job.save(folder / "job.json")
     return folder
 
 
 def command(kafka: Kafka, folder: Path, topic: str, *more: str) -> list[str]:
-    names = [f"--agreement={folder}/agreement.json", f"--policy={folder}/policy.json", f"--topic={topic}"]
+    names = [f"--agreement={folder}/agreement.json", f"--job={folder}/job.json", f"--topic={topic}"]
     return [sys.executable, "-m", "streamsketch", "consume", *names, f"--servers={kafka.servers}", *more]
 
 

@@ -1,6 +1,5 @@
 """Each slot is in the topic once, whatever happens to its publisher."""
 
-import json
 import os
 import subprocess
 import sys
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from streamsketch.streams import Job
 from tests.clusters.kafka import Kafka
 from tests.clusters.processes import Processes
 
@@ -31,11 +31,10 @@ def command(kafka: Kafka, folder: Path, topic: str, *more: str) -> list[str]:
 
 
 def policy_in(folder: Path) -> str:
-    """Write a policy whose releases are in a folder, and return the option that names it."""
-    policy = {"policy": 1, "time": "at", "window": "1 hour", "start": "2013-01-01", "delay": 0, "epsilon": 1}
+    """Write a job whose releases are in a folder, and return the option that names it."""
     path = folder.with_suffix(".json")
-    path.write_text(json.dumps(policy | {"folder": str(folder), "stream": "test", "public_keys": ["AA"]}))
-    return f"--policy={path}"
+    Job(folder=str(folder), delay=0, stream="test").save(path)
+    return f"--job={path}"
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -21,11 +21,11 @@ from streamsketch.estimation import column_differences, describe, mmd
 from streamsketch.features import Category, Embedding, Features, Number
 from streamsketch.spark import sketch_per_key
 from streamsketch.storage import load_raw
-from streamsketch.streams import StreamPolicy
 from streamsketch.streams.open_windows import Windows
 from tests.cli.running import Forks
 from tests.oracles import naive_cells
 from tests.spark.frames import LocalFrame
+from tests.streams.agreed import followed
 
 FEATURES = Features(
     {"age": Number(0, 110), "ward": Category(["A", "B"]), "code": Category(hashed=4), "scan": Embedding(2, waves=2)},
@@ -105,8 +105,8 @@ def by_command(rows: pa.Table, folder: Path) -> Any:
 def by_stream(rows: pa.Table, _: Path) -> Any:
     """Write and read the state between batches, so that parts of people are sums of rows when others come."""
     public: dict[str, Any] = {"public_keys": ["N", "S"], "folder": "out"}
-    policy = StreamPolicy(time="at", window="1 hour", start=START, delay="10 s", epsilon=1.0, delta=1e-6, **public)
-    windows = Windows(policy, AGREEMENT, bytes(32))
+    times: dict[str, Any] = {"time": "at", "window": "1 hour", "start": START, "delay": "10 s"}
+    windows = Windows(followed(AGREEMENT, **times, epsilon=1.0, delta=1e-6, **public), bytes(32))
     last = pa.table({name: ["2026-11-22T14:00:20Z" if name == "at" else "x"] for name in rows.column_names})
     for at, batch in enumerate([*rows.to_batches(max_chunksize=50), last.to_batches()[0]]):
         windows.add(batch, 1 + at)

@@ -1,6 +1,5 @@
 """Features of rows in windows of time: the sums of each window, wherever windows are made and however they close."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,10 @@ from apache_beam.transforms.window import TimestampedValue
 import streamsketch as ss
 from streamsketch.beam import BoundContributions, SketchPerKey, TumblingWindows
 from streamsketch.intake import Calendar, Intake, Tumbling
-from streamsketch.streams import StreamPolicy
 from streamsketch.streams.open_windows import Windows
 from tests.cli.running import Forks
 from tests.features.test_paths import AGREEMENT, FEATURES
+from tests.streams.agreed import followed, split
 
 SITES = ["N", "S"]
 HOURS = ["2026-11-22T13", "2026-11-22T14", "2026-11-23T14"]
@@ -54,7 +53,7 @@ def of_hours(*hours: str) -> dict[str, list[int]]:
 @pytest.mark.parametrize("clock", ["events", "heartbeats"])
 def test_windows_of_a_stream_hold_the_sums_of_their_rows(clip: Any, clock: Any) -> None:
     """What is missing in a feature does not make a row blank, and a state gives the same windows."""
-    windows = Windows(StreamPolicy(**POLICY, folder="out", clip=clip, clock=clock), AGREEMENT, bytes(32))
+    windows = Windows(followed(AGREEMENT, **POLICY, folder="out", clip=clip, clock=clock), bytes(32))
     beats = pa.table({name: [HOURS[2] + ":00:20Z" if name == "at" else ""] for name in LOG.column_names})
     for at, (batch,) in enumerate(rows.to_batches() for rows in (LOG.slice(0, 2), LOG.slice(2, 3), beats)):
         windows.add(batch, 1 + at)
@@ -73,17 +72,17 @@ def test_windows_of_a_stream_hold_the_sums_of_their_rows(clip: Any, clock: Any) 
 @pytest.mark.parametrize("clip", [None, "none"], ids=["bounded", "asserted"])
 def test_command_releases_each_window_of_features_once(clip: str | None, tmp_path: Path, forks: Forks) -> None:
     (tmp_path / "out").mkdir()
-    AGREEMENT.save(tmp_path / "agreement.json")
-    policy = POLICY | {"policy": 1, "folder": "out"} | ({} if clip is None else {"clip": clip})
-    (tmp_path / "policy.json").write_text(json.dumps(policy))
+    agreement, job = split(AGREEMENT, **POLICY, folder="out", clip=clip)
+    agreement.save(tmp_path / "agreement.json")
+    job.save(tmp_path / "job.json")
     pa_csv.write_csv(LOG, tmp_path / "log.csv", pa_csv.WriteOptions(quoting_style="none"))
-    command = ["sketch", "log.csv", "--agreement", "agreement.json", "--policy", "policy.json", "-o", "s.raw-stream"]
+    command = ["sketch", "log.csv", "--agreement", "agreement.json", "--job", "job.json", "-o", "s.raw-stream"]
     forks.succeeded(*command, cwd=tmp_path)
     paths = sorted((tmp_path / "out").iterdir())
     assert len(paths) == 25, "of a day and an hour; the last window is not over"
     for path, hour in ((paths[0], HOURS[0]), (paths[1], HOURS[1]), (paths[2], "none")):
         table = ss.load(path)
-        assert table["N"].agreement == AGREEMENT.fingerprint
+        assert table["N"].agreement == agreement.fingerprint
         assert {site: table[site].values.tolist() for site in SITES} == of_hours(hour)
 
 

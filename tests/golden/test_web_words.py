@@ -79,8 +79,9 @@ def agreements() -> list[dict[str, Any]]:
             keys="public",
         ),
         Agreement(
-            projection=projection, index="item", key="shop", unit="customer", neighbours=neighbours, terms=Terms(epsilon=1),
-            keys=["north"], windows=Windows(time="at", every="1 hour", first="2026-11-22", last="2026-11-22T05:00Z"),
+            projection=projection, index="item", key="shop", unit="customer", neighbours=neighbours,
+            terms=Terms(epsilon=1), keys=["north"],
+            windows=Windows(time="at", every="1 hour", first="2026-11-22", last="2026-11-22T05:00Z"),
         ),
         Agreement(
             projection=projection, index="item", unit="customer", neighbours=bound, terms=Terms(epsilon=1),

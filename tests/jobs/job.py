@@ -1,6 +1,5 @@
 """A stream's job on a folder that grows while it runs: a minute a window, the keys AA and UA."""
 
-import json
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ import streamsketch as ss
 from streamsketch.jobs import GrowingFolder, StreamJob
 from streamsketch.streams import StreamPolicy
 from tests.beam.streams.prism import BASE, MINUTE, wait_for_workers
+from tests.streams.agreed import followed
 
 KEYS = ["AA", "UA"]
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=2013)
@@ -47,28 +47,29 @@ def at(minute: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(BASE + MINUTE * minute))
 
 
-def policy_of(place: Path, **changed: Any) -> StreamPolicy:
-    """Return the policy, with some fields changed."""
+def policy_of(place: Path, agreement: ss.Agreement = AGREEMENT, **changed: Any) -> StreamPolicy:
+    """Return the agreement and the job, with some fields changed."""
     fields: dict[str, Any] = {
         "time": "time",
         "window": MINUTE,
         "delay": 5,
         "start": at(0),
-        "stop": at(3),
+        "last": at(2),
         "epsilon": 1.0,
         "public_keys": KEYS,
         "folder": str(place / "out"),
         "stream": "flights",
     }
-    return StreamPolicy(**fields | changed)
+    return followed(agreement, **fields | changed)
 
 
 def job_of(place: Path, agreement: ss.Agreement = AGREEMENT, **changed: Any) -> StreamJob:
-    """Return the job, with a folder for all that it reads and writes, and its own options and the policy's changed."""
+    """Return the job, with a folder for all that it reads and writes, and its own options and fields changed."""
     own = {name: changed.pop(name) for name in ("epoch", "database", "dead_letters") if name in changed}
+    agreed, job = policy_of(place, agreement, **changed)
     return StreamJob(
-        agreement=agreement,
-        policy=policy_of(place, **changed),
+        agreement=agreed,
+        job=job,
         source=GrowingFolder(str(place / "log")),
         root_key=place / "root key",
         claims=str(place / "claims"),
@@ -90,11 +91,12 @@ def run(place: Path, runner: list[str], grow: Callable[[], None] = lambda: None,
 
 def options(place: Path, **changed: Any) -> list[str]:
     """Write the files of the job, and return the arguments of the command; options are changed or left out."""
-    AGREEMENT.save(place / "agreement.json")
-    (place / "policy.json").write_text(json.dumps(policy_of(place).to_dict()))
+    agreement, job = policy_of(place)
+    agreement.save(place / "agreement.json")
+    job.save(place / "job.json")
     named = {
         "agreement": place / "agreement.json",
-        "policy": place / "policy.json",
+        "job": place / "job.json",
         "folder": place / "log",
         "root-key": place / "root key",
         "claims": place / "claims",

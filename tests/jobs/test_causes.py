@@ -15,7 +15,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.jobs import FlinkJob, Watch
-from tests.jobs.job import AGREEMENT, policy_of
+from tests.jobs.job import policy_of
 
 pytest.importorskip("prometheus_client")
 pytest.importorskip("confluent_kafka")
@@ -153,7 +153,7 @@ def test_lag_is_by_partition(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     lag = PartitionLag("broker:9092", "sales", group_of("flights"))
     assert lag.look(0, 0) == ([], {"partition_lag_records": {0: 7}})
     broker.committed[1] = 60  # the topic was cut meanwhile
-    watched = Watch(AGREEMENT, policy_of(tmp_path), causes=[lag])
+    watched = Watch(*policy_of(tmp_path), causes=[lag])
     watched.look()
     assert watched.health()["partition_lag_records"] == {"0": 7, "1": 0}
     with Server(watched, 0) as server:
@@ -199,9 +199,7 @@ def test_health_says_why(flink: tuple[Flink, str], tmp_path: Path) -> None:
         (alarms / name).touch()
     said, url = flink
     now = 100.0
-    watched = Watch(
-        AGREEMENT, policy_of(tmp_path), stale_after=60, alarms=alarms, causes=[FlinkJob(url)], clock=lambda: now
-    )
+    watched = Watch(*policy_of(tmp_path), stale_after=60, alarms=alarms, causes=[FlinkJob(url)], clock=lambda: now)
     watched.look()
     assert watched.health()["healthy"], "what is refused is an alarm, and the stream goes on"
     now, said.jobs["j1"] = 170.0, "FAILING"
@@ -222,7 +220,7 @@ def test_a_locked_sink_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with contextlib.closing(connect(tmp_path / "r.db", isolation_level=None)) as other:
         other.execute("CREATE TABLE releases (stream, window_start, kind, key)")
         other.execute("BEGIN EXCLUSIVE")
-        watched = Watch(AGREEMENT, policy_of(tmp_path), database=f"sqlite:{tmp_path}/r.db")
+        watched = Watch(*policy_of(tmp_path), database=f"sqlite:{tmp_path}/r.db")
         watched.look()
     assert "the sink is locked by another process" in watched.complaints()
 
@@ -312,7 +310,7 @@ def test_the_dashboard_and_the_pages_show_every_metric() -> None:
 
 
 def test_a_server_shows_what_causes_measured(tmp_path: Path, flink: tuple[Flink, str]) -> None:
-    watched = Watch(AGREEMENT, policy_of(tmp_path), causes=[FlinkJob(flink[1])], clock=lambda: 100.0)
+    watched = Watch(*policy_of(tmp_path), causes=[FlinkJob(flink[1])], clock=lambda: 100.0)
     watched.look()
     with Server(watched, 0) as server:
         (family,) = [one for one in server.registry.collect() if one.name == PREFIX + "checkpoint_age_seconds"]

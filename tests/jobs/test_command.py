@@ -46,12 +46,11 @@ def test_what_is_not_installed_is_named_with_its_extra(
         command("job", *arguments, *wanted)
 
 
-def test_a_policy_without_a_name_is_not_of_a_job(tmp_path: Path) -> None:
-    policy = tmp_path / "policy.json"
-    fields = {"policy": 1, "time": "at", "window": 60, "start": "2026-01-01", "delay": 0, "epsilon": 1, "folder": "out"}
-    policy.write_text(json.dumps(fields))
-    with pytest.raises(ss.InvalidInputError, match="names no stream, so no job follows it"):
-        command("job", "publish", f"--policy={policy}", "--servers=a:1", "--topic=b")
+def test_a_job_without_a_name_is_of_no_cluster(tmp_path: Path) -> None:
+    job = tmp_path / "job.json"
+    job.write_text(json.dumps({"job": 1, "delay": 0, "folder": "out"}))
+    with pytest.raises(ss.InvalidInputError, match="names no stream, so no cluster follows it"):
+        command("job", "publish", f"--job={job}", "--servers=a:1", "--topic=b")
 
 
 def test_what_stands_beside_a_job_needs_no_beam() -> None:

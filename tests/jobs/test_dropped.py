@@ -13,7 +13,7 @@ import streamsketch as ss
 from streamsketch.beam.streams import WriteDeadLetters
 from streamsketch.jobs import DroppedRows, Server, Watch
 from streamsketch.streams import RowCounts, counts_in
-from tests.jobs.job import AGREEMENT, at, end, job_of, policy_of, put, run
+from tests.jobs.job import at, end, job_of, policy_of, put, run
 
 ROWS = [
     ("AA", "JFK-LAX", "N1", 70),
@@ -77,8 +77,8 @@ def test_the_watch_says_that_rows_are_dropped_and_then_that_all_is_well(tmp_path
     folder.mkdir()
     (tmp_path / "out").mkdir()
     policy = policy_of(tmp_path, start=at(0))
-    cause = DroppedRows(folder, policy.max_dropped)
-    watch = Watch(AGREEMENT, policy, causes=[cause], stale_after=100, clock=lambda: now[0])
+    cause = DroppedRows(folder, policy.job.max_dropped)
+    watch = Watch(*policy, causes=[cause], stale_after=100, clock=lambda: now[0])
 
     def said(seconds: int, **counts: int) -> list[str]:
         now[0] += seconds

@@ -45,9 +45,7 @@ class Given(NamedTuple):
 
 def ran(place: Path, log: list[Record] = LOG) -> StreamJob:
     """Let a job run; return it as its operator replays it."""
-    fields: dict[str, Any] = {
-        name: getattr(job_of(place), name) for name in ("agreement", "policy", "root_key", "claims")
-    }
+    fields: dict[str, Any] = {name: getattr(job_of(place), name) for name in ("agreement", "job", "root_key", "claims")}
     assert StreamJob(source=Given(log), **fields).run() == 0
     return StreamJob(source=Given(log), epoch=1, **fields)
 

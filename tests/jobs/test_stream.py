@@ -88,8 +88,8 @@ def test_nothing_is_computed_from_a_release_that_was_refused(tmp_path: Path) -> 
     put(tmp_path / "log", "001.parquet", FIRST + THEN[:-1])
     end(tmp_path / "log")
     first = tmp_path / "out/flights"
-    assert run(tmp_path, [], stop=at(1)) == 0
-    assert run(tmp_path, [], stop=at(2)) == 0
+    assert run(tmp_path, [], last=at(0)) == 0
+    assert run(tmp_path, [], last=at(1)) == 0
     before, after = sorted(path.name for path in first.iterdir())
     assert {path.name for path in (first / after).iterdir()} == {"AA.sketch", "UA.sketch", "pairs.json", VERSION_FILE}
     assert {path.name for path in (first / before).iterdir()} == {"AA.sketch", "UA.sketch", "pairs.json", VERSION_FILE}
@@ -122,11 +122,11 @@ def test_the_command_runs_the_job(tmp_path: Path) -> None:
     [
         ({"stream": None}, 'set "stream": "NAME"'),
         ({"time_format": "%d.%m.%Y"}, "messages have Arrow times"),
-        ({"period": 180, "clip": "none"}, "by clipping them"),
-        ({"public_keys": None}, "has a key column, so list public_keys"),
+        ({"period": 180, "clip": "none"}, "the agreement names no units"),
+        ({"public_keys": "public"}, "has public keys: list the keys"),
         ({"comparisons": "mean"}, "averages need the number of units"),
         (
-            {"window": "month", "start": "2026-11", "stop": None},
+            {"window": "month", "start": "2026-11", "last": None},
             "a job on a cluster needs windows of one length, such as",
         ),
     ],
@@ -173,11 +173,11 @@ def test_a_job_follows_an_agreement(unit: str | None, tmp_path: Path) -> None:
     )
     put(tmp_path / "log", "001.parquet", BOUGHT, AGREED)
     end(tmp_path / "log")
-    given: dict[str, Any] = {"public_keys": [7, 8], "stop": at(1), "clip": "scale" if unit else "none"}
+    given: dict[str, Any] = {"public_keys": [7, 8], "last": at(0), "clip": "scale" if unit else "none"}
     assert run(tmp_path, [], agreement=agreement, **given) == 0
     (window,) = (tmp_path / "out/flights").iterdir()
     assert {path.name for path in window.iterdir()} == {"=7.sketch", "=8.sketch", "pairs.json", VERSION_FILE}
-    watched = Watch(agreement, policy_of(tmp_path, **given))
+    watched = Watch(*policy_of(tmp_path, agreement, **given))
     watched.look()
     assert watched.seen is not None
     assert watched.seen.releases == 2

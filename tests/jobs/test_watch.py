@@ -18,7 +18,7 @@ import pytest
 from streamsketch.jobs import Watch
 from tests.beam.streams.prism import BASE, MINUTE, ROOT
 from tests.cli.running import PATIENCE, Forks
-from tests.jobs.job import AGREEMENT, end, options, policy_of, put, run
+from tests.jobs.job import end, options, policy_of, put, run
 
 pytest.importorskip("prometheus_client")
 from prometheus_client.parser import text_string_to_metric_families
@@ -65,7 +65,7 @@ def remove(copy: tuple[Path, str | None], minute: int, key: str) -> None:
 def watch(stream: tuple[Path, str | None], clock: Callable[[], float], **changed: Any) -> Watch:
     place, database = stream
     given: dict[str, Any] = {"stale_after": 100, "alarms": place / "claims/flights.alarms"}
-    return Watch(AGREEMENT, policy_of(place), database=database, **given | changed, clock=clock)
+    return Watch(*policy_of(place), database=database, **given | changed, clock=clock)
 
 
 @contextlib.contextmanager
@@ -198,7 +198,7 @@ def test_the_command_listens_on_loopback_alone_and_keeps_the_line_of_health(
     copy: tuple[Path, str | None], forks: Forks
 ) -> None:
     place, database = copy
-    files = options(place)[2:4]  # the agreement and the policy
+    files = options(place)[2:4]  # the agreement and the job
     own = [f"--alarms={place}/claims/flights.alarms", "--port=0", f"--health={place}/health.json", "--every=0.1"]
     given = ["job", "watch", *files, *own, *([f"--database={database}"] if database else [])]
     with forks.started(given, ROOT, stdout=subprocess.PIPE) as process:

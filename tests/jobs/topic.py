@@ -12,6 +12,7 @@ import streamsketch as ss
 from streamsketch.beam.streams import encoded_batch
 from streamsketch.jobs import Malformed, Message, Payloads, TopicStream, UnreachableError
 from streamsketch.streams import Stream, StreamPolicy
+from tests.streams.agreed import followed
 
 AGREEMENT = ss.Agreement(
     ss.SJLT(sketch_dim=16, sparsity=2, seed=3),
@@ -26,7 +27,7 @@ MINUTE = 60
 
 
 def policy_in(folder: Path, **changes: Any) -> StreamPolicy:
-    """Return a policy of minutes whose releases are in a folder."""
+    """Return an agreement on minutes, and a job whose releases are in a folder."""
     fields: dict[str, Any] = {
         "time": "at",
         "window": MINUTE,
@@ -36,7 +37,7 @@ def policy_in(folder: Path, **changes: Any) -> StreamPolicy:
         "folder": str(folder),
         "public_keys": ["north", "south"],
     }
-    return StreamPolicy(**fields | changes)
+    return followed(AGREEMENT, **fields | changes)
 
 
 def rows(minute: int, count: int = 40, *, seed: int = 0) -> pa.RecordBatch:
@@ -139,9 +140,9 @@ def reader(
     changes = options.pop("policy", {})
     policy = policy_in(folder / "out", **changes)
     (folder / "out").mkdir(parents=True, exist_ok=True)
-    stream = Stream(policy, AGREEMENT, folder / "s.raw-stream", options.pop("charge", None), strict=True)
+    stream = Stream(*policy, folder / "s.raw-stream", options.pop("charge", None), strict=True)
     bad = malformed or Malformed(None)
-    return TopicStream(stream, policy, topic, "sales", Payloads(AGREEMENT, "at", form, bad), bad, **options)
+    return TopicStream(stream, topic, "sales", Payloads(policy.agreement, "at", form, bad), bad, **options)
 
 
 def read_to_end(topic: Any, folder: Path, **options: Any) -> TopicStream:

@@ -90,9 +90,9 @@ def play(
     patch.setattr("streamsketch.streams.draws.KeyedBits", lambda *_: SystemBits())
     with observed(patch) as seen:
         delta = 1e-6 if agreement is COUNTED else 0.0
-        policy = policy_of(public, clock=clock, epsilon=1.0, delta=delta, schedule=schedule)
+        policy = policy_of(public, agreement, clock=clock, epsilon=1.0, delta=delta, schedule=schedule)
         with hidden(patch, exact(rows, clock, agreement) if schedule is None else rows_of(rows, agreement)):
-            stream = Stream(policy, agreement, folder / "secret.raw-stream")
+            stream = Stream(*policy, folder / "secret.raw-stream")
             for at in range(0, len(rows), 4):
                 stream.add(batch_of(rows[at : at + 4]), at + 1)
             stream.save({})

@@ -159,15 +159,15 @@ def stream(place: Place, sink: Sink, rows: Rows, epoch: int) -> None:
     """One machine has no epochs: each launch continues the first state, as from a backup."""
     del epoch
     times = {"window": "1 min", "delay": "10 s", "start": "2026-11-22T13:00Z", "stream": "shops"}
-    policy = policy_of(place.folder / "unused", epsilon=place.epsilon, public_keys=KEYS, **times)
+    policy = policy_of(place.folder / "unused", AGREEMENT, epsilon=place.epsilon, public_keys=KEYS, **times)
     state, backup = place.folder / "s.raw-stream", place.folder / "backup"
     charge = LedgerCharge(*place.ledger.values(), PROJECTION) if place.ledger else None
     with sink:
         if not backup.exists():
-            Stream(policy, AGREEMENT, state, charge, sink=sink).save({})
+            Stream(*policy, state, charge, sink=sink).save({})
             shutil.copy(state, backup)
         shutil.copy(backup, state)
-        running = Stream(policy, AGREEMENT, state, charge, sink=sink)
+        running = Stream(*policy, state, charge, sink=sink)
         timed = table_of([*rows, ("dora", "east")])  # whose row is in the next window, and ends this one
         ats = ["2026-11-22T13:00:05Z"] * len(rows) + ["2026-11-22T13:01:15Z"]
         running.add(timed.append_column("at", pa.array(ats)).combine_chunks().to_batches()[0], 1)

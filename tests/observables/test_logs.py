@@ -50,12 +50,12 @@ def consumed(folder: Path, hers: list[bytes], capfd: pytest.CaptureFixture[str],
     (folder / "out").mkdir()
     policy = topic.policy_in(folder / "out", clock="heartbeats")
     (folder / "a.json").write_text(topic.AGREEMENT.to_json())
-    (folder / "p.json").write_text(json.dumps(policy.to_dict()))
+    policy.job.save(folder / "p.json")
     capfd.readouterr()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jobs, "Partitions", lambda *_, **__: log)
         patch.setattr(jobs, "Brokers", lambda *_, **__: None)
-        stated = ["--agreement", str(folder / "a.json"), "--policy", str(folder / "p.json"), "--servers", "x:1"]
+        stated = ["--agreement", str(folder / "a.json"), "--job", str(folder / "p.json"), "--servers", "x:1"]
         status = run("consume", *stated, "--topic", "sales", "--format", "json", "--once", *options)
     printed = capfd.readouterr()
     return status, (printed.out + printed.err).replace(str(folder), "…")
@@ -138,7 +138,7 @@ COMMANDS = {
         *("choose-bound", "{file}", "--unit-column", "customer", "--index", "item", "--candidates", "1,5,20"),
         *("--epsilon", "1", "--value", "sold", "--projection", "m.json"),
     ],
-    "stream": ["sketch", "{file}", "--agreement", "a.json", "--policy", "p.json", "-o", "o.raw-stream"],
+    "stream": ["sketch", "{file}", "--agreement", "a.json", "--job", "p.json", "-o", "o.raw-stream"],
 }
 
 
@@ -170,7 +170,7 @@ def test_no_command_prints_a_value_or_a_name_of_a_column(
     Path("m.json").write_text(projection.to_json())
     Path("out").mkdir()
     policy = topic.policy_in(tmp_path / "out", time="at", window="1 day", start="2026-11-22", public_keys=["a", "b"])
-    Path("p.json").write_text(json.dumps(policy.to_dict()))
+    policy.job.save("p.json")
     write(FAULTS[fault](ROWS), tmp_path / f"rows{suffix}")
     done = forks.run(*(word.format(file=f"rows{suffix}") for word in COMMANDS[command]), cwd=tmp_path)
     assert CANARY not in done.stdout + done.stderr

@@ -73,15 +73,15 @@ def releaser(place: Place, windows: Windows, *, keyed: bool = True) -> list[byte
 
 def stream(place: Place, windows: Windows) -> list[bytes]:
     times = {"window": "1 min", "delay": "10 s", "start": "2026-11-22T13:00Z", "stream": "shops"}
-    policy = policy_of(place.folder / "unused", epsilon=1.0, public_keys=KEYS, schedule=TREE, **times)
+    policy = policy_of(place.folder / "unused", AGREEMENT, epsilon=1.0, public_keys=KEYS, schedule=TREE, **times)
     state, backup, out = place.folder / "s.raw-stream", place.folder / "backup", place.out()
     charge = LedgerCharge(place.ledger, "shops", PROJECTION)
     with FileSink(out) as sink:
         if not backup.exists():
-            Stream(policy, AGREEMENT, state, charge, sink=sink).save({})
+            Stream(*policy, state, charge, sink=sink).save({})
             shutil.copy(state, backup)
         shutil.copy(backup, state)
-        running = Stream(policy, AGREEMENT, state, charge, sink=sink)
+        running = Stream(*policy, state, charge, sink=sink)
         for minute, rows in enumerate([*windows, [("dora", "east")]]):
             at = pa.array([f"2026-11-22T13:{minute:02}:15Z"] * len(rows))
             running.add(table_of(rows).append_column("at", at).combine_chunks().to_batches()[0], 1)

@@ -26,9 +26,10 @@ from streamsketch.privacy import choose_bound
 from streamsketch.release import AdditiveNoise, Releaser
 from streamsketch.schedules import Tree
 from streamsketch.storage import load_raw, save_raw
-from streamsketch.streams import FileSink, ReleaseOnce, Stream, StreamPolicy
+from streamsketch.streams import FileSink, ReleaseOnce, Stream
 from streamsketch.streams.state import read_state
 from tests.jobs import topic
+from tests.streams.agreed import followed
 
 PERSON, ITEM, SHOP, AMOUNT = "Odalys-7391", "tea-canary-7391", "shop-canary-7391", 7_770_777
 SECRET = bytes(range(96, 128))
@@ -142,16 +143,9 @@ def _same_secret(monkeypatch: pytest.MonkeyPatch) -> None:
 def streaming(folder: Path) -> None:
     for name, schedule in (("plain", None), ("rows", Tree(horizon=4, max_windows=1))):
         (folder / name).mkdir()
-        policy = StreamPolicy(
-            time="at",
-            window="1 day",
-            start="2026-11-22",
-            delay=0,
-            epsilon=1.0,
-            folder=str(folder / name),
-            schedule=schedule,
-        )
-        stream = Stream(policy, PLAIN, folder / f"{name}.raw-stream")
+        times: dict[str, Any] = {"time": "at", "window": "1 day", "start": "2026-11-22", "delay": 0}
+        policy = followed(PLAIN, **times, epsilon=1.0, folder=str(folder / name), schedule=schedule)
+        stream = Stream(*policy, folder / f"{name}.raw-stream")
         for day in (22, 24):
             at = [f"2026-11-{day}T00:10:00Z"]
             rows = {"at": at, "item": [ITEM], "sold": [AMOUNT], "customer": [PERSON]}

@@ -1,13 +1,14 @@
 """Pages about clusters name what is there, and their first command runs."""
 
-import json
+import dataclasses
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
 import streamsketch as ss
 from streamsketch.jobs import GrowingFolder, StreamJob
-from streamsketch.streams import StreamPolicy
+from streamsketch.streams import Job
 from tests.docs.pages import blocks_of, commands_of
 from tests.jobs.running import command
 
@@ -22,19 +23,20 @@ def test_the_make_targets_are_there() -> None:
         assert re.search(rf"^{name} ", targets, re.MULTILINE), name
 
 
-def test_agreement_and_policy_of_the_page_are_those_of_a_job(tmp_path: Path) -> None:
+def test_agreement_and_job_of_the_page_are_those_of_a_job(tmp_path: Path) -> None:
     blocks = blocks_of(HOW_TO / "kafka.md")
     lines = [line for block in blocks if block.language == "sh" for line in commands_of(block.text)]
     (agree,) = [line for line in lines if " agree " in line]
     place = tmp_path / "flights.json"
-    assert command(*agree.replace("flights.json", str(place)).split()[1:]) == 0
+    assert command(*shlex.split(agree.replace("flights.json", str(place)))[1:]) == 0
+    agreement = ss.Agreement.load(place)
     alone, shared = [block.text for block in blocks if block.language == "json"]
-    for policy in (alone, shared):
+    for text in (alone, shared):
         job = StreamJob(
-            agreement=ss.Agreement.load(place),
-            policy=StreamPolicy.from_json(policy),
+            agreement=agreement,
+            job=dataclasses.replace(Job.from_json(text), stream="flights"),
             source=GrowingFolder("log"),
             root_key=Path("key"),
             claims="claims",
         )
-        assert job.public_keys == json.loads(policy)["public_keys"]
+        assert job.public_keys == list(agreement.keys)

@@ -1,6 +1,5 @@
 """Neighbour relations survive whatever writes them down: JSON of every kind, raw files and the exchange format."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import pytest
 import streamsketch as ss
 from streamsketch.parties import Key, Round
 from streamsketch.privacy import NEIGHBOURS, Bounds, Neighbours
-from streamsketch.streams import StreamPolicy
 
 MAP = ss.projections.OPORP(dim=64, sketch_dim=16, seed=7, resolution="1/4096")
 PARTIES = [Key.generate().public, Key.generate().public]
@@ -28,12 +26,6 @@ def in_raw_file(neighbours: Neighbours, folder: Path) -> Neighbours:
     return past.guarantee.neighbours
 
 
-def in_policy(neighbours: Neighbours, _: Path) -> Neighbours | None:
-    times = {"time": "at", "window": "1 day", "delay": 0, "start": "2026-01-01"}
-    policy = StreamPolicy(**times, epsilon=1, folder="out", clip="none", neighbours=neighbours)  # type: ignore[arg-type]
-    return StreamPolicy.from_json(json.dumps(policy.to_dict())).neighbours
-
-
 def in_release(neighbours: Neighbours, _: Path) -> Neighbours:
     released = MAP.sketch().release(epsilon=1, delta=1e-6, neighbours=neighbours)
     return ss.PrivateSketch.from_bytes(released.to_bytes()).guarantee.neighbours
@@ -45,7 +37,6 @@ WRITERS: dict[str, Callable[[Neighbours, Path], Neighbours | None]] = {
     "an agreement": lambda neighbours, _: (
         ss.Agreement.from_json(ss.Agreement(MAP, key="shop", index="item", neighbours=neighbours).to_json()).neighbours
     ),
-    "a policy": in_policy,
     "a round": in_round,
     "a raw file": in_raw_file,
     "a release": in_release,

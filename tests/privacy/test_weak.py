@@ -13,17 +13,17 @@ from streamsketch.errors import WeakGuaranteeWarning
 from streamsketch.local import PrivUnitG
 from streamsketch.parties import Key, Round
 from streamsketch.release import AdditiveNoise
-from streamsketch.streams import StreamPolicy
 from tests.cli.running import Forks
+from tests.streams.agreed import followed
 
 PROJECTION = ss.SJLT(sketch_dim=16, sparsity=2, seed=7)
 SALE = ss.L1(1, unit="sale")
 
 
-def policy(epsilon: float, delta: float) -> Any:
-    window = {"window": "1 hour", "start": "2026-11-22", "delay": "5 min"}
-    made = StreamPolicy(time="at", epsilon=epsilon, delta=delta, folder="out", **window)  # type: ignore[arg-type]
-    return made.publisher(ss.Agreement(PROJECTION, index="item", unit="who", neighbours=SALE))
+def a_stream(epsilon: float, delta: float) -> Any:
+    agreement = ss.Agreement(PROJECTION, index="item", unit="who", neighbours=SALE)
+    times = {"time": "at", "window": "1 hour", "start": "2026-11-22", "delay": "5 min", "folder": "out"}
+    return followed(agreement, **times, epsilon=epsilon, delta=delta).publisher()
 
 
 def a_round(epsilon: float, delta: float) -> Round:
@@ -36,7 +36,7 @@ DOORS: dict[str, Callable[[float, float], Any]] = {
     "a table": lambda e, d: PROJECTION.table().release(epsilon=e, delta=d, neighbours=SALE, public_keys=["a"]),
     "noise": lambda e, d: AdditiveNoise(epsilon=e, delta=d, neighbours=SALE),
     "a pan-private sketch": lambda e, d: ss.release.PanPrivateSketch(PROJECTION, epsilon=e, delta=d, neighbours=SALE),
-    "a policy": policy,
+    "a stream": a_stream,
     "a round": a_round,
     "a plan": lambda e, d: ss.plan(
         ss.planning.StreamFacts(squared_distances=[100]), epsilon=e, delta=d, neighbours=SALE

@@ -18,7 +18,7 @@ from streamsketch.errors import InvalidInputError, NoiseTooWideError
 from streamsketch.parties import Key, Round
 from streamsketch.privacy import Bounds, Budget, DiscreteGaussian, DiscreteLaplace, Neighbours, Sensitivity, calibration
 from streamsketch.release import AdditiveNoise, PanPrivateSketch, PrivateProjection, release_vector
-from streamsketch.streams import StreamPolicy
+from tests.streams.agreed import followed
 
 UNIT = "person"
 RELATIONS: list[Neighbours] = [
@@ -144,16 +144,10 @@ def in_memory(agreement: ss.Agreement, how: dict[str, Any]) -> ss.Guarantee:
     return PanPrivateSketch(agreement.projection, neighbours=relation, **how).guarantee
 
 
-def by_policy(agreement: ss.Agreement, how: dict[str, Any]) -> ss.Guarantee:
+def by_stream(agreement: ss.Agreement, how: dict[str, Any]) -> ss.Guarantee:
     keys = None if agreement.key is None else ["x"]
-    found: ss.Guarantee = (
-        StreamPolicy(
-            time="at", window="1 day", start="2026-11-22", delay="5 min", folder="out", public_keys=keys, **how
-        )
-        .publisher(agreement)
-        .guarantee
-    )
-    return found
+    times: dict[str, Any] = {"time": "at", "window": "1 day", "start": "2026-11-22", "delay": "5 min"}
+    return followed(agreement, **times, folder="out", public_keys=keys, **how).publisher().guarantee
 
 
 def by_beam(agreement: ss.Agreement, how: dict[str, Any]) -> ss.Guarantee:
@@ -174,7 +168,7 @@ DOORS: dict[str, Callable[[ss.Agreement, dict[str, Any]], ss.Guarantee]] = {
     "vectors": of_vectors,
     "a vector": of_a_vector,
     "memory": in_memory,
-    "a policy": by_policy,
+    "a stream": by_stream,
     "Beam": by_beam,
 }
 FOR_VECTORS = "vectors", "a vector", "memory"

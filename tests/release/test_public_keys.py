@@ -16,7 +16,6 @@ from streamsketch.beam import ReleasePerKey, RoundContribution
 from streamsketch.errors import KeyTypeWarning
 from streamsketch.parties import Key, Round
 from streamsketch.release import AdditiveNoise
-from streamsketch.streams import StreamPolicy
 from tests.beam.rows import bound_rows
 from tests.cli.running import Forks
 
@@ -44,11 +43,6 @@ def released_raw(keys: Any, folder: Path) -> Any:
     return ss.storage.release_raw(folder / "a.raw-sketch", epsilon=1.0, neighbours=SALE, public_keys=keys)
 
 
-def policy(keys: Any) -> StreamPolicy:
-    window = {"window": "1 hour", "start": "2026-11-22", "delay": "5 min"}
-    return StreamPolicy(time="at", epsilon=1.0, folder="out", public_keys=keys, **window)  # type: ignore[arg-type]
-
-
 def contributed(keys: Any, folder: Path) -> Any:
     parties = [Key.generate(name).public for name in ("North", "South")]
     agreed = Round(PROJECTION, epsilon=1.0, neighbours=SALE, parties=parties)
@@ -63,7 +57,7 @@ DOORS: dict[str, Callable[[Any, Path], Any]] = {
     "bounded units": lambda keys, _: ss.bounding.bound_units([COLUMNS], PROJECTION, neighbours=SALE, public_keys=keys),
     "bounded rows": lambda keys, _: ss.bound(ROWS, AGREEMENT, public_keys=keys),
     "an agreement": lambda keys, _: AGREEMENT.keys_of(keys),
-    "a policy": lambda keys, _: policy(keys).public_keys,
+    "keys of an agreement": lambda keys, _: AGREEMENT.replace(keys=keys).keys,
     "Beam": lambda keys, _: ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=SALE), public_keys=keys),
     "signs on Beam": lambda keys, _: ReleasePerKey(FLIPS, public_keys=keys),
     "units on Beam": lambda keys, _: bound_rows(PROJECTION, unit="who", max_keys=1, l1=1, public_keys=keys),

@@ -1,5 +1,6 @@
 """A stream's windows, row by row and without a state: what the library must make of a log."""
 
+import dataclasses
 import datetime as dt
 import types
 from collections import defaultdict
@@ -12,6 +13,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.sketching.bounding import units
 from streamsketch.streams import StreamPolicy
+from tests.streams.agreed import followed
 
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
 NEIGHBOURS = ss.L1(5, unit="customer", max_keys=2)
@@ -23,7 +25,6 @@ KEYS = ["north", "south", "west"]
 START = dt.datetime(2026, 11, 22, 13, tzinfo=dt.UTC)
 HEADER = "at,shop,item,n,customer\n"
 POLICY: dict[str, Any] = {
-    "policy": 1,
     "time": "at",
     "window": "1 min",
     "start": "2026-11-22T13:00Z",
@@ -92,7 +93,16 @@ def bound_by(
     return table
 
 
-def policy_of(folder: Path, **changes: Any) -> StreamPolicy:
-    """Return the policy with its releases in a folder."""
-    fields = {name: value for name, value in (POLICY | changes).items() if name != "policy"}
-    return StreamPolicy(**fields | {"folder": str(folder)})
+def policy_of(folder: Path, agreement: ss.Agreement = AGREEMENT, **changes: Any) -> StreamPolicy:
+    """Return the pair of agreement and job whose releases are in a folder; ``*policy`` are both."""
+    of_it: dict[str, Any] = {} if agreement.key is not None else {"public_keys": None}
+    of_it |= {"delta": 1e-6} if agreement.neighbours is not None and agreement.neighbours.of_sketches else {}
+    fields = POLICY | of_it | changes
+    return followed(agreement, **fields | {"folder": str(folder)})
+
+
+def write(folder: Path, agreement: ss.Agreement = AGREEMENT, **changes: Any) -> None:
+    """Write ``agreement.json`` and ``job.json``, whose releases are in the folder "out" beside it."""
+    agreed, job = policy_of(Path("out"), agreement, **changes)
+    agreed.save(folder / "agreement.json")
+    dataclasses.replace(job, folder=changes.get("folder", "out")).save(folder / "job.json")

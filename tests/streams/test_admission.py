@@ -117,8 +117,8 @@ def worst(schedule: Schedule, limit: int) -> int:
 @pytest.mark.parametrize("agreement", [AGREEMENT, PEOPLE], ids=["l1", "sketches"])
 def test_rows_are_published_with_noise_for_all_windows_of_a_unit(agreement: Any, schedule: Schedule) -> None:
     """By enumeration of what one unit may do; a bound on sketches is one in each window, √m of it in all together."""
-    policy = policy_of(Path("out"), schedule=schedule, delta=1e-6, epsilon=1.0)
-    noise, projection = policy.noise(agreement), agreement.projection
+    policy = policy_of(Path("out"), agreement, schedule=schedule, delta=1e-6, epsilon=1.0)
+    noise, projection = policy.noise, agreement.projection
     each: Any = agreement.neighbours
     l2_squared = sensitivity_of(projection, noise.neighbours, None, schedule).l2_squared
     if agreement is PEOPLE:
@@ -136,13 +136,11 @@ def test_rows_are_published_with_noise_for_all_windows_of_a_unit(agreement: Any,
 
 def test_the_guarantee_says_in_how_many_windows_a_unit_is() -> None:
     policy = policy_of(Path("out"), schedule={"kind": "tree", "horizon": 30, "max_windows": 3, "gap": 7}, epsilon=1.0)
-    assert str(policy.publisher(AGREEMENT).guarantee).startswith(
+    assert str(policy.publisher().guarantee).startswith(
         "ε = 1, δ = 0 for one customer in at most 3 of 30 windows of 60 s, 7 apart"
     )
     month = policy_of(Path("out"), schedule=Tree(horizon=12), window="month", zone="Europe/Berlin", start="2026-11")
-    assert month.publisher(AGREEMENT).guarantee.neighbours.unit == (
-        "customer in one of 12 windows of one month (Europe/Berlin)"
-    )
-    bound = policy_of(Path("out"), schedule=Tree(horizon=30, max_windows=4), epsilon=1.0, delta=1e-6)
-    assert bound.publisher(PEOPLE).guarantee.neighbours.bound == 2
-    assert isinstance(bound.publisher(PEOPLE).guarantee.neighbours, ss.SketchL2)
+    assert month.publisher().guarantee.neighbours.unit == ("customer in one of 12 windows of one month (Europe/Berlin)")
+    bound = policy_of(Path("out"), PEOPLE, schedule=Tree(horizon=30, max_windows=4), epsilon=1.0, delta=1e-6)
+    assert bound.publisher().guarantee.neighbours.bound == 2
+    assert isinstance(bound.publisher().guarantee.neighbours, ss.SketchL2)

@@ -11,7 +11,7 @@ from streamsketch.streams import DeadLetters, RowCounts, Stream
 from streamsketch.streams import dead_letters as module
 from streamsketch.streams import stream as stream_module
 from streamsketch.streams.state import Saved, write_state
-from tests.streams.naive import AGREEMENT, Row, batch_of, beat, policy_of
+from tests.streams.naive import Row, batch_of, beat, policy_of
 
 LOG = [
     beat(0),
@@ -49,7 +49,7 @@ def test_rows_are_kept_once_each_wherever_a_stream_is_killed(
     bad = batch_of([Row(102, "north", "a", 1, "Dan")]).to_pylist()[0] | {"n": "many"}
 
     def follow(at: int, steps: int, state: str = "s.raw-stream") -> Stream:
-        stream = Stream(policy, AGREEMENT, tmp_path / state, dead_letters=DeadLetters(folder))
+        stream = Stream(*policy, tmp_path / state, dead_letters=DeadLetters(folder))
         for place in range(at, len(LOG), steps):
             stream.add(batch_of(LOG[place : place + steps]), place + 1)
             if place == killed:  # before the state is written
@@ -62,7 +62,7 @@ def test_rows_are_kept_once_each_wherever_a_stream_is_killed(
 
     stream = follow(0, 1)
     if killed is not None:
-        saved = Stream(policy, AGREEMENT, tmp_path / "s.raw-stream").position if killed > 0 else None
+        saved = Stream(*policy, tmp_path / "s.raw-stream").position if killed > 0 else None
         killed = None
         stream = follow(0 if saved is None else saved["at"], 3)
     assert letters(folder) == sorted([*EXPECTED, ("malformed", "a", "Dan")])
@@ -79,7 +79,7 @@ def test_kinds_that_are_counted_together_are_kept_once_each(tmp_path: Path, monk
     log = [batch_of([beat(0)]), malformed, batch_of([Row(9000, "north", "ahead", 1, "Eve")])]
 
     def follow(at: int) -> Stream:
-        stream = Stream(policy, AGREEMENT, tmp_path / "s.raw-stream", dead_letters=DeadLetters(folder))
+        stream = Stream(*policy, tmp_path / "s.raw-stream", dead_letters=DeadLetters(folder))
         for place in range(at, len(log)):
             stream.add(log[place], place + 1)
             stream.save({"at": place + 1})
@@ -123,8 +123,7 @@ def test_rows_of_no_kind_are_kept_if_those_of_one_cannot_be(tmp_path: Path, monk
 def test_what_has_no_room_is_counted(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     stream = Stream(
-        policy_of(tmp_path / "out", clock="heartbeats", max_ahead="1 hour"),
-        AGREEMENT,
+        *policy_of(tmp_path / "out", clock="heartbeats", max_ahead="1 hour"),
         tmp_path / "s.raw-stream",
         dead_letters=DeadLetters(tmp_path, most_bytes=10),
     )
@@ -144,5 +143,5 @@ def test_letters_of_another_stream_stay(tmp_path: Path) -> None:
     kept.write_bytes(b"of another")
     (tmp_path / "out").mkdir()
     how: Any = {"dead_letters": DeadLetters(tmp_path)}
-    Stream(policy_of(tmp_path / "out"), AGREEMENT, tmp_path / "s.raw-stream", **how)
+    Stream(*policy_of(tmp_path / "out"), tmp_path / "s.raw-stream", **how)
     assert kept.exists()

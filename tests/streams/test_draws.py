@@ -56,7 +56,7 @@ class Place:
     def __init__(self, folder: Path, how: str) -> None:
         self.out, self.state, self.backup = folder / "out", folder / "s.raw-stream", folder / "backup"
         self.agreement, changes = HOW[how]
-        self.policy = policy_of(self.out, epsilon=1.0, **changes)
+        self.policy = policy_of(self.out, self.agreement, epsilon=1.0, **changes)
         self.out.mkdir()
         self.ledger = ss.Ledger(folder / "ledger.sqlite")
         self.ledger.dataset("sales", unit="customer", epsilon=1000.0, delta=0.1)
@@ -67,7 +67,7 @@ class Place:
         def charge(guarantee: ss.Guarantee, ids: Any, once: str) -> None:
             self.ledger.charge("sales", guarantee, data_ids=ids, once=once)
 
-        return Stream(self.policy, self.agreement, self.state, charge)
+        return Stream(*self.policy, self.state, charge)
 
     def begin(self) -> None:
         self.stream().save({})

@@ -2,7 +2,6 @@
 
 import copy
 import itertools
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.streams import StreamPolicy
+from streamsketch.streams import Job
 from streamsketch.streams.open_windows import Windows
 from tests.streams.naive import AGREEMENT, KEYS, PEOPLE, Row, batch_of, beat, bound_by, over_in, policy_of, windows_of
 
@@ -51,7 +50,7 @@ AGREEMENTS = st.sampled_from([AGREEMENT, PEOPLE])
 def test_what_is_in_a_window_depends_on_the_log_alone(
     rows: list[Row], cuts: list[int], clock: str, agreement: ss.Agreement
 ) -> None:
-    windows = Windows(policy_of(Path("out"), clock=clock), agreement, SECRET)
+    windows = Windows(policy_of(Path("out"), agreement, clock=clock), SECRET)
     events = fed(windows, rows, cuts)
     expected, late = windows_of(rows, clock=clock)
     assert events == sum(map(len, expected.values()))
@@ -76,7 +75,7 @@ def test_what_is_in_a_window_depends_on_the_log_alone(
 def test_a_window_comes_back_from_its_bytes(
     rows: list[Row], cuts: list[int], clip: str | None, agreement: ss.Agreement
 ) -> None:
-    once, again = (Windows(policy_of(Path("out"), clip=clip), agreement, SECRET) for _ in range(2))
+    once, again = (Windows(policy_of(Path("out"), agreement, clip=clip), SECRET) for _ in range(2))
     fed(once, rows, [])
     places = sorted({0, len(rows), *(cut % (len(rows) + 1) for cut in cuts)})
     for a, b in itertools.pairwise(places):
@@ -99,7 +98,7 @@ def test_a_key_that_a_dictionary_repeats_is_one_key(agreement: ss.Agreement, cli
     repeated = pa.DictionaryArray.from_arrays(pa.array(range(8)), shops)
     found = []
     for column in (shops, shops.dictionary_encode(), repeated):
-        windows = Windows(policy_of(Path("out"), clip=clip), agreement, SECRET)
+        windows = Windows(policy_of(Path("out"), agreement, clip=clip), SECRET)
         windows.add(rows.set_column(rows.schema.names.index("shop"), "shop", column), 1)
         windows.open = {number: windows.restored(window.content) for number, window in windows.open.items()}
         found.append(windows.closing())
@@ -108,8 +107,8 @@ def test_a_key_that_a_dictionary_repeats_is_one_key(agreement: ss.Agreement, cli
 
 def test_sums_without_units_are_those_of_the_rows() -> None:
     agreement = ss.Agreement(AGREEMENT.projection, index="item", key="shop", value="n")
-    policy = policy_of(Path("out"), clip="none", neighbours=ss.L1(5, unit="sale"))
-    windows = Windows(policy, agreement, SECRET)
+    policy = policy_of(Path("out"), agreement, clip="none", neighbours=ss.L1(5, unit="sale"))
+    windows = Windows(policy, SECRET)
     rows = [Row(1, "north", "a", 7, "Ann"), Row(2, "moon", "b", 1, "Ann"), Row(61, "south", "b", 2, "Bob")]
     assert windows.add(batch_of(rows), 1) == 3
     table, _ = windows.closing()
@@ -127,13 +126,11 @@ def test_one_unit_cannot_move_what_heartbeats_move() -> None:
     for clock, same in (("heartbeats", True), ("events", False)):
         kept = []
         for log in logs:
-            windows = Windows(policy_of(Path("out"), clock=clock), AGREEMENT, SECRET)
+            windows = Windows(policy_of(Path("out"), clock=clock), SECRET)
             windows.add(batch_of(log), 1)
             kept.append([windows.closing()[0].sketch_of("north").state().tolist()])
         assert (kept[0] == kept[1]) is same
-    guarantees = [
-        policy_of(Path("out"), clock=clock).publisher(AGREEMENT).guarantee for clock in ("heartbeats", "events")
-    ]
+    guarantees = [policy_of(Path("out"), clock=clock).publisher().guarantee for clock in ("heartbeats", "events")]
     assert [guarantee.conditions for guarantee in guarantees] == [
         (),
         (
@@ -158,7 +155,7 @@ def test_one_unit_cannot_move_what_heartbeats_move() -> None:
     ],
 )
 def test_after_a_bad_row_nothing_has_changed(changes: dict[str, str], said: str) -> None:
-    windows = Windows(policy_of(Path("out")), AGREEMENT, SECRET)
+    windows = Windows(policy_of(Path("out")), SECRET)
     windows.add(batch_of([Row(1, "north", "a", 1, "Ann")]), 1)
     before = (
         windows.clock.newest,
@@ -185,7 +182,7 @@ def test_rows_with_something_missing_are_dropped_where_that_is_agreed_on() -> No
         AGREEMENT.projection, index="item", key="shop", value="n", unit="customer",
         neighbours=AGREEMENT.neighbours, missing="drop",
     )  # fmt: skip
-    windows = Windows(policy_of(Path("out")), agreement, SECRET)
+    windows = Windows(policy_of(Path("out"), agreement), SECRET)
     rows = [Row(1, "north", "a", 1, "Ann"), Row(2, "north", "", 1, "Ann"), Row(3, "north", "a", 1, "")]
     assert windows.add(batch_of([*rows, beat(100)]), 1) == 1
     untimed = batch_of([Row(4, "north", "a", 1, "Ann")]).set_column(0, "at", pa.array([""]))
@@ -227,7 +224,7 @@ def test_with_heartbeats_no_row_of_a_unit_ends_the_stream(fault: str, lacking: A
     eve = batch_of([Row(30, "south", "b", 1, "Eve")]).to_pylist()[0] | changes
 
     def played(rows: list[dict[str, str]], size: int) -> tuple[Windows, list[Any]]:
-        windows = Windows(policy_of(Path("out"), clock="heartbeats", clip=clip), agreement, SECRET)
+        windows = Windows(policy_of(Path("out"), agreement, clock="heartbeats", clip=clip), SECRET)
         for at in range(0, len(rows), size):
             windows.add(pa.RecordBatch.from_pylist(rows[at : at + size], schema=batch_of(log).schema), at + 1)
         sums = []
@@ -263,7 +260,7 @@ def test_with_heartbeats_a_time_of_another_form_changes_no_row_of_others(fault: 
     eve = batch_of([Row(30, "south", "2026-11-22", 1, "Eve")]).to_pylist()[0] | fault
 
     def played(rows: list[dict[str, str]], size: int) -> Any:
-        windows = Windows(policy_of(Path("out"), clock="heartbeats"), agreement, SECRET)
+        windows = Windows(policy_of(Path("out"), agreement, clock="heartbeats"), SECRET)
         for at in range(0, len(rows), size):
             windows.add(pa.RecordBatch.from_pylist(rows[at : at + size], schema=batch_of([]).schema), at + 1)
         return windows.closing()[0].sketch_of("north")
@@ -276,7 +273,7 @@ def test_with_heartbeats_a_time_of_another_form_changes_no_row_of_others(fault: 
 
 def test_the_last_window_that_a_row_may_be_in_is_ten_thousand_ahead() -> None:
     last = Row(60 * 10_000 + 59 + 10, "north", "a", 1, "Ann")  # its time less the delay
-    windows = Windows(policy_of(Path("out"), clock="heartbeats"), AGREEMENT, SECRET)
+    windows = Windows(policy_of(Path("out"), clock="heartbeats"), SECRET)
     assert windows.add(batch_of([beat(1), last, last._replace(at=last.at + 1)]), 1) == 1
     assert windows.add(batch_of([beat(70), last._replace(at=last.at + 1)]), 4) == 1
     assert windows.counts.bounding.rows_malformed == 1
@@ -286,7 +283,7 @@ def test_the_last_window_that_a_row_may_be_in_is_ten_thousand_ahead() -> None:
 def test_a_row_beyond_max_ahead_ends_no_window(clock: str) -> None:
     """The first row may be further ahead, as a log may begin long after the first window."""
     log = [beat(0), beat(3600), Row(3601, "north", "a", 1, "Ann"), Row(7300, "north", "a", 1, "Eve")]
-    windows = Windows(policy_of(Path("out"), clock=clock, max_ahead="1 hour"), AGREEMENT, SECRET)
+    windows = Windows(policy_of(Path("out"), clock=clock, max_ahead="1 hour"), SECRET)
     assert windows.add(batch_of(log[:3]), 1) == 1
     newest = windows.clock.newest
     if clock == "events":
@@ -308,23 +305,23 @@ def test_a_row_beyond_max_ahead_ends_no_window(clock: str) -> None:
         ({"max_dropped": -0.1}, "max_dropped is a share of rows from 0 to 1"),
     ],
 )
-def test_limits_of_a_policy_are_checked(changes: dict[str, Any], said: str) -> None:
+def test_limits_of_a_job_are_checked(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(ss.InvalidInputError, match=said):
         policy_of(Path("out"), **changes)
 
 
-def test_limits_that_a_policy_does_not_have_are_not_in_its_json() -> None:
-    """It is in states, which go on with the policy that they began with; an alarm may change."""
-    before = policy_of(Path("out")).to_dict()
+def test_limits_that_a_job_does_not_have_are_not_in_its_json() -> None:
+    """It is in states, which go on with the job that they began with; an alarm may change."""
+    before = policy_of(Path("out")).job.to_dict()
     assert not {"max_ahead", "max_dropped"} & before.keys()
-    given = policy_of(Path("out"), max_ahead="1 hour", max_dropped=0.5)
-    assert given.changed(before) == ["max_ahead"]
-    assert StreamPolicy.from_json(json.dumps(given.to_dict())) == given
+    job = policy_of(Path("out"), max_ahead="1 hour", max_dropped=0.5).job
+    assert job.changed(before) == ["max_ahead"]
+    assert Job.from_json(job.to_json()) == job
 
 
 @pytest.mark.parametrize("at", ["2046-01-01T00:00:00Z", "soon"])
 def test_a_heartbeat_that_cannot_be_read_raises(at: str) -> None:
-    windows = Windows(policy_of(Path("out"), clock="heartbeats"), AGREEMENT, SECRET)
+    windows = Windows(policy_of(Path("out"), clock="heartbeats"), SECRET)
     good = Row(1, "north", "a", 1, "Ann")
     bad = pa.RecordBatch.from_pylist([*batch_of([good, beat(2)]).to_pylist()], schema=batch_of([good]).schema)
     bad = bad.set_column(0, "at", pa.array([bad.column("at")[0].as_py(), at]))
@@ -335,7 +332,7 @@ def test_a_heartbeat_that_cannot_be_read_raises(at: str) -> None:
 
 def test_dropped_rows_that_cannot_be_kept_change_nothing() -> None:
     """As where a disk is full: the rows are added once when that is mended."""
-    windows = Windows(policy_of(Path("out")), AGREEMENT, SECRET)
+    windows = Windows(policy_of(Path("out")), SECRET)
     windows.add(batch_of([beat(100)]), 1)
     rows = batch_of([Row(1, "north", "a", 1, "Ann"), Row(101, "north", "a", 1, "Ann")])
 

@@ -1,7 +1,5 @@
 """Streams by a schedule: any range is its windows, each row is drawn once, and units are in few windows."""
 
-import dataclasses
-import json
 import shutil
 from collections import defaultdict
 from collections.abc import Callable
@@ -39,7 +37,7 @@ class Place:
     def __init__(self, folder: Path, how: str, **changes: Any) -> None:
         schedule, self.agreement, own = HOW[how]
         self.out, self.state, self.backup = folder / "out", folder / "s.raw-stream", folder / "backup"
-        self.policy = policy_of(self.out, schedule=schedule, **own | changes)
+        self.policy = policy_of(self.out, self.agreement, schedule=schedule, **own | changes)
         self.charges: list[tuple[ss.Guarantee, str]] = []
         self.charge: Any = lambda guarantee, _, once: self.charges.append((guarantee, once))
         self.out.mkdir()
@@ -47,7 +45,7 @@ class Place:
         shutil.copy(self.state, self.backup)
 
     def stream(self) -> Stream:
-        return Stream(self.policy, self.agreement, self.state, self.charge)
+        return Stream(*self.policy, self.state, self.charge)
 
     def run(self, rows: list[Row] = LOG, *, at_once: int = 1000) -> dict[str, bytes]:
         """Read a log from the backup on into an empty folder, with a restart after each save."""
@@ -117,7 +115,7 @@ def test_any_range_is_the_sum_of_its_windows_however_often_the_stream_is_restart
     assert place.stream().summary == summary
     assert len({once for _, once in place.charges}) == 1
     assert {guarantee.neighbours.unit for guarantee, _ in place.charges} == {"customer"}
-    assert {guarantee.epsilon for guarantee, _ in place.charges} == {place.policy.epsilon}
+    assert {guarantee.epsilon for guarantee, _ in place.charges} == {place.policy.noise.epsilon}
 
 
 @pytest.mark.parametrize("place", ["root, 3 windows"], indirect=True)
@@ -271,12 +269,11 @@ def test_a_state_that_no_schedule_writes_is_refused(place: Place) -> None:
 @tree
 def test_a_state_goes_on_under_its_own_schedule(place: Place) -> None:
     place.run()
-    place.policy = dataclasses.replace(place.policy, schedule=Tree(horizon=9))
-    with pytest.raises(ss.InvalidInputError, match="a policy with another schedule; begin a new state"):
-        place.stream()
-    place.policy = dataclasses.replace(place.policy, schedule=None)
-    with pytest.raises(ss.InvalidInputError, match="a policy with another schedule; begin a new state"):
-        place.stream()
+    agreement, job = place.policy
+    for schedule in (Tree(horizon=9), None):
+        place.policy = StreamPolicy(agreement.replace(schedule=schedule), job)
+        with pytest.raises(ss.InvalidInputError, match=r"follows the agreement .*; use its own agreement"):
+            place.stream()
 
 
 def test_heartbeats_need_no_condition_and_release_windows_without_rows(tmp_path: Path) -> None:
@@ -286,10 +283,3 @@ def test_heartbeats_need_no_condition_and_release_windows_without_rows(tmp_path:
     assert history.guarantee.conditions == ()
     assert history.windows == 8
     assert not history.range(1, 8).values.any()
-
-
-def test_a_policy_with_a_schedule_is_read_as_it_was_written(tmp_path: Path) -> None:
-    policy = policy_of(tmp_path, schedule={"kind": "tree", "horizon": 365, "max_windows": 3})
-    assert policy.schedule == Tree(horizon=365, max_windows=3)
-    assert StreamPolicy.from_json(json.dumps(policy.to_dict())) == policy
-    assert "schedule" not in policy_of(tmp_path).to_dict(), "policies without one have the JSON that they had"

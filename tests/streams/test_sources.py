@@ -28,7 +28,7 @@ HOW: dict[str, tuple[ss.Agreement, dict[str, Any]]] = {
 def played(logs: list[list[Row]], how: str, seed: int) -> tuple[list[Any], Windows]:
     """Return the exact sums of each window that is over, with the logs read beside each other in some order."""
     agreement, changes = HOW[how]
-    windows, chance = Windows(policy_of(Path("out"), **changes), agreement, SECRET), random.Random(seed)  # noqa: S311 - an order
+    windows, chance = Windows(policy_of(Path("out"), agreement, **changes), SECRET), random.Random(seed)  # noqa: S311 - an order
     windows.clocks.add(map(str, range(len(logs))))
     found, read = [], [0] * len(logs)
     while places := [place for place, log in enumerate(logs) if read[place] < len(log)]:
@@ -65,7 +65,7 @@ def test_windows_do_not_depend_on_the_order_in_which_sources_are_read(
 
 
 def stream_of(out: Path, **changes: Any) -> Stream:
-    stream = Stream(policy_of(out, **changes), AGREEMENT, out.parent / "s.raw-stream")
+    stream = Stream(*policy_of(out, **changes), out.parent / "s.raw-stream")
     stream.add_sources(["a", "b"])
     return stream
 
@@ -160,7 +160,7 @@ def test_a_stream_has_one_log_or_sources(out: Path) -> None:
             stream.add(rows, 1, source)
     with pytest.raises(ss.InvalidInputError, match="no source c"):
         stream.set_idle("c")
-    single = Stream(policy_of(out), AGREEMENT, out.parent / "other.raw-stream")
+    single = Stream(*policy_of(out), out.parent / "other.raw-stream")
     single.add(rows, 1)
     with pytest.raises(ss.InvalidInputError, match="one log without a name"):
         single.add_sources(["a"])

@@ -29,14 +29,14 @@ class Place:
     def __init__(self, folder: Path, agreement: ss.Agreement = AGREEMENT, **changes: Any) -> None:
         self.state, self.backup = folder / "s.raw-stream", folder / "backup"
         self.agreement = agreement
-        self.policy = policy_of(folder / "unused", **{"epsilon": 1.0, "stream": "shops"} | changes)
+        self.policy = policy_of(folder / "unused", agreement, **{"epsilon": 1.0, "stream": "shops"} | changes)
         self.charges: list[str] = []
 
     def stream(self, sink: Sink) -> Stream:
         def charge(_: ss.Guarantee, __: Any, once: str) -> None:
             self.charges.append(once)
 
-        return Stream(self.policy, self.agreement, self.state, charge, sink=sink)
+        return Stream(*self.policy, self.state, charge, sink=sink)
 
     def run(self, sink: Sink, rows: list[Row]) -> list[str]:
         """Read a log from the backup on, or from the first state; return alarms by key and result."""
@@ -152,7 +152,7 @@ def test_rows_of_a_schedule_need_their_state(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("changes", "said"),
-    [({"stream": None}, "a stream's name must be"), ({"comparisons": "mean"}, "the policy has comparisons, for")],
+    [({"stream": None}, "a stream's name must be"), ({"comparisons": "mean"}, "the job has comparisons, for")],
 )
 def test_a_stream_with_a_sink_has_a_name_and_nothing_else_of_a_job(
     changes: dict[str, Any], said: str, tmp_path: Path

@@ -1,5 +1,6 @@
-"""Readers of a party's own inputs: event files, messages, logs, policies, agreements, and states of streams."""
+"""Readers of a party's own inputs: event files, messages, logs, jobs, agreements, and states of streams."""
 
+import dataclasses
 import gzip
 import io
 import json
@@ -20,9 +21,9 @@ from streamsketch.beam.streams import DecodeMessages
 from streamsketch.data import batches, parts_of
 from streamsketch.features import Category, Embedding, Features, Number
 from streamsketch.intake import BadLines, Intake, LineFormat, Lines
-from streamsketch.streams import Stream, StreamPolicy
+from streamsketch.streams import Job, Stream, StreamPolicy
 from streamsketch.streams.root_keys import _decoded as root_key_of
-from tests.streams.naive import AGREEMENT, HEADER, POLICY, Row, batch_of
+from tests.streams.naive import AGREEMENT, HEADER, Row, batch_of, policy_of
 from tests.tampering import resealed
 from tests.untrusted.mutations import changed_bytes, changed_footer, changed_json
 from tests.untrusted.reading import Change, Reader, from_file
@@ -169,32 +170,31 @@ def _message_readers() -> dict[str, Reader]:
     }
 
 
-# --- policies, agreements, states ---------------------------------------------------------------------------------
+# --- jobs, agreements, states ---------------------------------------------------------------------------------
 
 
-def _policies() -> list[bytes]:
-    near = {"relation": "l1", "bound": "3", "unit": "customer", "max_keys": 2}
-    policy = POLICY | {"epsilon": 1.0}
-    more = {"neighbours": near, "clip": "none", "delta": 1e-9, "mechanism": "gaussian", "offset": 0}
-    rows = {"schedule": {"kind": "tree", "horizon": 30, "max_windows": 2, "gap": 7, "depth": None}}
-    return [json.dumps(one).encode() for one in (policy, policy | more, policy | rows)]
+def _jobs() -> list[bytes]:
+    job = policy_of(Path("out")).job
+    more = dataclasses.replace(job, clock="heartbeats", max_ahead="1 hour", max_dropped=0.5, stream="shops")
+    return [one.to_json().encode() for one in (job, more, dataclasses.replace(job, ledger="l", dataset="d"))]
 
 
-def _use_policy(data: bytes) -> None:
-    policy = StreamPolicy.from_json(data)
-    bounds = AGREEMENT if policy.neighbours is None else AGREEMENT.replace(neighbours=None)
-    str(policy.publisher(bounds).guarantee)
-    policy.windows.name(policy.first + 1)
-    assert not policy.changed(json.loads(json.dumps(policy.to_dict())))
+def _use_job(data: bytes) -> None:
+    job = Job.from_json(data)
+    policy = StreamPolicy(AGREED.replace(terms=ss.Terms(epsilon=1)), job)
+    str(policy.publisher().guarantee)
+    assert not job.changed(json.loads(job.to_json()))
+
+
+AGREED = policy_of(Path("out")).agreement
+SCHEDULED = policy_of(Path("out"), schedule={"kind": "tree", "horizon": 30, "max_windows": 2, "gap": 7}).agreement
+MONTHS = AGREED.replace(
+    windows=ss.Windows(time="at", every="month", zone="Europe/Berlin", first="2026-11", last="2027-01")
+)
 
 
 def _stream(folder: Path, clip: str, schedule: dict[str, Any] | None) -> Stream:
-    fields: dict[str, Any] = POLICY | {"epsilon": 1.0, "folder": str(folder), "clip": clip, "schedule": schedule}
-    agreement = AGREEMENT
-    if clip == "none":
-        agreement, fields["neighbours"] = AGREEMENT.replace(neighbours=None), AGREEMENT.neighbours
-    del fields["policy"]
-    return Stream(StreamPolicy(**fields), agreement, folder / "s.raw-stream")
+    return Stream(*policy_of(folder, epsilon=1.0, clip=clip, schedule=schedule), folder / "s.raw-stream")
 
 
 def _state(clip: str, schedule: dict[str, Any] | None) -> bytes:
@@ -221,17 +221,17 @@ def _state_reader(clip: str, schedule: dict[str, Any] | None = None) -> Reader:
 def input_readers() -> dict[str, Reader]:
     """Return these readers by name."""
     invalid = ss.InvalidInputError
-    inner = ("projection", "key", "unit", "neighbours")
-    agreement = AGREEMENT.to_json().encode()
+    inner = ("projection", "key", "unit", "neighbours", "windows", "schedule")
     return {
         **_event_readers(),
         **_line_readers(),
         **_message_readers(),
-        "policy": Reader(
-            _policies(), [changed_json, nested(changed_json, "neighbours", "schedule")], _use_policy, invalid
-        ),
+        "job": Reader(_jobs(), [changed_json], _use_job, invalid),
         "agreement": Reader(
-            [agreement], [changed_json, nested(changed_json, *inner)], from_file(ss.Agreement.load), invalid
+            [one.to_json().encode() for one in (AGREEMENT, AGREED, SCHEDULED, MONTHS)],
+            [changed_json, nested(changed_json, *inner)],
+            from_file(ss.Agreement.load),
+            invalid,
         ),
         "features": Reader(
             [FEATURES.to_json().encode()], [changed_json], lambda data: Features.from_json(data).to_json(), invalid

@@ -50,7 +50,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "mechanism": ("local/mechanism Mechanism.from_json",),
     "messages in arrow": ("data/arrow_messages message_batches",),
     "messages in json": ("beam/streams/messages read_plain",),
-    "policy": ("streams/policy StreamPolicy.from_json", "streams/policy StreamPolicy.load"),
+    "job": ("streams/job Job.from_json", "streams/job Job.load"),
     "private key": ("parties/keys Key.load",),
     "projection": ("projections/base Projection.from_json",),
     "public key": ("parties/keys PublicKey.from_text",),

@@ -29,7 +29,7 @@ HOSTILE = (
     "\ue000\U000e0041\x7f\xad",
 )
 JSON = (
-    *("features", "agreement", "policy", "projection", "mechanism", "round", "contribution", "envelope", "signatures"),
+    *("features", "agreement", "job", "projection", "mechanism", "round", "contribution", "envelope", "signatures"),
     *("claim", "messages in json"),
 )
 
@@ -144,7 +144,7 @@ def with_header(data: bytes, fields: dict[str, Any]) -> bytes:
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_headers_of_states(text: str, tmp_path: Path) -> None:
     reader = readers()["state of units"]
-    given: list[tuple[str, Any]] = [(text, 1), ("agreement", text), ("policy", {text: text}), ("place", text)]
+    given: list[tuple[str, Any]] = [(text, 1), ("agreement", text), ("job", {text: text}), ("place", text)]
     given += [("parts", one) for one in ({text: text}, {"window 1": text}, {"window x": "00"}, text, [text], None, 1)]
     for name, value in given:
         changed = with_header(reader.samples[0], {name: value})

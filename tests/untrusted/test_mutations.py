@@ -43,7 +43,7 @@ NAMES = [
     ),
     *(f"events in {form}" for form in ("csv", "csv.gz", "jsonl", "avro", "parquet", "log")),
     *("lines of csv", "lines of jsonl", "messages in arrow", "messages in json"),
-    *("policy", "agreement", "features", "state of units", "state of sums", "state of rows", "claim", "root key"),
+    *("job", "agreement", "features", "state of units", "state of sums", "state of rows", "claim", "root key"),
 ]
 ROUNDS = int(os.environ.get("STREAMSKETCH_FUZZ_ROUNDS", "0"))
 SEED = int(os.environ.get("STREAMSKETCH_FUZZ_SEED", "1"))

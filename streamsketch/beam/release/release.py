@@ -154,7 +154,7 @@ class ReleasePerKey(beam.PTransform):
         dataset: str | None = None,
     ) -> None:
         super().__init__()
-        _check_publisher(publisher)
+        _check_publisher(publisher, named=public_keys is not None)
         if (public_keys is not None) + (selected_keys is not None) + keys_are_public != 1:
             raise InvalidInputError(
                 "which keys have data is private; pass exactly one of public_keys (the keys to release, chosen "
@@ -408,7 +408,7 @@ class ReleasePerKey(beam.PTransform):
         return some, opened
 
 
-def _check_publisher(publisher: Any) -> None:
+def _check_publisher(publisher: Any, *, named: bool) -> None:
     if not isinstance(publisher, Publisher | RoundContribution):
         raise TypeError(
             "publisher must be a mechanism, such as AdditiveNoise(epsilon=…, neighbours=…), got a "
@@ -419,10 +419,10 @@ def _check_publisher(publisher: Any) -> None:
             f"{type(publisher).__name__} has no guarantee for a table of keys; use another mechanism, such as "
             "AdditiveNoise"
         )
-    if conditions := getattr(publisher, "conditions", ()):
+    if named and (conditions := getattr(publisher, "conditions", ())):  # as Calibrated.check_public_keys
         raise InvalidInputError(
             f"{type(publisher).__name__} has no guarantee for keys without data: {'; '.join(conditions)}. Use "
-            "DPSignRPRRSmooth or DPSignLogistic, which hold for every vector"
+            "DPSignRPRRSmooth or DPSignLogistic, which hold for every vector, or keys_are_public=True"
         )
 
 

@@ -33,6 +33,7 @@ from streamsketch.streams.open_windows import Windows
 from tests.beam.rows import bound_rows, sketch_rows
 from tests.beam.streams.prism import BASE, MINUTE, run, with_minute
 from tests.jobs import job
+from tests.streams.agreed import followed
 
 SIZE, DELAY = 60, 5
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
@@ -101,8 +102,8 @@ SECOND = 10**6
 AGREED = ss.Agreement(
     PROJECTION.replace(dim=2**60), key="key", index="item", neighbours=ss.L1(1, unit="row"), missing="drop"
 )
-HERE = StreamPolicy(
-    time="time", window=1, delay=3, start="1970-01-01", epsilon=1, folder="out", public_keys=["a"], clip="none"
+HERE = followed(
+    AGREED, time="time", window=1, delay=3, start="1970-01-01", epsilon=1, folder="out", public_keys=["a"], clip="none"
 )
 
 
@@ -129,7 +130,7 @@ def in_job(sent: list[tuple[int, int | None]], clock: ClockKind) -> tuple[int, i
 
 
 def on_one_machine(sent: list[tuple[int, int | None]], clock: ClockKind) -> tuple[int, int, int]:
-    windows = Windows(dataclasses.replace(HERE, clock=clock), AGREED, bytes(32))
+    windows = Windows(StreamPolicy(HERE.agreement, dataclasses.replace(HERE.job, clock=clock)), bytes(32))
     rows = [of_second(moment if row is None else row, None if row is None else "a") for moment, row in sent]
     kept, far = 0, 0
     for place, row in enumerate(rows):

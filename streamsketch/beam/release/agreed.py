@@ -1,0 +1,184 @@
+"""Releases by an agreement: batches of rows in, releases out, as every engine makes them."""
+
+import os
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from apache_beam.utils.timestamp import Timestamp
+
+from streamsketch.agreement import Agreement, Selected, keys_text
+from streamsketch.beam.intake.bound import BoundContributions
+from streamsketch.beam.intake.sketch import SketchPerKey
+from streamsketch.beam.intake.windows import CalendarWindows, TumblingWindows
+from streamsketch.beam.release.release import ReleasePerKey
+from streamsketch.beam.release.select import SelectKeys
+from streamsketch.errors import InvalidInputError
+from streamsketch.intake import check_times_of_day, micros_in
+from streamsketch.release import publisher_of
+
+
+class Release(beam.PTransform):
+    """Release rows as their agreement says: ``PCollection[batches] → PCollection[KV[key, published]]``.
+
+    It bounds units, sketches, and publishes the keys of the agreement with its budget and mechanism, as
+    ``agreement.release(rows)`` does in one process: with the same exact sketches and the same guarantee. Windows that
+    are releases are Beam's windows, each released when the watermark passes its end; windows that are keys become part
+    of the keys. `ReleasePerKey` describes the noise, retries and order.
+
+    Parameters
+    ----------
+    agreement
+        An agreement with terms and a key column.
+    ledger, dataset, count_private_data
+        As in `ReleasePerKey`.
+
+    Raises
+    ------
+    InvalidInputError
+        If the agreement has no terms, or something that this engine does not do; the sentence says what does. As in
+        `BoundContributions` and `ReleasePerKey`.
+
+    Examples
+    --------
+    >>> import apache_beam as beam
+    >>> import pyarrow as pa
+    >>> import streamsketch as ss
+    >>> from streamsketch.beam import Release
+    >>> sales = pa.table({"shop": ["north", "south"], "item": ["tea", "jam"], "customer": ["Ann", "Bob"]})
+    >>> agreement = ss.agree(
+    ...     sales,
+    ...     ss.SJLT(sketch_dim=64, sparsity=4, seed=7),
+    ...     index="item",
+    ...     key="shop",
+    ...     unit="customer",
+    ...     epsilon=1,
+    ...     delta=1e-6,
+    ...     keys=["north", "south"],
+    ... )
+    >>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+    ...     releases = pipeline | beam.Create([sales]) | Release(agreement)
+    """
+
+    def __init__(
+        self,
+        agreement: Agreement,
+        *,
+        ledger: str | os.PathLike[str] | None = None,
+        dataset: str | None = None,
+        count_private_data: bool = False,
+    ) -> None:
+        super().__init__()
+        if not isinstance(agreement, Agreement):
+            raise TypeError(f"Release needs an Agreement, got a {type(agreement).__name__}")
+        self._publisher = publisher_of(agreement)
+        self._publisher.calibrated(agreement.projection)  # fail before the job runs
+        _check(agreement)
+        self._agreement = agreement
+        self._options: dict[str, Any] = {"ledger": ledger, "dataset": dataset, "count_private_data": count_private_data}
+
+    def display_data(self) -> dict[str, Any]:
+        """Show the agreement in the runner's interface."""
+        return {"agreement": self._agreement.fingerprint}
+
+    def expand(self, rows: beam.PCollection) -> beam.PCollection:
+        """Apply the transform."""
+        agreement, windows = self._agreement, self._agreement.windows
+        keys: dict[str, Any] = {}
+        published = agreement.published_keys
+        listed = list(published) if isinstance(published, tuple) else None
+        batches = rows
+        if windows is not None and agreement.windows_are_keys:
+            named = beam.Map(_keyed_by_window, agreement).with_output_types(pa.RecordBatch)
+            batches = rows | "Batches" >> beam.FlatMap(_batches).with_output_types(pa.RecordBatch)
+            batches |= "Keys by window" >> named
+        elif windows is not None:
+            batches = rows | "Windows" >> _windows(agreement)
+            keys["public_windows"] = _range(agreement, bounded=rows.is_bounded)
+        events: Any = batches
+        if agreement.unit is not None:
+            events = batches | "Bound" >> BoundContributions(agreement, public_keys=listed)
+        sketches = events | "Sketch" >> SketchPerKey(agreement)
+        if isinstance(published, Selected):
+            keys["selected_keys"] = events | "Select keys" >> SelectKeys(**published.budget.to_dict())
+        elif listed is None:
+            keys["keys_are_public"] = True
+        else:
+            keys["public_keys"] = listed
+        return sketches | "Release" >> ReleasePerKey(
+            self._publisher, **keys, projection=agreement.projection, **self._options
+        )
+
+
+def _check(agreement: Agreement) -> None:
+    """Raise `InvalidInputError` for what this engine does not do."""
+    windows, schedule = agreement.windows, agreement.schedule
+    if agreement.key is None:
+        raise InvalidInputError(
+            "Beam releases keys, and the agreement has no key column: agree on one (key=…), or use "
+            "agreement.release(rows) in one process"
+        )
+    if windows is None:
+        return
+    if agreement.windows_are_keys and agreement.key.type != "text":
+        raise InvalidInputError(
+            f"with windows as keys, keys become text, and {agreement.key.name} is of type {agreement.key.type}: agree "
+            "on text, or use agreement.release(rows) in one process"
+        )
+    if windows.period is not None or (schedule is not None and schedule.most < schedule.horizon and agreement.unit):
+        raise InvalidInputError(
+            "units are kept to some of the windows by agreement.release(rows) and `streamsketch sketch --job`, for a "
+            "schedule, and by `streamsketch job stream`, for a schedule or a period: use one of these"
+        )
+    if agreement.windows_are_releases and not isinstance(agreement.keys, tuple):
+        raise InvalidInputError(
+            f"Beam releases the same keys in each window, and the agreement has {keys_text(agreement.keys)}: list the "
+            "keys, or use agreement.release(rows) in one process"
+        )
+
+
+def _windows(agreement: Agreement) -> beam.PTransform:
+    windows: Any = agreement.windows
+    named: dict[str, Any] = {"column": windows.time.name, "time_format": windows.format}
+    if windows.is_by_calendar:
+        return CalendarWindows(windows.of_times.period, windows.of_times.zone, **named)
+    size, offset = windows.of_times
+    return TumblingWindows(size / 10**6, offset=offset / 10**6, **named)
+
+
+def _range(agreement: Agreement, *, bounded: bool) -> tuple[Timestamp, Timestamp | None]:
+    """Return the start of the first window, and the end of the last; None for a stream without an end."""
+    windows, schedule = agreement.windows, agreement.schedule
+    assert windows is not None  # noqa: S101 - the caller asked
+    first, last = windows.first_number, windows.last_number
+    if first is not None and last is None and schedule is not None:
+        last = first + schedule.horizon - 1
+    if first is None or (last is None and bounded):
+        raise InvalidInputError(
+            "which windows have data is private: state the first and the last of the agreement's windows, or the first "
+            "alone for a stream without an end"
+        )
+    stop = None if last is None else Timestamp(micros=int(windows.of_times.start(last + 1)))
+    return Timestamp(micros=int(windows.of_times.start(first))), stop
+
+
+def _batches(rows: Any) -> Any:
+    return rows.to_batches() if isinstance(rows, pa.Table) else [rows]
+
+
+def _keyed_by_window(batch: pa.RecordBatch, agreement: Agreement) -> pa.RecordBatch:
+    """Return rows whose keys are followed by the name of their window, of the windows that are agreed."""
+    windows: Any = agreement.windows
+    named = batch.column(windows.time.name), windows.time.name, windows.format
+    check_times_of_day(windows.of_times, *named)
+    numbers = windows.of_times.number(micros_in(*named))
+    names = windows.of_times.names(numbers).cast(pa.string())
+    place = batch.schema.get_field_index(agreement.key.name)  # type: ignore[union-attr] # it has one
+    keys = pc.binary_join_element_wise(batch.column(place).cast(pa.string()), names, " ")
+    found = batch.set_column(place, batch.schema.field(place).with_type(pa.string()), keys)
+    within = windows.numbers
+    if within is None:
+        return found
+    return found.filter(pa.array(np.logical_and(numbers >= within.start, numbers < within.stop)))
