@@ -252,8 +252,8 @@ def sketch(  # noqa: PLR0913, PLR0915 - a command's options are its parameters
     )
     if agreed.windows is not None:
         raise ss.InvalidInputError(
-            f"{agreement} has windows, and a raw file holds sums without times: `streamsketch release INPUT --agreement` "
-            "releases windows that are keys, and --job follows windows that are releases"
+            f"{agreement} has windows, and a raw file holds sums without times: `streamsketch release INPUT "
+            "--agreement FILE` releases windows that are keys, and --job follows windows that are releases"
         )
     # options leave the file without an agreement: so are files of before, and releases of other parties by options
     stated = agreed.projection if agreement is None else agreed

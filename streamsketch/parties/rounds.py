@@ -12,6 +12,7 @@ from typing import Any, get_args
 import numpy as np
 
 from streamsketch.accounting import Ledger, charge, check_carried, check_mechanism, sensitivity_of
+from streamsketch.agreement import Agreement
 from streamsketch.core import short
 from streamsketch.errors import InvalidInputError, SignatureError
 from streamsketch.parties import envelope
@@ -243,6 +244,57 @@ class Round:
             else:
                 object.__setattr__(found, "signatures", None)
         return found
+
+    @classmethod
+    def of(cls, agreement: Agreement, parties: Sequence[PublicKey], *, honest: int | None = None) -> "Round":
+        """Return the round of an agreement and its parties: it spends what the agreement says, for whom it says.
+
+        Each party contributes what ``agreement.sketch(rows)`` returns; of an agreement with listed keys, the sketch of
+        each key by `for_key`.
+
+        Parameters
+        ----------
+        agreement
+            With terms of noise, without windows, and with listed keys if it has a key column.
+        parties, honest
+            As in `Round`.
+
+        Raises
+        ------
+        InvalidInputError
+            If no round can follow the agreement; and as in `Round`.
+
+        Examples
+        --------
+        >>> from streamsketch import L1, SJLT, Agreement, Terms
+        >>> from streamsketch.parties import Key, Round
+        >>> projection = SJLT(sketch_dim=64, sparsity=4, seed=7)
+        >>> agreement = Agreement(projection, index="item", neighbours=L1(1, unit="visit"), terms=Terms(epsilon=1))
+        >>> Round.of(agreement, [Key.generate(name).public for name in ("North", "South")]).epsilon
+        1.0
+        """
+        terms, neighbours = agreement.terms, agreement.neighbours
+        if terms is None or neighbours is None or not terms.is_noise:
+            said = "does not say what a release spends" if terms is None else f"publishes by {terms}"
+            raise InvalidInputError(
+                f"the agreement {said}, and parties of a round share noise: agree on epsilon (and delta) and a noise; "
+                "signs are published by agreement.release(rows), by each party"
+            )
+        if agreement.windows is not None:
+            raise InvalidInputError(
+                "a round publishes one sum, and the agreement has windows: agree without them for each round, or "
+                "publish them by agreement.release(rows), by each party"
+            )
+        if agreement.key is not None and not isinstance(agreement.keys, tuple):
+            raise InvalidInputError(
+                "all parties of a round add up the same keys: list them in the agreement; others are published by "
+                "agreement.release(rows), by each party"
+            )
+        counted = agreement.counting is not None and neighbours.of_sketches
+        clip: Any = agreement.clip_of() if counted else None
+        known: dict[str, Any] = {"neighbours": neighbours, "parties": parties, "honest": honest, "clip": clip}
+        known |= terms.budget.to_dict()
+        return cls(agreement.projection, **known, mechanism=terms.mechanism, counting=agreement.counting)
 
     def signed(self, key: Key) -> "Round":
         """Return the round with a party's signature added, by which the party agrees to this list of members.

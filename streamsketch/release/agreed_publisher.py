@@ -10,7 +10,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.release.additive_noise import AdditiveNoise
 from streamsketch.release.publishers import Publisher
 
-_PRODUCTS = ("streamsketch.signs",)  # which enter their mechanisms when they are imported
+_PRODUCTS = ("streamsketch.signs.publishers",)  # which enter their mechanisms when they are imported
 
 PUBLISHERS: dict[str, Callable[..., Publisher[Any]]] = {}
 """The mechanisms that an agreement may name besides noise on cells. Products enter theirs by `register_publisher`."""

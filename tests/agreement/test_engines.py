@@ -15,11 +15,11 @@ from streamsketch.agreement import Selected, Terms
 from streamsketch.beam import BoundContributions, Release, ReleasePerKey, SketchPerKey, TumblingWindows
 from streamsketch.continual import Releaser, Tree
 from streamsketch.errors import IncompatibleAgreementsError
+from streamsketch.parties import Key, Round
 from streamsketch.release import AdditiveNoise
 from streamsketch.spark import ReleaseBatches
 from streamsketch.spark import release as spark_release
 from streamsketch.streams import FileSink, Job, ReleaseOnce, Stream
-from tests.streams.naive import policy_of
 
 NEAR = ss.L1(5, unit="customer", max_keys=2)
 SHOPS = ["north", "south"]
@@ -58,17 +58,6 @@ def once(agreement: ss.Agreement, epsilon: float, keys: list[str], folder: Path)
         )
 
 
-def stream(agreement: ss.Agreement, epsilon: float, keys: list[str], folder: Path) -> None:
-    Stream(
-        *policy_of(folder, agreement, epsilon=epsilon, mechanism="laplace", public_keys=keys), folder / "s.raw-stream"
-    )
-
-
-def stream_of_rows(agreement: ss.Agreement, epsilon: float, keys: list[str], folder: Path) -> None:
-    options: dict[str, Any] = {"epsilon": epsilon, "mechanism": "laplace", "public_keys": keys, "schedule": TREE}
-    Stream(*policy_of(folder, agreement, **options), folder / "s.raw-stream")
-
-
 def on_spark(agreement: ss.Agreement, epsilon: float, keys: list[str], folder: Path) -> None:
     once = ReleaseBatches(agreement, noise(epsilon), lambda: SECRET, FileSink(folder), "shops", public_keys=keys)
     from tests.spark.frames import LocalFrame  # noqa: PLC0415 - with the engine alone
@@ -94,8 +83,6 @@ ENGINES: dict[str, Callable[[ss.Agreement, float, list[str], Path], None]] = {
     "table": table,
     "Releaser": releaser,
     "ReleaseOnce": once,
-    "Stream": stream,
-    "Stream with a schedule": stream_of_rows,
     "Spark": on_spark,
     "Beam": on_beam,
     "Beam with a schedule": rows_on_beam,
@@ -133,24 +120,28 @@ def test_no_engine_adds_another_noise_than_is_agreed(engine: str, tmp_path: Path
 
 # --- one agreement, one release ---------------------------------------------------------------------------------
 
-ALL = 20_000  # ε whose noise is 0 in all but one draw of 10^70: releases show exact sums
 SALES = pa.table(
     {
-        "customer": [f"c{n % 7}" for n in range(24)],
-        "shop": [SHOPS[n % 2] for n in range(24)],
-        "item": ["tea", "jam", "oil"] * 8,
-        "paid": [1 + n % 3 for n in range(24)],
-        "age": [20.0 + n for n in range(24)],
-        "at": [f"2026-11-22T13:0{n % 3}:{10 + n}Z" for n in range(24)],
+        "customer": [f"c{n}" for n in range(200)],
+        "shop": [SHOPS[n % 2] for n in range(200)],
+        "item": ["tea", "jam", "oil", "tea"] * 50,
+        "paid": [1 + n % 3 for n in range(200)],
+        "age": [20.0 + n for n in range(200)],
+        "at": [f"2026-11-22T13:0{n % 3}:{10 + n % 50}Z" for n in range(200)],
     }
 )
 MINUTES = ss.Windows(time="at", every="1 min", first="2026-11-22T13:00Z", last="2026-11-22T13:02Z")
 NAMES = ["2026-11-22T1300Z", "2026-11-22T1301Z", "2026-11-22T1302Z"]
 FINE = ss.SJLT(sketch_dim=64, sparsity=4, seed=7, resolution="1/8192")
-SHARE = Selected(epsilon=1000, delta="0.0000001")
+SHARE = Selected(epsilon=1, delta="0.000001")
 TERMS: dict[str, dict[str, Any]] = {
     "L1": {"neighbours": ss.L1(100, unit="customer", max_keys=2)},
-    "L2": {"neighbours": ss.L2(100, unit="customer", max_keys=2)},
+    "L2": {
+        "neighbours": ss.L2(100, unit="customer", max_keys=2),
+        "projection": ss.SJLT(dim=1 << 16, sketch_dim=64, sparsity=4, seed=7),
+        "index": {"paid": "integer"},
+        "delta": 1e-6,
+    },
     "SketchL2": {"neighbours": ss.SketchL2(100, unit="customer", max_keys=2), "projection": FINE, "delta": 1e-6},
     "OneCoordinate": {"neighbours": ss.OneCoordinate(5, unit="customer"), "unit": None, "value": "paid"},
     "values": {"neighbours": ss.L1(100, unit="customer", max_keys=2), "value": "paid"},
@@ -165,13 +156,16 @@ TERMS: dict[str, dict[str, Any]] = {
     },
     "asserted": {"neighbours": ss.L1(100, unit="customer", max_keys=2), "unit": None},
 }
+exactly = pytest.mark.usefixtures("no_noise")
 KEYS: dict[str, Any] = {"listed": [*SHOPS, "west"], "public": "public", "selected": SHARE}
 
 
-def agreed_on(terms: str, keys: str, **more: Any) -> ss.Agreement:
+def agreed_on(terms: str, published: str, **more: Any) -> ss.Agreement:
     fields: dict[str, Any] = {"projection": ss.SJLT(sketch_dim=64, sparsity=4, seed=7), "index": "item", "key": "shop"}
-    fields |= {"unit": "customer", "epsilon": ALL, "delta": 1e-6 if keys == "selected" else 0, "mechanism": "auto"}
-    fields |= TERMS[terms] | {"keys": KEYS[keys]} | more
+    fields |= {"unit": "customer", "epsilon": 2, "delta": 0, "mechanism": "auto"}
+    fields |= TERMS[terms] | {"keys": KEYS[published]} | more
+    if fields["keys"] is SHARE and not more.get("delta"):
+        fields["delta"] = "0.000002"
     noise = {name: fields.pop(name) for name in ("epsilon", "delta", "mechanism")}
     return ss.Agreement(**fields, terms=Terms(**noise))
 
@@ -207,7 +201,7 @@ def in_beam(agreement: ss.Agreement, rows: pa.Table, folder: Path) -> Any:
         keyed[1].save(path.with_suffix(".sketch"))
 
     with beam.Pipeline(runner="FnApiRunner") as pipeline:
-        parts = [rows.slice(at, 5) for at in range(0, len(rows), 5)]
+        parts = [rows.slice(at, 50) for at in range(0, len(rows), 50)]
         pipeline | beam.Create(parts).with_output_types(pa.Table) | Release(agreement) | beam.Map(note)
     for path in sorted((folder / "beam").glob("*.sketch")):
         name, _, key = path.name.removesuffix(".sketch").partition(" ")
@@ -240,7 +234,7 @@ def beat_at(time: str, rows: pa.Table) -> pa.Table:
 BATCH = {"Beam": in_beam, "Spark": in_spark}
 
 
-@pytest.mark.filterwarnings("ignore::streamsketch.errors.WeakGuaranteeWarning")
+@exactly
 @pytest.mark.parametrize("keys", KEYS)
 @pytest.mark.parametrize("terms", TERMS)
 @pytest.mark.parametrize("engine", BATCH)
@@ -255,7 +249,7 @@ def test_the_same_rows_have_one_release_on_every_engine(engine: str, terms: str,
     assert len(expected) == (3 if keys == "listed" else 2)
 
 
-@pytest.mark.filterwarnings("ignore::streamsketch.errors.WeakGuaranteeWarning")
+@exactly
 @pytest.mark.parametrize("terms", ["L1", "SketchL2", "counting", "features", "asserted"])
 @pytest.mark.parametrize("engine", [in_beam, in_stream])
 def test_windows_that_are_releases_are_the_same_in_a_stream_and_in_a_batch(
@@ -270,7 +264,7 @@ def test_windows_that_are_releases_are_the_same_in_a_stream_and_in_a_batch(
     assert guarantees.pop().neighbours.unit == "customer in one window of 60 s"
 
 
-@pytest.mark.filterwarnings("ignore::streamsketch.errors.WeakGuaranteeWarning")
+@exactly
 def test_rows_of_a_schedule_are_the_same_in_a_stream_and_in_a_batch(tmp_path: Path) -> None:
     for terms in ("L1", "SketchL2", "asserted"):
         (tmp_path / terms).mkdir()
@@ -280,32 +274,45 @@ def test_rows_of_a_schedule_are_the_same_in_a_stream_and_in_a_batch(tmp_path: Pa
         assert found == expected
 
 
-@pytest.mark.filterwarnings("ignore::streamsketch.errors.WeakGuaranteeWarning")
+@exactly
 @pytest.mark.parametrize("keys", KEYS)
 def test_windows_that_are_keys_are_the_same_on_beam(keys: str, tmp_path: Path) -> None:
     windows = dataclasses.replace(MINUTES, are="keys")
-    agreement = agreed_on("L1", keys, windows=windows, neighbours=ss.L1(100, unit="customer", max_keys=24))
+    agreement = agreed_on("L1", keys, windows=windows, neighbours=ss.L1(100, unit="customer", max_keys=1))
     expected = seen(agreement.release(SALES))
     assert len(expected) == (9 if keys == "listed" else 6)
     assert seen(in_beam(agreement, SALES, tmp_path)) == expected
 
 
 @pytest.mark.parametrize("keys", ["listed", "public", "selected"])
-@pytest.mark.parametrize("mechanism", ["DP-Sign-logistic", "DP-SignRP-RR"])
-@pytest.mark.parametrize("engine", [one_process, in_beam, in_spark])
-def test_signs_are_published_by_all_engines_or_by_none(engine: Any, mechanism: str, keys: str, tmp_path: Path) -> None:
-    more = {"projection": ss.projections.Rademacher(dim=1 << 60, sketch_dim=64, seed=7), "mechanism": mechanism}
-    if keys == "selected":
-        more |= {"keys": SHARE, "epsilon": ALL}
-    agreement = agreed_on("L1", keys, **more, delta="0.0000001" if keys == "selected" else 0)
-    if keys == "listed" and mechanism == "DP-SignRP-RR":
-        with pytest.raises(ss.InvalidInputError, match="no guarantee for|keys without data"):
-            engine(agreement, SALES, tmp_path)
-        return
+@pytest.mark.parametrize("mechanism", ["DP-Sign-logistic", "DP-SignRP-RR-smooth"])
+@pytest.mark.parametrize("engine", [in_beam, in_spark])
+def test_signs_are_published_with_one_guarantee(engine: Any, mechanism: str, keys: str, tmp_path: Path) -> None:
+    projection = ss.projections.Rademacher(dim=1 << 60, sketch_dim=64, seed=7)
+    more: dict[str, Any] = {"delta": SHARE.delta} if keys == "selected" else {}
+    agreement = agreed_on("L1", keys, projection=projection, mechanism=mechanism, epsilon=9, **more)
     expected = agreement.release(SALES)
     found = engine(agreement, SALES, tmp_path)
     assert {one.guarantee for one in dict(found).values()} == {expected.guarantee}
     assert found.keys() == expected.keys()
+
+
+@pytest.mark.parametrize("engine", ["one process", "Beam"])
+def test_signs_with_a_condition_on_each_vector_are_of_keys_with_data(engine: str) -> None:
+    """A key without data is no vector that meets it; Theory 6."""
+    projection = ss.projections.GaussianProjection(dim=64, sketch_dim=256, seed=1, independence=64)
+    mechanism: Any = ss.signs.DPSignRPRR(epsilon=8, delta=1e-6, neighbours=ss.OneCoordinate(1), norm_bound=30)
+
+    def published(**keys: Any) -> Any:
+        if engine == "Beam":
+            return ReleasePerKey(mechanism, **keys, projection=projection)
+        table = projection.table()
+        table.update(["north"], [3], [40])
+        return mechanism.release_table(table, **keys)
+
+    with pytest.raises(ss.InvalidInputError, match="no guarantee for"):
+        published(public_keys=["north", "west"])
+    published(keys_are_public=True)
 
 
 REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
@@ -327,16 +334,48 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
 @pytest.mark.parametrize("refused", REFUSED)
 def test_what_an_engine_does_not_do_is_refused_with_what_does(refused: str, tmp_path: Path) -> None:
     engine, fields, said = REFUSED[refused]
-    agreement = agreed_on("L1", "listed", **{"epsilon": 1} | fields)
+    agreement = agreed_on("L1", "listed", **fields)
     with pytest.raises(ss.InvalidInputError, match=said):
         engine(agreement, SALES, tmp_path)
 
 
-@pytest.mark.filterwarnings("ignore::streamsketch.errors.WeakGuaranteeWarning")
+@exactly
 @pytest.mark.parametrize("rows", [0, 1])
 def test_without_a_key_to_choose_the_answer_does_not_depend_on_there_being_rows(rows: int, tmp_path: Path) -> None:
-    agreement = agreed_on("L1", "selected", epsilon=2, delta=1e-6, keys=Selected(epsilon=1, delta="0.0000001"))
+    agreement = agreed_on("L1", "selected")
     with pytest.raises(ss.InvalidInputError, match="no key has enough units to be chosen"):
         agreement.release(SALES.slice(0, rows))
     with pytest.raises(ss.InvalidInputError, match="no key has enough units to be chosen"):
         in_spark(agreement, SALES.slice(0, rows), tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore::streamsketch.errors.WeakGuaranteeWarning")
+@pytest.mark.parametrize("terms", ["L1", "counting"])
+def test_a_round_spends_what_its_agreement_says(terms: str) -> None:
+    """Of one party with rows and one without; ε is so large that the noise is 0 in all but one draw of 10^70."""
+    agreement = agreed_on(terms, "listed", epsilon=20_000, key=None, keys=None, neighbours=ss.L1(100, unit="customer"))
+    parties = [Key.generate(name) for name in ("North", "South")]
+    whole = Round.of(agreement, [key.public for key in parties])
+    for key in parties:
+        whole = whole.signed(key)
+    exact = [agreement.sketch(rows) for rows in (SALES, SALES.slice(0, 0))]
+    total = whole.combine([whole.contribute(one, key) for one, key in zip(exact, parties, strict=True)])
+    alone = agreement.release(exact[0])
+    assert np.array_equal(total.values, alone.values)
+    assert (total.guarantee.budget, total.guarantee.neighbours) == (alone.guarantee.budget, alone.guarantee.neighbours)
+    assert total.guarantee.mechanism.counting == alone.guarantee.mechanism.counting
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"windows": MINUTES},
+        {"keys": "public"},
+        {"mechanism": "DP-Sign-logistic"},
+    ],
+    ids=str,
+)
+def test_what_no_round_publishes_is_refused_with_what_does(fields: dict[str, Any]) -> None:
+    parties = [Key.generate(name).public for name in ("North", "South")]
+    with pytest.raises(ss.InvalidInputError, match=r"agreement\.release\(rows\), by each party"):
+        Round.of(agreed_on("L1", "listed", **fields), parties)

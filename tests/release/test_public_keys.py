@@ -57,7 +57,6 @@ DOORS: dict[str, Callable[[Any, Path], Any]] = {
     "bounded units": lambda keys, _: ss.bounding.bound_units([COLUMNS], PROJECTION, neighbours=SALE, public_keys=keys),
     "bounded rows": lambda keys, _: ss.bound(ROWS, AGREEMENT, public_keys=keys),
     "an agreement": lambda keys, _: AGREEMENT.keys_of(keys),
-    "keys of an agreement": lambda keys, _: AGREEMENT.replace(keys=keys).keys,
     "Beam": lambda keys, _: ReleasePerKey(AdditiveNoise(epsilon=1.0, neighbours=SALE), public_keys=keys),
     "signs on Beam": lambda keys, _: ReleasePerKey(FLIPS, public_keys=keys),
     "units on Beam": lambda keys, _: bound_rows(PROJECTION, unit="who", max_keys=1, l1=1, public_keys=keys),

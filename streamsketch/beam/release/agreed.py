@@ -17,7 +17,7 @@ from streamsketch.beam.release.release import ReleasePerKey
 from streamsketch.beam.release.select import SelectKeys
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import check_times_of_day, micros_in
-from streamsketch.release import publisher_of
+from streamsketch.release import publisher_in_windows, publisher_of
 
 
 class Release(beam.PTransform):
@@ -73,9 +73,13 @@ class Release(beam.PTransform):
         super().__init__()
         if not isinstance(agreement, Agreement):
             raise TypeError(f"Release needs an Agreement, got a {type(agreement).__name__}")
-        self._publisher = publisher_of(agreement)
-        self._publisher.calibrated(agreement.projection)  # fail before the job runs
+        publisher_of(agreement).calibrated(agreement.projection)  # fail before the job runs
         _check(agreement)
+        # where units are clipped, the bounds of each window name it
+        asserted = agreement.unit is None and agreement.windows_are_releases and agreement.schedule is None
+        self._publisher, self._asserted = publisher_of(agreement), asserted
+        if asserted:  # of each window by itself, as the agreement says
+            self._publisher = publisher_in_windows(agreement)
         self._agreement = agreement
         self._options: dict[str, Any] = {"ledger": ledger, "dataset": dataset, "count_private_data": count_private_data}
 
@@ -108,7 +112,7 @@ class Release(beam.PTransform):
         else:
             keys["public_keys"] = listed
         return sketches | "Release" >> ReleasePerKey(
-            self._publisher, **keys, projection=agreement.projection, **self._options
+            self._publisher, **keys, projection=agreement.projection, assert_bounds=self._asserted, **self._options
         )
 
 
