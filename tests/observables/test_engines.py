@@ -7,13 +7,14 @@ An engine is a function that publishes one window of rows, as it would after a r
 import contextlib
 import dataclasses
 import functools
+import itertools
 import json
 import os
 import secrets
 import shutil
 import sqlite3
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -257,12 +258,22 @@ def place(tmp_path: Path) -> Place:
 
 
 CRASHES = [(puts, "files") for puts in range(5)] + [(2, "database"), (2, "own")]
+ON_BEAM = {(1, "files"), (3, "files"), (4, "files"), (2, "own")}  # whose launches take the longest
+TIMES = (1, 2, 3)
 
 
-@pytest.mark.parametrize(("puts", "kind"), CRASHES)
-@every_engine
-def test_a_window_is_of_one_version_of_its_rows(engine: str, puts: int, kind: str, place: Place) -> None:
+def of_engines(cases: Iterable[Any], on_beam: Collection[Any]) -> list[Any]:
+    """Return each case on every engine; on Beam those that are named, and the others with the long tests."""
+    return [
+        pytest.param(engine, case, marks=[pytest.mark.long] * (engine == "Beam" and case not in on_beam))
+        for engine, case in itertools.product(ENGINES, cases)
+    ]
+
+
+@pytest.mark.parametrize(("engine", "crash"), of_engines(CRASHES, ON_BEAM))
+def test_a_window_is_of_one_version_of_its_rows(engine: str, crash: tuple[int, str], place: Place) -> None:
     """A launch is killed before any of its puts; then there are other rows, in another epoch."""
+    puts, kind = crash
     sink = SINKS[kind](place.folder / "out")
     ended = launch(engine, place, Dying(sink, place.folder / "first", puts), FIRST)
     assert (ended == "ended") == (puts == 4)
@@ -275,8 +286,7 @@ def test_a_window_is_of_one_version_of_its_rows(engine: str, puts: int, kind: st
     assert (puts > 0) == (claim(sink) is not None and found != versions[1])
 
 
-@pytest.mark.parametrize("puts", [1, 2, 3])
-@every_engine
+@pytest.mark.parametrize(("engine", "puts"), of_engines(TIMES, {2}))
 def test_equal_rows_of_a_later_launch_are_the_same_version(engine: str, puts: int, place: Place) -> None:
     """It fills what the first left empty, with its own noise."""
     sink = FileSink(place.folder / "out")
@@ -346,8 +356,7 @@ def test_nothing_shows_that_there_were_no_rows(engine: str, tmp_path: Path) -> N
     assert all("enforced" in one for one, *_ in seen[0][2])
 
 
-@pytest.mark.parametrize("links", [1, 2, 3])
-@every_engine
+@pytest.mark.parametrize(("engine", "links"), of_engines(TIMES, {2}))
 def test_no_second_draw_stays_readable(
     engine: str, links: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

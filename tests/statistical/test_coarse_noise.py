@@ -98,7 +98,14 @@ def test_norms_and_distances_of_histograms_hold(dim: int, noise: str) -> None:
         check([distances_between(both, nothing, same=False)], float(x @ x), f"distance, {kind}, {size}")
 
 
-@pytest.mark.parametrize("noise", ["Laplace, ε = 1", "Laplace, ε = 2.58", "Laplace, ε = 4", "Gaussian, σ² = 1/2"])
+@pytest.mark.parametrize(
+    "noise",
+    [
+        *(pytest.param(f"Laplace, ε = {epsilon}", marks=pytest.mark.long) for epsilon in (1, 4)),
+        "Laplace, ε = 2.58",
+        "Gaussian, σ² = 1/2",
+    ],
+)
 def test_products_and_cosines_of_histograms_hold(noise: str) -> None:
     rng = np.random.default_rng(list(noise.encode()))
     for dim, size in ((2, 100), (16, 30)):
@@ -114,7 +121,9 @@ def test_products_and_cosines_of_histograms_hold(noise: str) -> None:
             check([profiles_from(cosines)], 2 - 2 * cosine, f"profile distance of {x} and {y}, {size}")
 
 
-@pytest.mark.parametrize("noise", ["Laplace, ε = 2.58", "Laplace, ε = 4", "Gaussian, σ² = 1/2"])
+@pytest.mark.parametrize(
+    "noise", ["Laplace, ε = 2.58", pytest.param("Laplace, ε = 4", marks=pytest.mark.long), "Gaussian, σ² = 1/2"]
+)
 def test_averages_of_histograms_hold(noise: str) -> None:
     """Of so many units that their number is known: the noise of the cells is what is coarse."""
     rng = np.random.default_rng(list(noise.encode()))
@@ -202,8 +211,14 @@ def law_of_wide(noise: Noise) -> tuple[Floats, Floats]:
     return points, weights / weights.sum()
 
 
-@pytest.mark.parametrize("kept", [1.0, 0.8, 0.4])
-@pytest.mark.parametrize("k", [64, 128, 256])
+@pytest.mark.parametrize(
+    ("k", "kept"),
+    [
+        pytest.param(k, kept, marks=[pytest.mark.long] * (place != turn))
+        for place, k in enumerate((64, 128, 256))
+        for turn, kept in enumerate((1.0, 0.8, 0.4))
+    ],
+)
 def test_angles_of_signs_hold_where_four_or_more_differ(k: int, kept: float) -> None:
     """Exactly, over the binomial law of how many signs differ: 90 and 95 % intervals miss by 2.5 points at most."""
     for theta in (0.05, 0.1, 0.2, 0.32, 0.6, 1.2, 2.9):
@@ -230,9 +245,20 @@ def test_angles_of_signs_hold_where_four_or_more_differ(k: int, kept: float) -> 
             assert min(rates) >= confidence - slack, (theta, confidence, rates)
 
 
-@pytest.mark.parametrize("tolerance", [0.3, 1.0, 3.0])
-@pytest.mark.parametrize(("cells", "items"), [(3, 1), (3, 3)])
-@pytest.mark.parametrize("noise", ["Laplace, ε = 2.58", "Gaussian, σ² = 1"])
+@pytest.mark.parametrize(
+    ("noise", "cells", "items", "tolerance"),
+    [
+        ("Laplace, ε = 2.58", 3, 1, 0.3),
+        ("Laplace, ε = 2.58", 3, 3, 1.0),
+        ("Gaussian, σ² = 1", 3, 1, 3.0),
+        *(
+            pytest.param(noise, 3, items, tolerance, marks=pytest.mark.long)
+            for noise in ("Laplace, ε = 2.58", "Gaussian, σ² = 1")
+            for items in (1, 3)
+            for tolerance in (0.3, 1.0, 3.0)
+        ),
+    ],
+)
 def test_no_difference_within_a_tolerance_raises_more_alarms_than_stated(
     noise: str, cells: int, items: int, tolerance: float
 ) -> None:

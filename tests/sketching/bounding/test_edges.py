@@ -36,8 +36,14 @@ def events_of(units: list[list[int]], slots: int = 1) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("limit", LIMITS)
-@pytest.mark.parametrize(("clip", "together"), list(itertools.product(["scale", "cut"], [False, True])))
+@pytest.mark.parametrize(
+    ("clip", "together", "limit"),
+    [
+        pytest.param(*rule, limit, marks=[pytest.mark.long] * ((place + turn) % 2))
+        for place, rule in enumerate(itertools.product(["scale", "cut"], [False, True]))
+        for turn, limit in enumerate(LIMITS)
+    ],
+)
 def test_sums_of_absolute_values(clip: Any, together: bool, limit: int) -> None:  # noqa: FBT001
     found = events_of(UNITS, 2)
     bounds: dict[str, Any] = {"max_keys": 2, "limit": limit, "clip": clip, "together": together}
@@ -123,9 +129,14 @@ def rows_of(units: list[list[int]]) -> Contributions:
     return Contributions(digests, [SLOT], np.zeros(len(units), dtype=np.int64), none, none, table)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("limit", [one for one in LIMITS if one < 1 << 31])
-@pytest.mark.parametrize("rule", ["scale", "equal", "average"])
-@pytest.mark.parametrize("form", ["events", "rows"])
+@pytest.mark.parametrize(
+    ("form", "rule", "limit"),
+    [
+        pytest.param(*how, limit, marks=[pytest.mark.long] * ((place + turn) % 2))
+        for place, how in enumerate(itertools.product(["events", "rows"], ["scale", "equal", "average"]))
+        for turn, limit in enumerate(each for each in LIMITS if each < 1 << 31)
+    ],
+)
 def test_cells(rule: str, form: str, limit: int) -> None:
     """Unit by unit; averages of one row are that row, and of two rows are halves."""
     projection, known = Identity(dim=WIDTH), {"max_keys": 1, "limit": limit, "secret": SECRET}
