@@ -61,7 +61,7 @@ _MOST_STEPS = 64.0  # of noise with whole steps: in its standard deviation, and 
 _MOST_VECTORS = 24  # longest ones within a tolerance, for the law of each
 _MOST_COARSE = 128  # of them, in few cells with noise of few steps
 _COARSE_STEPS = 4.0  # in a standard deviation
-_FEWEST_CELLS = 3
+_FEW_CELLS_EXACT = 3  # where a law is known for every tolerance
 _MOST_SUMS = 1 << 18  # of noises in all cells but one
 _NOTHING: Signal = np.zeros(1), np.ones(1)
 
@@ -199,23 +199,29 @@ class GapLaw:
 
     @property
     def _longest(self) -> list[tuple[int, ...]] | None:
-        """Differences of cells, in steps and without zeros: each one within the tolerance is exceeded by one in each cell.
+        """Differences of cells within the tolerance that none exceeds in every cell, in steps, without zeros.
 
         Known where differences are whole steps of symmetric noise that falls on both sides: there |z + η| is the larger
-        in law, the larger |z| is, in each cell alone. They are within the tolerance too, and the p-value is exact, but
-        if these would be too many in few cells: those of multiples of 2, 4, … steps exceed them all. None where
-        differences are no whole steps, or too many.
+        in law, the larger |z| is, in each cell alone, and the p-value is exact. If there are too many, and noise is a
+        few steps wide, return others: in few cells vectors of multiples of 2, 4, … steps that exceed them all, in more
+        cells some of them, of entries that are alike. None where noise is wider, or differences are no whole steps.
         """
         if not self.tolerance or self.drift or not self._keeps_steps:
             return None
         length, cells = self.tolerance / self._lattice.step, self.projection.sketch_dim
-        if cells > _FEWEST_CELLS or self._lattice.variance > (_COARSE_STEPS * self._lattice.step) ** 2 * (1 + _ROUNDING):
-            return longest_vectors(math.floor(length**2 * (1 + _ROUNDING)), cells, _MOST_VECTORS)
-        vectors, apart = longest_vectors(math.floor(length**2 * (1 + _ROUNDING)), cells, _MOST_COARSE), 1
+        deviation = math.sqrt(self._lattice.variance) / self._lattice.step
+        is_coarse, squares = deviation <= _COARSE_STEPS * (1 + _ROUNDING), math.floor(length**2 * (1 + _ROUNDING))
+        if cells > _FEW_CELLS_EXACT or not is_coarse:
+            vectors = longest_vectors(squares, cells, _MOST_VECTORS)
+            if vectors is None and is_coarse:
+                numbers = sorted({*(number for number in _FEW if number < cells), cells})
+                return [vector_of_alike(squares, number, cells) for number in numbers]
+            return vectors
+        vectors, apart = longest_vectors(squares, cells, _MOST_COARSE), 1
         while vectors is None:
             apart *= 2  # entries that are rounded up make a vector longer by less than this times √k
-            squares = (length / apart + math.sqrt(cells)) ** 2
-            vectors = longest_vectors(math.floor(squares * (1 + _ROUNDING)), cells, _MOST_COARSE)
+            squares = math.floor((length / apart + math.sqrt(cells)) ** 2 * (1 + _ROUNDING))
+            vectors = longest_vectors(squares, cells, _MOST_COARSE)
         return [tuple(apart * entry for entry in vector) for vector in vectors]
 
     @property
@@ -348,6 +354,24 @@ def longest_vectors(squares: int, cells: int, most: int) -> list[tuple[int, ...]
     return vectors if extend((), squares) else None
 
 
+def vector_of_alike(squares: int, number: int, cells: int) -> tuple[int, ...]:
+    """Return a vector of whole numbers with Σz² ≤ ``squares``, descending, without zeros.
+
+    It has ``number`` entries of one size, the first ones by 1 larger where that fits; others are as large as is left.
+    """
+    size = math.isqrt(squares // number)
+    vector, left = [size] * number, squares - number * size**2
+    for place in range(min(left // (2 * size + 1), number)):
+        vector[place] += 1
+        left -= 2 * size + 1
+    while left > 0 and len(vector) < cells:
+        vector.append(min(math.isqrt(left), vector[-1]))
+        left -= vector[-1] ** 2
+        if vector[-1] == 0:
+            break
+    return tuple(entry for entry in vector if entry)
+
+
 def _is_exact(projection: Projection) -> bool:
     """Return whether the map keeps every norm."""
     return projection.variance.of_squared_norm(1.0, 0.0) == 0
@@ -367,7 +391,7 @@ def _even(noise: Lattice, count: int, distance: float) -> Law:
 
 def _of_steps(noise: Lattice, sizes: tuple[int, ...], count: int) -> Law:
     """Return the law of ‖z + η‖² for z of ``count`` whole steps: these sizes, and zeros."""
-    if count <= _FEWEST_CELLS and noise.weights.size ** (count - 1) <= _MOST_SUMS:
+    if count <= _FEW_CELLS_EXACT and noise.weights.size ** (count - 1) <= _MOST_SUMS:
         return FewCells(noise.weights, (*sizes, *[0] * (count - len(sizes))), noise.step)
     numbers = {size: sizes.count(size) for size in sizes}
     if len(sizes) < count:

@@ -388,13 +388,14 @@ def _special(add: Any, made: dict[str, Message]) -> None:
 
 
 def _few_cells(add: Any) -> None:
-    """Add histograms of one to three cells under noise of a step or two, some in other steps."""
+    """Add histograms of few cells under noise of a step or two, some in other steps."""
     half, wide = Fraction(1, 2), Fraction(3, 2)
-    for k in (1, 2, 3):
+    streams = {"x": (9, -4, 2, 0, 5, 5), "y": (6, -2, 3, -7, 3, 9), "z": (608, -9, 0, 7, 7, 7)}
+    for k in (1, 2, 3, 6):
         text = projection_of("identity", dim=k, sketch_dim=k)
         for kind, amount, noise in (("laplace", half, laplace(half)), ("gaussian", wide, gaussian(wide))):
             stated = mechanism([{"noise": {"kind": kind, "amount": amount, "layers": 0, "place": ""}}])
-            for stream, cells in (("x", (9, -4, 2)), ("y", (6, -2, 3)), ("z", (608, -9, 0))):
+            for stream, cells in streams.items():
                 name = f"{k} cells, {kind}, {stream}"
                 events = list(enumerate(cells[:k]))
                 case = add(released(name, text, events, guarantee=stated, noise=noise, drawn=drawn(1, k, name)))

@@ -98,8 +98,8 @@ def _least_favourable(
     excess = max(float(k * (law.a + law.b)) - 2, 0.0) / 3
     if law.a + law.b == 0:
         found = [nothing, _tail(noise, [_one(tolerance / math.sqrt(k))], [k], value)]
-        for items in (number for number in ITEMS if number < k):
-            found.append(_tail(noise, [_nothing(), _one(tolerance / math.sqrt(items))], [k - items, items], value))
+        few = [(items, _one(tolerance / math.sqrt(items))) for items in ITEMS if items < k]
+        found += [_tail(noise, [_nothing(), each], [k - items, items], value) for items, each in few]
         return max(found)
     found = [nothing, _tail(noise, [_normal(tolerance / math.sqrt(k), excess)], [k], value)]
     s = int(fields.get("sparsity", 1)) if fields["kind"].startswith("sjlt") else 1
@@ -189,10 +189,13 @@ def longest_within(noise: Noise, k: int, view: estimates.View, tolerance: float)
     right = noise.weights[noise.weights.size // 2 :]
     if _variance(noise.weights) > 64**2 or (right[1:] > right[:-1] * (1 + 1e-9)).any():
         return None
-    length, few = tolerance / noise.step, k <= 3 and _variance(noise.weights) <= 16
-    most, apart = 128 if few else 24, 1
-    vectors = list(itertools.islice(_longest(math.floor((1 + 1e-9) * length**2), k), most + 1))
-    while few and len(vectors) > most:
+    length, coarse = tolerance / noise.step, _variance(noise.weights) <= 16
+    most, apart = 128 if coarse and k <= 3 else 24, 1
+    squares = math.floor((1 + 1e-9) * length**2)
+    vectors = list(itertools.islice(_longest(squares, k), most + 1))
+    if len(vectors) > most and coarse and k > 3:
+        return [_alike(squares, number, k) for number in (*ITEMS, k) if number <= k]
+    while coarse and len(vectors) > most:
         apart *= 2
         squares = math.floor((1 + 1e-9) * (length / apart + math.sqrt(k)) ** 2)
         vectors = list(itertools.islice(_longest(squares, k), most + 1))
@@ -211,6 +214,16 @@ def _longest(squares: int, k: int) -> Iterator[tuple[int, ...]]:
         if k * first**2 + 2 * first + 1 <= squares:
             return  # no entry is larger than this one, so there is room for a longer one
         yield from ((first, *rest) for rest in _longest(squares - first**2, k - 1) if rest[0] <= first)
+
+
+def _alike(squares: int, number: int, k: int) -> tuple[int, ...]:
+    """Return a vector with this number of entries that are alike, or one longer; the others as long as is left."""
+    entry = math.isqrt(squares // number)
+    longer = min((squares - number * entry**2) // (2 * entry + 1), number)
+    vector = [entry + 1] * longer + [entry] * (number - longer)
+    while len(vector) < k:
+        vector.append(min(math.isqrt(squares - sum(one**2 for one in vector)), vector[-1]))
+    return tuple(vector)
 
 
 def _tail_of_steps(weights: Array, vector: tuple[int, ...], steps: int) -> float:

@@ -221,7 +221,8 @@ function trimmed(law: Float64Array): Float64Array {
 
 /**
  * Return the vectors of whole steps within a tolerance of which no entry can be longer, without zeros; null if that is not defined.
- * Where few cells have too many of them, return those of more steps each, which are longer than all.
+ * Where there are too many of them, and noise is a few steps wide, return in few cells those of more steps each, which are longer than all;
+ * in more cells those whose entries are alike.
  */
 function longestWithin(noise: StatedNoise, k: number, tolerance: number): number[][] | null {
   const { weights, step, lattice, largest } = noise;
@@ -231,7 +232,11 @@ function longestWithin(noise: StatedNoise, k: number, tolerance: number): number
   for (let i = half; i + 1 < weights.length; i++) if (weights[i + 1] > weights[i] * (1 + 1e-9)) return null;
   const length = tolerance / step;
   const squares = Math.floor((1 + 1e-9) * length ** 2);
-  if (k > FEW_CELLS || variance > COARSE_STEPS ** 2) return longestVectors(squares, k, MOST_VECTORS);
+  const isCoarse = variance <= COARSE_STEPS ** 2;
+  if (k > FEW_CELLS || !isCoarse) {
+    const longest = longestVectors(squares, k, MOST_VECTORS);
+    return longest ?? (isCoarse ? [...ITEMS.filter((items) => items < k), k].map((items) => vectorOfAlike(squares, items, k)) : null);
+  }
   let vectors = longestVectors(squares, k, MOST_COARSE);
   let apart = 1;
   while (vectors === null) {
@@ -258,6 +263,21 @@ function longestVectors(squares: number, k: number, limit: number): number[][] |
     return true;
   };
   return isAll([], squares) ? vectors : null;
+}
+
+/** Return a vector with Σv² ≤ squares of so many entries that are alike, or one longer; the others as long as is left. */
+function vectorOfAlike(squares: number, items: number, k: number): number[] {
+  const entry = wholeRoot(Math.floor(squares / items));
+  const longer = Math.min(Math.floor((squares - items * entry ** 2) / (2 * entry + 1)), items);
+  const vector = Array.from({ length: items }, (_, i) => (i < longer ? entry + 1 : entry));
+  let left = squares - vector.reduce((sum, each) => sum + each ** 2, 0);
+  while (vector.length < k && left > 0) {
+    const next = Math.min(wholeRoot(left), vector[vector.length - 1]);
+    if (next === 0) break;
+    vector.push(next);
+    left -= next ** 2;
+  }
+  return vector.filter((each) => each > 0);
 }
 
 function wholeRoot(square: number): number {
