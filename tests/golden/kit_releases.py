@@ -72,11 +72,18 @@ def with_noise(text: str, steps: dict[int, int], noise: list[int], place: str) -
 # --- noise --------------------------------------------------------------------------------------------------------
 
 
-def laplace(scale: int) -> Message:
+def laplace(scale: int | Fraction) -> Message:
     """Return a discrete Laplace noise's cumulants, to twelve digits: the same on every machine."""
     ratio = math.exp(-1 / scale)
     variance = 2 * ratio / (1 - ratio) ** 2
     return {"k2": float(f"{variance:.12g}"), "k4": float(f"{variance + 3 * variance**2:.12g}"), "place": ""}
+
+
+def gaussian(variance: Fraction) -> Message:
+    """Return a discrete Gaussian noise's cumulants, to twelve digits."""
+    weights = {n: math.exp(-n * n / float(2 * variance)) for n in range(-99, 100)}
+    second, fourth = (math.fsum(n**m * p for n, p in weights.items()) / math.fsum(weights.values()) for m in (2, 4))
+    return {"k2": float(f"{second:.12g}"), "k4": float(f"{fourth - 3 * second**2:.12g}"), "place": ""}
 
 
 def drawn(scale: int, count: int, name: str) -> list[int]:
@@ -355,6 +362,7 @@ def _special(add: Any, made: dict[str, Message]) -> None:
     for name, steps, draws in _shares():
         noise = {"k2": draws * laplace(100)["k2"], "k4": draws * laplace(100)["k4"], "place": ""}
         add(released(name, counts, [(1, 40)], guarantee=mechanism(steps), noise=noise))
+    _few_cells(add)
     _counted(add)
     _histories(add)
     zeros = [-cell for cell in sketched(counts, {1: 3})]
@@ -377,6 +385,21 @@ def _special(add: Any, made: dict[str, Message]) -> None:
     old = {"name": "a sum of before parts were written", "message": bare}
     add(old)
     add(summed("a sum with unstated parts", old, z, 1, "disjoint"))
+
+
+def _few_cells(add: Any) -> None:
+    """Add histograms of few cells under noise of a step or two, some in other steps."""
+    half, wide = Fraction(1, 2), Fraction(3, 2)
+    streams = {"x": (9, -4, 2, 0, 5, 5), "y": (6, -2, 3, -7, 3, 9), "z": (608, -9, 0, 7, 7, 7)}
+    for k in (1, 2, 3, 6):
+        text = projection_of("identity", dim=k, sketch_dim=k)
+        for kind, amount, noise in (("laplace", half, laplace(half)), ("gaussian", wide, gaussian(wide))):
+            stated = mechanism([{"noise": {"kind": kind, "amount": amount, "layers": 0, "place": ""}}])
+            for stream, cells in streams.items():
+                name = f"{k} cells, {kind}, {stream}"
+                events = list(enumerate(cells[:k]))
+                case = add(released(name, text, events, guarantee=stated, noise=noise, drawn=drawn(1, k, name)))
+                add(scaled(f"three times {name}", case, Fraction(3)))
 
 
 def _histories(add: Any) -> None:
