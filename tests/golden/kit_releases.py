@@ -449,6 +449,33 @@ def _histories(add: Any) -> None:
     add(summed("a sum of ranges of crowds", made["a crowd"][3], made["a crowd of another town"][3], 1, "disjoint"))
 
 
+def _of_one_length(add: Any) -> None:
+    """Add releases of units of one length that are more or less alike, as their norms and numbers show."""
+    made = {}
+    neighbours = {"kind": "sketch-l2", "bound": Fraction(2), "unit": "patient", "max_keys": 0}
+    for name, kind, share, counted in (
+        ("hashed", "sjlt-block", 0.97, 4000),
+        ("hashed, other", "sjlt-block", 0.85, 6000),
+        ("hashed, apart", "sjlt-block", 0.4, 5000),
+        ("hashed, in several keys", "sjlt-block", 0.97, 4000),
+        ("hashed, or less", "sjlt-block", 0.97, 4000),
+        ("rotated", "rotation", 0.9, 4000),
+        ("rotated, other", "rotation", 0.8, 5000),
+        ("coarse", "count-sketch", 0.9, 4000),
+        ("very sparse", "very-sparse", 0.9, 4000),
+    ):
+        text = projection_of(kind, resolution="1/2" if name == "coarse" else "1/4096")
+        events = [(1, round(1.6 * share * counted)), (2, round(1.2 * share * counted))]
+        keys = {"max_keys": 3 if name.endswith("keys") else 0}
+        changes = {"neighbours": neighbours | keys, "clip": "scale" if name.endswith("less") else "equal"}
+        changes |= {"scale": 3 if name == "coarse" else 20_000 * max(keys["max_keys"], 1)}
+        changes |= {"counted": [counted, 0], "weights": {"units": 1 if name == "coarse" else 900, "slack": 0}}
+        changes |= {"guarantee": {"basis": "enforced"}}
+        made[name] = add(released(f"of units of one length, {name}", text, events, **changes))
+    add(summed("a sum of units of one length", made["hashed"], made["hashed, other"], 1, "disjoint"))
+    add(scaled("a multiple of units of one length", made["hashed"], Fraction(3, 2)))
+
+
 def _counted(add: Any) -> None:
     """Add releases with counts, their sums and multiples."""
     block = projection_of("sjlt-block", resolution="1/2")
@@ -483,5 +510,6 @@ def _counted(add: Any) -> None:
     add(summed("a sum of sketches of one length", parts[0], parts[1], 1, "disjoint"))
     add(summed("a sum of sketches clipped in two ways", parts[0], parts[2], 1, "disjoint"))
     add(summed("a sum of sketches of one length, with people in both", parts[0], parts[1], 1, "overlapping"))
+    _of_one_length(add)
     plain = {"neighbours": sketches | {"max_keys": 2**32 - 1}, "scale": 70_000}
     add(released("of sketches with people in any number of keys", fine, [(1, 2000)], **plain))

@@ -174,6 +174,13 @@ def _estimates(made: dict[str, Message]) -> Iterable[Message]:
     averages += [(name, "a sum of ranges of crowds") for name in ("of counted units, x", "of few counted units")]
     cases += [{"estimate": kind, "of": [*pair]} for kind in ("mean_distance", "mean_product") for pair in averages]
     cases += [{"estimate": kind, "of": CROWDS} for kind in ("squared_distance", "inner_product", "cosine")]
+    alike = [name for name in made if "units of one length" in name]
+    cases += [{"estimate": kind, "of": [name]} for kind in ("squared_norm", "mean_norm") for name in alike]
+    hashed = [f"of units of one length, hashed{name}" for name in ("", ", other", ", apart")]
+    pairs_alike = [(hashed[0], hashed[1]), (hashed[0], hashed[2]), (hashed[0], "of sketches clipped in length, c")]
+    pairs_alike += [("of units of one length, rotated, other", "of units of one length, rotated")]
+    of_pairs = ("inner_product", "mean_product", "squared_distance", "mean_distance", "cosine")
+    cases += [{"estimate": kind, "of": [*pair]} for kind in of_pairs for pair in pairs_alike]
     of = ["count-sketch, x", "count-sketch, y"]
     cases.append({"estimate": "normalised_inner_product", "of": of, "norms": [75.0, 70.0]})
     cases.append({"estimate": "pairwise", "of": ["a part, x", "a part, y", "a part, z", "of unknown data"]})
