@@ -15,30 +15,40 @@ from streamsketch.agreement import Agreement
 from streamsketch.data import SECRET_BYTES as ID_SECRET_BYTES
 from streamsketch.data import DataIds, from_list
 from streamsketch.errors import InvalidInputError, WireFormatError, printable
-from streamsketch.privacy import Guarantee
-from streamsketch.release import PrivateTable, sketches_to_release
-from streamsketch.sketching import NO_KEY, SECRET_BYTES, BoundingSummary, Sketch, SketchTable
-from streamsketch.streams.alarms import Alarm
-from streamsketch.streams.counts import RowCounts
-from streamsketch.streams.dead_letters import DeadLetters
-from streamsketch.streams.draws import Draw, DrawSecret, names_of_keys
-from streamsketch.streams.open_windows import Windows
-from streamsketch.streams.policy import StreamPolicy
-from streamsketch.streams.publishing import filled, in_order, put_window
-from streamsketch.streams.root_keys import hkdf
-from streamsketch.streams.rows import ANEW, Charge, OtherRowsError, Rows, RowsOf
-from streamsketch.streams.sinks import Sink, WindowFiles
-from streamsketch.streams.slots import Slot, named_key
-from streamsketch.streams.state import Saved, read_state, write_state
-from streamsketch.streams.versions import (
+from streamsketch.once import (
+    ANEW,
+    Alarm,
+    Charge,
+    DeadLetters,
+    Draw,
+    DrawSecret,
+    OtherRowsError,
+    RowCounts,
+    Rows,
+    RowsOf,
+    Sink,
+    Slot,
     Version,
+    WindowFiles,
     drawn_numbers,
+    filled,
+    hkdf,
+    in_order,
     is_other,
+    named_key,
+    names_of_keys,
     other_version,
+    put_window,
     version_of,
     version_slot,
     version_tag,
 )
+from streamsketch.privacy import Guarantee
+from streamsketch.release import PrivateTable, sketches_to_release
+from streamsketch.sketching import NO_KEY, SECRET_BYTES, BoundingSummary, Sketch, SketchTable
+from streamsketch.streams.open_windows import Windows
+from streamsketch.streams.policy import StreamPolicy
+from streamsketch.streams.state import Saved, read_state, write_state
 
 _ID_BYTES = 16
 _MOST_WAITING = 1 << 26  # bytes of releases that are drawn before they are written

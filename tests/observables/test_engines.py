@@ -28,10 +28,11 @@ import streamsketch as ss
 from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
 from streamsketch.beam.streams import WriteOnce, configure_stream
 from streamsketch.errors import LedgerError
+from streamsketch.once import VERSION
 from streamsketch.privacy import DiscreteLaplace
 from streamsketch.release import AdditiveNoise
 from streamsketch.spark import ReleaseBatches
-from streamsketch.streams import VERSION, DatabaseSink, FileSink, LedgerCharge, ReleaseOnce, Sink, Slot, Stream
+from streamsketch.streams import DatabaseSink, FileSink, LedgerCharge, ReleaseOnce, Sink, Slot, Stream
 from tests.spark.frames import LocalFrame
 from tests.streams.naive import policy_of
 

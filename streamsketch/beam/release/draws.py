@@ -16,11 +16,11 @@ from streamsketch.beam.run.once import BitsOf, data_id
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.beam.run.versions import window_start
 from streamsketch.data import DataIds, from_list
+from streamsketch.once import name_of_draw
 from streamsketch.privacy import UNKNOWN, BitSource, Bounds, Guarantee
 from streamsketch.projections import Projection
 from streamsketch.release import HISTORY_ID_BYTES, Calibrated, CalibratedNoise, HistoryPart, Publisher
 from streamsketch.sketching import Sketch
-from streamsketch.streams import name_of_draw
 
 _NUMBER = 8
 

@@ -19,9 +19,9 @@ from streamsketch.beam.run.known import Span
 from streamsketch.beam.run.runs import Fixed, RunSecret, label_in, run_secret
 from streamsketch.beam.run.steps import Step
 from streamsketch.errors import InvalidInputError, LedgerError
+from streamsketch.once import log_event
 from streamsketch.privacy import Guarantee
 from streamsketch.projections import Projection
-from streamsketch.streams import log_event
 
 _LOG = logging.getLogger(__name__)
 _MOST_KNOWN = 4096  # answers of the ledger that a worker remembers

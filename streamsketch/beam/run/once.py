@@ -16,8 +16,8 @@ from streamsketch.beam.run.steps import Each, Step
 from streamsketch.beam.run.versions import WithVersion
 from streamsketch.beam.streams.stable import publishing_step
 from streamsketch.data import SECRET_BYTES
+from streamsketch.once import REFUSED
 from streamsketch.privacy import KeyedBits
-from streamsketch.streams import REFUSED
 
 BitsOf: TypeAlias = Callable[..., KeyedBits]
 _KEYS = beam.coders.FastPrimitivesCoder()

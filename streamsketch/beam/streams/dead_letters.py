@@ -19,7 +19,7 @@ from streamsketch.beam.intake.windows import LATE
 from streamsketch.beam.run.claims import create_once
 from streamsketch.beam.streams.messages import MALFORMED
 from streamsketch.beam.streams.stable import publishing_step
-from streamsketch.streams import RowCounts, Tally
+from streamsketch.once import RowCounts, Tally
 
 AHEAD = "ahead"
 _MOST_FILES = 10_000

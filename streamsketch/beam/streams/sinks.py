@@ -18,8 +18,7 @@ from streamsketch.beam.run.known import versions_of
 from streamsketch.beam.run.runs import has_stream
 from streamsketch.beam.streams.slots import slot_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.release import Published
-from streamsketch.streams import (
+from streamsketch.once import (
     OTHER_BYTES,
     VERSION,
     Alarm,
@@ -33,6 +32,7 @@ from streamsketch.streams import (
     other_version,
     version_slot,
 )
+from streamsketch.release import Published
 
 ALARMS = "alarms"
 _MOST_CLAIMS = 4096  # windows of which a worker remembers whose they are

@@ -21,9 +21,9 @@ from streamsketch.beam import (
     configure_run,
 )
 from streamsketch.beam.run import claims, runs
+from streamsketch.once import root_keys
 from streamsketch.privacy import Budget, key_threshold
 from streamsketch.release import AdditiveNoise
-from streamsketch.streams import root_keys
 from tests.beam.rows import bound_rows, sketch_rows
 from tests.beam.running import append_to, recorded
 

@@ -13,8 +13,8 @@ from typing import Any, Self
 from streamsketch.core import create_file, sweep_earlier, write_new
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import EventWindows
-from streamsketch.streams.databases import connection
-from streamsketch.streams.slots import VERSION, Slot
+from streamsketch.once.databases import connection
+from streamsketch.once.slots import VERSION, Slot
 
 _PUBLIC = 0o644  # for releases, which readers of other accounts may read
 _VERSIONS = "_versions"  # the end of the name of a table of claims

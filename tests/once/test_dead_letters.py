@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
+from streamsketch.once import dead_letters as module
 from streamsketch.streams import DeadLetters, RowCounts, Stream
-from streamsketch.streams import dead_letters as module
 from streamsketch.streams import stream as stream_module
 from streamsketch.streams.state import Saved, write_state
 from tests.streams.naive import AGREEMENT, Row, batch_of, beat, policy_of

@@ -3,7 +3,7 @@
 import hashlib
 from typing import NamedTuple, Self
 
-from streamsketch.streams.slots import Slot
+from streamsketch.once.slots import Slot
 
 REFUSED = "refused"
 """The ``result`` of an alarm whose window the ledger did not cover."""

@@ -7,11 +7,11 @@ from typing import Any
 
 from streamsketch.core import Ints
 from streamsketch.data import canonical_bytes
+from streamsketch.once.root_keys import joined
+from streamsketch.once.versions import drawn_numbers, name_of_draw
 from streamsketch.privacy import KeyedBits
 from streamsketch.release import Calibrated
 from streamsketch.sketching import Sketch
-from streamsketch.streams.root_keys import joined
-from streamsketch.streams.versions import drawn_numbers, name_of_draw
 
 _SECRET_BYTES = 32
 _ID_BYTES = 16

@@ -12,16 +12,13 @@ from streamsketch.core import check_int, short
 from streamsketch.data import SECRET_BYTES as ID_BYTES
 from streamsketch.data import DataIds, canonical_bytes, from_list
 from streamsketch.errors import InvalidInputError, LedgerError
-from streamsketch.privacy import KEYS_AND_WINDOWS_ARE_PUBLIC, KeyedBits, with_conditions
-from streamsketch.release import Calibrated, keys_for, sketches_to_release
-from streamsketch.sketching import NO_KEY, Sketch, SketchTable, public_names
-from streamsketch.streams.alarms import REFUSED, Alarm
-from streamsketch.streams.logs import log_event
-from streamsketch.streams.publishing import filled, in_order, put_window
-from streamsketch.streams.root_keys import KEY_BYTES, RootKey, fetch_root_key, hkdf, joined
-from streamsketch.streams.sinks import Sink
-from streamsketch.streams.slots import Slot, check_stream, named_key, start_of
-from streamsketch.streams.versions import (
+from streamsketch.once.alarms import REFUSED, Alarm
+from streamsketch.once.logs import log_event
+from streamsketch.once.publishing import filled, in_order, put_window
+from streamsketch.once.root_keys import KEY_BYTES, RootKey, fetch_root_key, hkdf, joined
+from streamsketch.once.sinks import Sink
+from streamsketch.once.slots import Slot, check_stream, named_key, start_of
+from streamsketch.once.versions import (
     Version,
     drawn_numbers,
     is_other,
@@ -31,6 +28,9 @@ from streamsketch.streams.versions import (
     version_slot,
     version_tag,
 )
+from streamsketch.privacy import KEYS_AND_WINDOWS_ARE_PUBLIC, KeyedBits, with_conditions
+from streamsketch.release import Calibrated, keys_for, sketches_to_release
+from streamsketch.sketching import NO_KEY, Sketch, SketchTable, public_names
 
 _LOG = logging.getLogger(__name__)
 

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from streamsketch.data import canonical_bytes
-from streamsketch.streams.alarms import OTHER_BYTES, WITHHELD, Alarm
-from streamsketch.streams.logs import log_event
-from streamsketch.streams.sinks import Sink
-from streamsketch.streams.slots import Slot
-from streamsketch.streams.versions import Version, claimed, other_version
+from streamsketch.once.alarms import OTHER_BYTES, WITHHELD, Alarm
+from streamsketch.once.logs import log_event
+from streamsketch.once.sinks import Sink
+from streamsketch.once.slots import Slot
+from streamsketch.once.versions import Version, claimed, other_version
 
 _LOG = logging.getLogger(__name__)
 

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 from streamsketch.core import Ints
 from streamsketch.data import canonical_bytes
+from streamsketch.once.alarms import OTHER_VERSION, WITHHELD, Alarm
+from streamsketch.once.logs import log_event
+from streamsketch.once.root_keys import joined
+from streamsketch.once.sinks import Sink
+from streamsketch.once.slots import VERSION, Slot
 from streamsketch.privacy import Guarantee
 from streamsketch.projections import Projection
 from streamsketch.sketching import Sketch
-from streamsketch.streams.alarms import OTHER_VERSION, WITHHELD, Alarm
-from streamsketch.streams.logs import log_event
-from streamsketch.streams.root_keys import joined
-from streamsketch.streams.sinks import Sink
-from streamsketch.streams.slots import VERSION, Slot
 
 _LOG = logging.getLogger(__name__)
 _HEAD = "streamsketch version 1"

@@ -13,12 +13,12 @@ from streamsketch.core import concealed
 from streamsketch.data import SECRET_BYTES as ID_SECRET_BYTES
 from streamsketch.data import DataIds, from_list
 from streamsketch.errors import InvalidInputError, WireFormatError
+from streamsketch.once.draws import DrawSecret, names_of_keys
 from streamsketch.privacy import Guarantee
 from streamsketch.projections import Projection
 from streamsketch.release import HISTORY_ID_BYTES, CalibratedNoise, HistoryState, Releaser, sketches_to_release
 from streamsketch.schedules import Schedule
 from streamsketch.sketching import NO_KEY, Sketch, SketchTable
-from streamsketch.streams.draws import DrawSecret, names_of_keys
 
 ANEW = "begin a new state and a new folder, with a start after what was released"
 

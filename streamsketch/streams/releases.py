@@ -1,0 +1,37 @@
+"""What releases windows once, as users of streams find it."""
+
+from streamsketch.once import (
+    Alarm,
+    DatabaseSink,
+    DeadLetters,
+    FileSink,
+    LedgerCharge,
+    ObjectSink,
+    Released,
+    ReleaseOnce,
+    RowCounts,
+    Sink,
+    Slot,
+    claim_epoch,
+    counts_in,
+    log_event,
+    sink_in,
+)
+
+__all__ = [
+    "Alarm",
+    "DatabaseSink",
+    "DeadLetters",
+    "FileSink",
+    "LedgerCharge",
+    "ObjectSink",
+    "ReleaseOnce",
+    "Released",
+    "RowCounts",
+    "Sink",
+    "Slot",
+    "claim_epoch",
+    "counts_in",
+    "log_event",
+    "sink_in",
+]
