@@ -22,7 +22,8 @@ from streamsketch.beam.run.runs import RunSecret
 from streamsketch.continual import Releaser, Tree
 from streamsketch.intake import Tumbling
 from streamsketch.once.draws import DrawSecret
-from streamsketch.once.versions import Version, drawn_numbers, name_of_draw, version_of, version_tag
+from streamsketch.once.names import drawn_numbers, name_of_draw
+from streamsketch.once.versions import Version, version_of, version_tag
 from streamsketch.privacy import Bounds, KeyedBits
 from streamsketch.release import AdditiveNoise
 from streamsketch.streams import ReleaseOnce, Slot
