@@ -9,7 +9,7 @@ from .keys import StateSecret, hkdf, ids_from, joined, number_bytes
 from .logs import EVENT, OPERATOR, SECRET_EVENTS, log_event
 from .names import drawn_numbers, name_of_draw, names_of_keys
 from .publishing import filled, in_order, put_slot, put_window
-from .release_once import ReleaseOnce, Released
+from .release_once import Released, ReleaseOnce
 from .root_keys import RootKey, check_root_key, fetch_root_key, key_fingerprint
 from .rows import ANEW, OtherRowsError, Rows, RowsOf
 from .sinks import DatabaseSink, FileSink, NamedObjects, ObjectSink, Sink, WindowFiles, sink_in

@@ -13,9 +13,14 @@ from streamsketch.release import Calibrated
 from streamsketch.sketching import Sketch
 
 
-def drawn_numbers(sketch: Sketch, guarantee: Guarantee) -> list[Ints]:
-    """Return all exact numbers of a sketch that a release shows behind noise: its cells, and its counts if counted."""
-    counts = sketch.counts if guarantee.mechanism.counting is not None else None
+def drawn_numbers(sketch: Sketch, guarantee: Guarantee, counts: Ints | None = None) -> list[Ints]:
+    """Return all exact numbers of a sketch that a release shows behind noise: its cells, and its counts if counted.
+
+    ``counts`` are those of an engine that holds the sketch's bounds elsewhere; by default the sketch's own.
+    """
+    if guarantee.mechanism.counting is None:
+        return [sketch.state()]
+    counts = sketch.counts if counts is None else counts
     return [sketch.state()] if counts is None else [sketch.state(), counts]
 
 

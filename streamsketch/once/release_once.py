@@ -188,7 +188,7 @@ class ReleaseOnce:
         if held is None and not self._is_covered(start, named, ids.with_keys(exact)):
             return Released({}, [Alarm(slot, REFUSED, self._epoch) for slot in slots.values()])
         noise = self._secret("noise")
-        releases = {key: ready[key].draw(KeyedBits(noise, named[key]), ids=ids.of_key(key)) for key in exact}
+        releases = ready.draw(lambda key: KeyedBits(noise, named[key]), ids=ids)
         contents = {key: (slots[key], release.to_bytes()) for key, release in releases.items()}
         keys, alarms = (
             put_window(self._sink, contents, self._epoch, version)

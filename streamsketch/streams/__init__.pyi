@@ -1,5 +1,6 @@
 from .policy import StreamPolicy
 from .releases import (
+    VERSION,
     Alarm,
     DatabaseSink,
     DeadLetters,
@@ -21,6 +22,7 @@ from .stream import Stream
 
 __all__ = [
     "STREAM_SUFFIX",
+    "VERSION",
     "Alarm",
     "DatabaseSink",
     "DeadLetters",

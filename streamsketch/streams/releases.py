@@ -1,6 +1,7 @@
 """What releases windows once, as users of streams find it."""
 
 from streamsketch.once import (
+    VERSION,
     Alarm,
     DatabaseSink,
     DeadLetters,
@@ -19,6 +20,7 @@ from streamsketch.once import (
 )
 
 __all__ = [
+    "VERSION",
     "Alarm",
     "DatabaseSink",
     "DeadLetters",

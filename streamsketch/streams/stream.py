@@ -367,8 +367,7 @@ class Stream:
             self._waiting[number] = self._rows.draw(table, number, self._draws, self._charge)
             self._note(number, version)
             return []
-        ids = self._ids_of(number)
-        sketches = self._sketches(table, ids)
+        ids, sketches = self._ids_of(number), self._sketches(table)
         numbers = {key: drawn_numbers(sketch, self._publisher.guarantee) for key, sketch in sketches.items()}
         version = self._version(number, names_of_keys(self._publisher, numbers))
         if version is not None and is_other(self.sink, version):
@@ -382,8 +381,7 @@ class Stream:
                 return found
         if self._charge is not None:
             self._charge(self._spent, ids, f"{self._id.hex()} {self._policy.windows.name(number)} {draw.id}")
-        data = self._released(sketches, draw)
-        self._waiting[number] = data
+        self._waiting[number] = self._released(sketches, draw)
         self._note(number, version)
         return []
 
@@ -534,26 +532,13 @@ class Stream:
         """Return a window's data ids: the same in each draw, so that its releases are known to share their data."""
         return self._secret.ids("sid", number_bytes(number))
 
-    def _sketches(self, table: SketchTable, ids: DataIds) -> dict[Any, Sketch]:
+    def _sketches(self, table: SketchTable) -> dict[Any, Sketch]:
         """Return the exact sketches to release, by key, ascending."""
         if self.windows.public is None:
-            found = {NO_KEY: table.sketch_of(NO_KEY)}
-        else:
-            found = sketches_to_release(table, self.windows.public, keys_are_public=False)
-        return {
-            key: Sketch.from_state(
-                one.projection,
-                one.state(),
-                one.mass,
-                ids=ids.of_key(key),
-                agreement=self._agreement,
-                bounds=one.bounds,
-                counts=one.counts,
-            )
-            for key, one in found.items()
-        }
+            return {NO_KEY: table.sketch_of(NO_KEY)}
+        return dict(sketches_to_release(table, self.windows.public, keys_are_public=False))
 
     def _released(self, sketches: dict[Any, Sketch], draw: Draw) -> bytes:
-        released = self._publisher.for_data(sketches).draw(draw.bits)
+        released = self._publisher.for_data(sketches).draw(draw.bits, ids=self._ids_of(self.windows.next))
         data: bytes = (released[NO_KEY] if self.windows.public is None else PrivateTable.of_one(released)).to_bytes()
         return data

@@ -16,7 +16,7 @@ from streamsketch.beam.run.once import BitsOf, ids_in
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.beam.run.versions import window_start
 from streamsketch.data import DataIds
-from streamsketch.once import name_of_draw, number_bytes
+from streamsketch.once import drawn_numbers, name_of_draw, number_bytes
 from streamsketch.privacy import UNKNOWN, BitSource, Bounds, Guarantee
 from streamsketch.projections import Projection
 from streamsketch.release import HISTORY_ID_BYTES, Calibrated, CalibratedNoise, HistoryPart, Publisher
@@ -96,8 +96,7 @@ class KeyedDraw:
         return self._name(total, window_start(window))
 
     def _name(self, total: Sketch, *place: bytes) -> tuple[bytes, ...]:
-        is_counted = self._guarantee.mechanism.counting is not None
-        numbers = [total.state(), counts_of(total)] if is_counted else [total.state()]
+        numbers = drawn_numbers(total, self._guarantee, counts_of(total))
         return name_of_draw(self._guarantee, total.projection, numbers, *place)
 
     def pack(self, total: Sketch) -> bytes:
@@ -149,7 +148,7 @@ class RowDraw(KeyedDraw):
     @property
     def sums(self) -> SumBySchedule:
         """The transform that adds up windows."""
-        return SumBySchedule(self._of, self._projection, self._guarantee, self._bounds, count=self._count)
+        return SumBySchedule(self._of, self._projection, self._guarantee, count=self._count)
 
     def draw(self, total: Any, bits_of: BitsOf, key: Any, _window: BoundedWindow, run: RunSecret) -> Iterator[Any]:
         """Yield a row's release, from the row's number and its exact numbers (`SumBySchedule`)."""
