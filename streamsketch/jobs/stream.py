@@ -35,7 +35,8 @@ from streamsketch.errors import InvalidInputError, StreamsketchError
 from streamsketch.intake import microseconds
 from streamsketch.jobs.logs import LogForm, causes_of, logs
 from streamsketch.jobs.run import beam_options
-from streamsketch.streams import StreamPolicy, connection, log_event
+from streamsketch.once import connection, log_event
+from streamsketch.streams import StreamPolicy
 
 _LOG = logging.getLogger(__name__)
 MOST_BYTES = 1 << 30

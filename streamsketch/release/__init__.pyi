@@ -1,4 +1,4 @@
-from .additive_noise import AdditiveNoise, CalibratedNoise
+from .additive_noise import AdditiveNoise, CalibratedNoise, relation_over_windows
 from .agreed import (
     PUBLISHERS,
     exit_of,
@@ -96,6 +96,7 @@ __all__ = [
     "numbers_of",
     "publisher_of",
     "register_publisher",
+    "relation_over_windows",
     "release_agreed",
     "release_vector",
     "row_memory",

@@ -26,11 +26,11 @@ from streamsketch.intake import (
     microseconds,
     seconds_text,
 )
+from streamsketch.once import check_stream
 from streamsketch.privacy import Budget, Clip, Neighbours, with_conditions
 from streamsketch.release import AdditiveNoise, CalibratedNoise, check_terms, keys_for
 from streamsketch.schedules import Schedule, schedule_of
 from streamsketch.sketching import check_clip
-from streamsketch.streams.slots import check_stream
 
 WITHIN = "none"
 """The ``clip`` of rows that are asserted to keep to the bounds."""

@@ -28,10 +28,12 @@ import streamsketch as ss
 from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
 from streamsketch.beam.streams import WriteOnce, configure_stream
 from streamsketch.errors import LedgerError
+from streamsketch.once import EVENT, VERSION
+from streamsketch.once.alarms import OTHER_VERSION
 from streamsketch.privacy import DiscreteLaplace
 from streamsketch.release import AdditiveNoise
 from streamsketch.spark import ReleaseBatches
-from streamsketch.streams import VERSION, DatabaseSink, FileSink, LedgerCharge, ReleaseOnce, Sink, Slot, Stream
+from streamsketch.streams import DatabaseSink, FileSink, LedgerCharge, ReleaseOnce, Sink, Slot, Stream
 from tests.spark.frames import LocalFrame
 from tests.streams.naive import policy_of
 
@@ -306,6 +308,38 @@ def test_a_launch_that_is_repeated_publishes_the_same_bytes(engine: str, tmp_pat
     assert one == other
     assert (one == third) == (engine == "Stream"), "another epoch has other noise; on one machine there is none"
     assert len({claim(sink) for sink in sinks}) == 3, "claims show not even that"
+
+
+@every_engine
+def test_releases_of_a_window_state_the_same_data_in_every_launch(engine: str, tmp_path: Path) -> None:
+    """Whoever composes the releases of two launches knows that they are of the same data, whatever rows each read."""
+    place = Place(tmp_path, epsilon=1.0)
+    sinks = [FileSink(tmp_path / name) for name in ("one", "other")]
+    for sink, rows, epoch in zip(sinks, (FIRST, OTHER), (1, 2), strict=True):
+        assert launch(engine, place, sink, rows, epoch) == "ended"
+    one, other = (
+        {key: ss.PrivateSketch.from_bytes(content).data_ids for key, content in held(sink).items()} for sink in sinks
+    )
+    assert one == other
+    ids = [single for several in one.values() for single in several]
+    assert len(set(ids)) == len(ids) == 16 * len(KEYS), "and those of its keys apart"
+
+
+@every_engine
+def test_the_operator_is_told_of_a_second_version_and_the_log_shows_no_digest(
+    engine: str, place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    sink = FileSink(place.folder / "out")
+    assert launch(engine, place, sink, FIRST) == "ended"
+    caplog.clear()
+    assert launch(engine, place, sink, OTHER, epoch=2) == "ended"
+    events = [getattr(record, EVENT) for record in caplog.records if hasattr(record, EVENT)]
+    alarms = [event for event in events if event["event"] == "alarm"]
+    assert alarms
+    for alarm in alarms:
+        assert alarm.keys() <= {"time", "level", "event", "stream", "epoch", "window", "key", "result", "text"}
+        assert (alarm["text"], alarm["result"], alarm["stream"]) == (OTHER_VERSION, "sketch", "shops")
+        assert alarm["window"] == "2026-11-22T13-00-00Z"
 
 
 @every_engine

@@ -20,8 +20,8 @@ from streamsketch.beam.streams import DecodeMessages
 from streamsketch.data import batches, parts_of
 from streamsketch.features import Category, Embedding, Features, Number
 from streamsketch.intake import BadLines, Intake, LineFormat, Lines
+from streamsketch.once.root_keys import _decoded as root_key_of
 from streamsketch.streams import Stream, StreamPolicy
-from streamsketch.streams.root_keys import _decoded as root_key_of
 from tests.streams.naive import AGREEMENT, HEADER, POLICY, Row, batch_of
 from tests.tampering import resealed
 from tests.untrusted.mutations import changed_bytes, changed_footer, changed_json
