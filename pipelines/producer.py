@@ -1,6 +1,6 @@
 """A producer for a stream's topic: rows with their own times, and heartbeats that never overtake them.
 
-    python -m pipelines.producer --agreement flights.json --job job.json --servers broker:9092 --topic flights < rows.jsonl
+    python -m pipelines.producer --agreement flights.json --job job.json --servers broker:9092 --topic flights < rows
 
 Rows are JSON objects, one per line, with the agreement's column of times. Each becomes a message with the row's time as
 its timestamp. Every second, each partition gets a heartbeat, a message without key and content. Its timestamp is that

@@ -34,7 +34,7 @@ from .estimation.means import mean_distance, mean_norm, mean_product
 from .estimation.measures import pairwise
 from .estimation.points import frequency
 from .estimation.populations import column_differences, describe, mmd
-from .estimation.same import test_same
+from .estimation.same import sameness
 from .explanation.joint import explain
 from .features.features import Features
 from .planning.planner import plan
@@ -115,13 +115,13 @@ __all__ = [
     "projections",
     "reading_limits",
     "release",
+    "sameness",
     "signs",
     "sketch",
     "squared_distance",
     "squared_norm",
     "storage",
     "streams",
-    "test_same",
     "top",
     "top_differences",
 ]

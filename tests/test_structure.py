@@ -35,6 +35,7 @@ ORDER = [
     "sketching",
     "release",
     "storage",
+    "once",
     "streams",
     "estimation",
     "continual",

@@ -5,6 +5,7 @@ NAMES: dict[str, str] = {
     "standard-error": "standard_error",
     "coverage": "coverage",
     "coverage-units": "coverage_units",
+    "clipped-sums": "clipped_sums",
     "coverage-points": "coverage_points",
     "coverage-own": "coverage_own",
     "own-signs": "own_signs",

@@ -449,7 +449,7 @@ def _tests(people: int, times: float, count: int) -> tuple[Any, ...]:
         samples, what = (_sample(people, 1.0, rng), _sample(people, times, rng)), f"test {people} {times} {draw}"
         pair = histograms.released(samples, f"{what} histograms")
         p_values = [
-            ss.test_same(*one, by="mean", samples=True).p_value
+            ss.sameness(*one, by="mean", samples=True).p_value
             for one in (_patient_map(8, draw).released(samples, what), pair)
         ]
         found.append([[one <= level for level in _LEVELS] for one in (*p_values, _of_histograms(*pair, bins))])

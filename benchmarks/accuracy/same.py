@@ -1,4 +1,4 @@
-"""Has it changed? False alarms and power of `test_same` and `changes`, by map, noise, shape of the difference and size.
+"""Has it changed? False alarms and power of `sameness` and `changes`, by map, noise, shape of the difference and size.
 
 False alarms are counted where streams are just as far apart as the tolerance: over projections and noises, for
 differences of one item, two, five, two large ones among many, and many. Tolerances are such that the variance of the
@@ -180,7 +180,7 @@ def _averages(count: int) -> Iterator[Alarms]:
                 bits = trials.keyed(f"same {clip} {what} {seed}".encode())
                 released = publisher.calibrated(projection)
                 x, y = (released.for_data(table[key]).draw(bits).with_clip(clip) for key in range(2))
-                found.append(ss.test_same(x, y, by="mean", samples=samples).p_value)
+                found.append(ss.sameness(x, y, by="mean", samples=samples).p_value)
             alarms = tuple(float((np.array(found) <= level).mean()) for level in LEVELS)
             yield Alarms(f"averages, {clip}", str(BUDGETS[1]), "0", what, alarms, count)
 

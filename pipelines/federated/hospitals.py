@@ -162,7 +162,7 @@ def admission(releases: Mapping[str, ss.PrivateSketch], limit: float = LIMIT) ->
             continue
         pair, discrepancy = (releases[central], releases[name]), between[central, name]
         columns = ss.column_differences(*pair, agreed).filter(pc.field("low") > limit)["column"].to_pylist()
-        p_value = ss.test_same(*pair, by="mean", samples=True).p_value
+        p_value = ss.sameness(*pair, by="mean", samples=True).p_value
         admitted = discrepancy.interval()[1] <= limit
         verdicts[name] = Verdict(releases[name].units, discrepancy, p_value, columns, admitted)
     return Admission(central, verdicts)

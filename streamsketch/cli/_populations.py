@@ -125,7 +125,7 @@ class Populations:
             for place, pair in enumerate(pairs, 1):
                 with self._naming(pair):
                     defined = self.is_defined(pair)
-                    found[pair] = ss.test_same(*self._both(pair), by="mean", samples=True).p_value if defined else None
+                    found[pair] = ss.sameness(*self._both(pair), by="mean", samples=True).p_value if defined else None
                 progress.update(task, completed=place, events=place)
         return found
 

@@ -16,9 +16,9 @@ from streamsketch.cli._keys import public_keys
 from streamsketch.cli._saying import say
 from streamsketch.estimation import AnySketch
 from streamsketch.intake import key_and_window, window_time
+from streamsketch.once import key_of_file
 from streamsketch.release import check_independent, check_release, mismatch
 from streamsketch.storage import SUFFIX, is_raw
-from streamsketch.streams import key_of_file
 from streamsketch.wire import kind_of
 
 if TYPE_CHECKING:

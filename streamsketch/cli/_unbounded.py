@@ -21,19 +21,8 @@ from streamsketch.cli._sketching import tell_bad_lines
 from streamsketch.core import exclusive, remove_partial, write_whole
 from streamsketch.data import format_of
 from streamsketch.intake import BadLines, LineFormat, Log, LostLogError, Messages, RowReader
-from streamsketch.streams import (
-    MAX_DROPPED,
-    STREAM_SUFFIX,
-    DeadLetters,
-    Job,
-    LedgerCharge,
-    OtherRowsError,
-    RowCounts,
-    Sink,
-    Stream,
-    StreamPolicy,
-    sink_in,
-)
+from streamsketch.once import MAX_DROPPED, DeadLetters, LedgerCharge, OtherRowsError, RowCounts, Sink, sink_in
+from streamsketch.streams import STREAM_SUFFIX, Job, Stream, StreamPolicy
 
 
 @dataclass(frozen=True)

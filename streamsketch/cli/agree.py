@@ -327,8 +327,8 @@ def _windows(stated: dict[str, str | None], every: str | None, time: str | None,
         return None
     name, _, kind = time.rpartition(":")
     column: Any = (name, kind) if name and kind in ("date", "timestamp") else time
-    stated = {("format" if name == "time_format" else name): value for name, value in stated.items()}
-    return ss.Windows(time=column, every=every, **stated, are="keys" if keys else "releases")
+    fields: dict[str, Any] = {("format" if name == "time_format" else name): text for name, text in stated.items()}
+    return ss.Windows(time=column, every=every, **fields, are="keys" if keys else "releases")
 
 
 def _keys(listed: list[str], share: str | None, *, keys_are_public: bool) -> Any:

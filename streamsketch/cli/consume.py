@@ -26,7 +26,8 @@ from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, plural, progress_bar, show_json
 from streamsketch.cli._unbounded import charge_of, dead_letters_in, slots_of
 from streamsketch.core import exclusive, remove_partial, write_whole
-from streamsketch.streams import STREAM_SUFFIX, Job, OtherRowsError, Stream, StreamPolicy
+from streamsketch.once import OtherRowsError
+from streamsketch.streams import STREAM_SUFFIX, Job, Stream, StreamPolicy
 
 
 def consume(  # noqa: PLR0913 - a command's options are its parameters

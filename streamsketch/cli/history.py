@@ -202,7 +202,7 @@ def _show_history(name: str, found: History, *, as_json: bool) -> None:
 def _show_ranges(found: History, wanted: list[str], tolerance: float, *, as_json: bool) -> None:
     releases = {text: _range_of(found, text) for text in wanted}
     pairs = {
-        (a, b): found.test_same(found.numbers(_split(a)), found.numbers(_split(b)), tolerance)
+        (a, b): found.sameness(found.numbers(_split(a)), found.numbers(_split(b)), tolerance)
         for a, b in itertools.combinations(releases, 2)
     }
     norms = {text: ss.squared_norm(release) for text, release in releases.items()}

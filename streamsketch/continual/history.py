@@ -47,7 +47,7 @@ class History:
     """The published rows of a stream with a schedule, from which any range of windows can be read as a release.
 
     Rows are solved once (Theory 11.1). All ranges share the noise of the rows, so compare two ranges by `difference`,
-    `squared_distance` and `test_same`. Ranges of two streams have independent noise, so compare them by the usual
+    `squared_distance` and `sameness`. Ranges of two streams have independent noise, so compare them by the usual
     estimators. Reading spends nothing: one guarantee covers all rows and everything computed from them.
 
     Parameters
@@ -80,7 +80,7 @@ class History:
     ...     days.append(projection.sketch())
     ...     days[day].update(["tea", "jam"], [300, 40 if day < 30 else 140])
     >>> history = History(continual.release(days, publish))
-    >>> history.range(0, 30).guarantee.epsilon, history.test_same((0, 30), (30, 60)).p_value < 0.001
+    >>> history.range(0, 30).guarantee.epsilon, history.sameness((0, 30), (30, 60)).p_value < 0.001
     (1.0, True)
     """
 
@@ -182,10 +182,10 @@ class History:
         """
         return squared_norm(self.difference(first, second))
 
-    def test_same(self, first: Range, second: Range, tolerance: float = 0.0) -> SameTest:
+    def sameness(self, first: Range, second: Range, tolerance: float = 0.0) -> SameTest:
         """Test whether two ranges of this stream are the same, or at most ``tolerance`` apart.
 
-        See `streamsketch.test_same`. The noise that both ranges share is accounted for. It has the parameters and
+        See `streamsketch.sameness`. The noise that both ranges share is accounted for. It has the parameters and
         raises the errors of `difference` and of that function.
         """
         return same_as_zero(self.difference(first, second), tolerance)
@@ -288,7 +288,7 @@ class History:
         pairs = [(ranges[i], ranges[0 if against == "first" else i - 1]) for i in range(1, len(ranges))]
         known = [self.squared_distance(*pair) for pair in pairs] if tolerance == "typical" else []
         allowed = typical_tolerance(known) if tolerance == "typical" else float(tolerance)
-        tests = tuple(self.test_same(*pair, allowed) for pair in pairs)
+        tests = tuple(self.sameness(*pair, allowed) for pair in pairs)
         windows, before = ([self._name(pair[place][0]) for pair in pairs] for place in (0, 1))
         options = SeriesOptions(allowed, against, "distance", samples=False, level=level, control=control)
         return changes_of(windows, before, tests, options)

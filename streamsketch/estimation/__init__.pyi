@@ -47,7 +47,7 @@ from .noise_law import NoiseTerm, noise_terms, terms_of
 from .points import PointEstimator, Points, check_point_estimator, frequency, points_of
 from .populations import column_differences, describe, has_people, mmd
 from .ranking import Ranks
-from .same import SameBy, SameTest, check_same_by, check_tolerance, same_as_zero, test_same
+from .same import SameBy, SameTest, check_same_by, check_tolerance, same_as_zero, sameness
 from .sample_law import NORMAL_KURTOSIS, SAMPLE_ERRORS, kept_share, longest_norms, samples_apart
 from .sites import MOST_PAIRS, SiteComparison, compare_sites
 
@@ -138,12 +138,12 @@ __all__ = [
     "published_counts",
     "quantile",
     "same_as_zero",
+    "sameness",
     "samples_apart",
     "similarity_order",
     "squared_distance",
     "squared_norm",
     "terms_of",
-    "test_same",
     "top",
     "top_differences",
     "total_factors",

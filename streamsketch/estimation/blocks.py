@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from streamsketch.agreement import check_same
 from streamsketch.core import Ints
+from streamsketch.estimation.equal_units import EqualUnits, equal_units_of
 from streamsketch.estimation.estimate import Estimate, Estimates
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise, effect_of, noise_unit
 from streamsketch.privacy import NoiseMoments
@@ -56,6 +57,8 @@ class Block(NamedTuple):
     nonzeros: int = 0
     """Cells of an item under a hashed map of many cells, whose fourth moment shows how few items make up a vector; 0 of
     other maps, and for noise before the map."""
+    equal: EqualUnits | None = None
+    """None where no sketch states that its units have one length."""
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -80,6 +83,7 @@ class Block(NamedTuple):
             k4=self.k4[kept],
             units=None if self.units is None else Units(*(part[kept] for part in self.units)),
             steps=None if self.steps is None else self.steps[kept],
+            equal=None if self.equal is None else self.equal.at(kept),
         )
 
 
@@ -126,6 +130,7 @@ def block_of(sketches: Sequence[AnySketch]) -> Block:
     """
     projection, noises = sketches[0].projection, list(map(_noise_of, sketches))
     units = np.array([_units_of(one) for one in sketches])
+    equal = np.array([equal_units_of(one) for one in sketches])
     noisy = next((sketch for sketch, noise in zip(sketches, noises, strict=True) if noise.k2 > 0), sketches[0])
     noisy_place = noisy.noise_place if isinstance(noisy, PrivateSketch) else "output"
     return Block(
@@ -139,6 +144,7 @@ def block_of(sketches: Sequence[AnySketch]) -> Block:
         is_secret(sketches),
         np.array([_step_of(one) for one in sketches]),
         _shown_by_cells(projection) if noisy_place == "output" else 0,
+        EqualUnits(equal[:, 0], equal[:, 1]) if np.isfinite(equal[:, 0]).any() else None,
     )
 
 

@@ -1,5 +1,6 @@
 """The cells of one vector, a sketch's or the difference's of two, as point queries use them."""
 
+import functools
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
@@ -10,7 +11,7 @@ from streamsketch.core import Floats
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, difference
 from streamsketch.estimation.coarse_noise import terms_in
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
-from streamsketch.estimation.noise_law import NoiseTerm
+from streamsketch.estimation.noise_law import NoiseTerm, gcd_of_ratios
 from streamsketch.projections import Projection
 from streamsketch.release import PrivateSketch
 
@@ -82,3 +83,11 @@ class Cells(NamedTuple):
 
 def _multiplier(sketch: AnySketch) -> Fraction:
     return Fraction(sketch.multiplier) if isinstance(sketch, PrivateSketch) else Fraction(1)
+
+
+def data_step(sketches: Sequence[AnySketch]) -> float:
+    """Return the largest number of data units of which the cells of all sketches, without noise, are multiples."""
+    parts = [part for one in sketches if isinstance(one, PrivateSketch) for part in one.as_parts()]
+    multipliers = [Fraction(part.multiplier) for part in parts]
+    multipliers += [Fraction(1) for one in sketches if not isinstance(one, PrivateSketch)]
+    return float(functools.reduce(gcd_of_ratios, multipliers)) * sketches[0].projection.cell_unit

@@ -14,7 +14,7 @@ from streamsketch.estimation.estimate import SECRECY, SECRET_METADATA, Estimate,
 from streamsketch.estimation.estimators import squared_distance
 from streamsketch.estimation.gap_law import check_level
 from streamsketch.estimation.means import few_units, mean_distance
-from streamsketch.estimation.same import SameBy, SameTest, check_same_by, check_tolerance, test_same
+from streamsketch.estimation.same import SameBy, SameTest, check_same_by, check_tolerance, sameness
 
 Against: TypeAlias = Literal["previous", "first"]
 """What each window is compared with."""
@@ -157,7 +157,7 @@ def changes(
 ) -> Changes:
     """Find the windows of a series that differ from the one before, with a limit on false alarms in the series.
 
-    `test_same` tests each window, and the p-values are compared with thresholds that allow for their number:
+    `sameness` tests each window, and the p-values are compared with thresholds that allow for their number:
 
     - ``control="any"``: with probability 1 - ``level`` or more, there is no false alarm in the whole series (Holm
       1979), for any dependence of the tests.
@@ -186,9 +186,9 @@ def changes(
         Compare each window with the ``"previous"`` one, to find when something changed, or with the ``"first"``, to
         find what has been different since.
     tolerance
-        As in `test_same`; or ``"typical"``, for six windows or more.
+        As in `sameness`; or ``"typical"``, for six windows or more.
     by, samples
-        As in `test_same`. A window whose count of units is within two standard errors of 0 has no average.
+        As in `sameness`. A window whose count of units is within two standard errors of 0 has no average.
     level
         The level of false alarms, in (0, 1).
     control
@@ -203,7 +203,7 @@ def changes(
     Raises
     ------
     InvalidInputError
-        For fewer than two windows (six for ``"typical"``) or an unknown option, and as in `test_same`.
+        For fewer than two windows (six for ``"typical"``) or an unknown option, and as in `sameness`.
     TypeError, IncompatibleProjectionsError, IncompatibleAgreementsError, DependentNoiseError
         As in `squared_distance`.
 
@@ -229,7 +229,7 @@ def changes(
     measure = squared_distance if by == "distance" else mean_distance
     known = [measure(a, b) for a, b in pairs if b is not None] if tolerance == "typical" else []
     allowed = typical_tolerance(known) if tolerance == "typical" else float(tolerance)
-    tests = tuple(None if b is None else test_same(a, b, allowed, by=by, samples=samples) for a, b in pairs)
+    tests = tuple(None if b is None else sameness(a, b, allowed, by=by, samples=samples) for a, b in pairs)
     options = SeriesOptions(allowed, against, by, samples, level, control)
     names = [None if j is None else series.names[j] for j in series.before[1:]]
     return changes_of(series.names[1:], names, tests, options, secret=is_secret(series.sketches))

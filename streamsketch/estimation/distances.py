@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from streamsketch.core import Floats
 from streamsketch.estimation.blocks import Block, difference, mark_secret
 from streamsketch.estimation.coarse_noise import grain_of_norms, grain_of_products
+from streamsketch.estimation.equal_units import EqualUnits, MapPart, of_norms, of_products
 from streamsketch.estimation.estimate import Estimates
 from streamsketch.estimation.intervals import norm_growth
 
@@ -38,39 +39,66 @@ def distances_between(rows: Block, columns: Block, *, same: bool) -> Estimates:
 
 def norms_of(block: Block) -> Estimates:
     """Estimate the squared norms of a block's n sketches: (n,) arrays."""
-    effect, variance, values = block.effect, block.variance, block.values
     value = block.squared_norms
     size = np.maximum(value, 0.0)
-    fourth = None
+    of_map, of_noise = map_part_of_norms(block, size)
+    return mark_secret(
+        Estimates(
+            value, of_map.variance, of_noise, lowest=0.0, curvature=of_map.curvature,
+            slope=of_map.slope + block.effect.squared_norm_slope(block.k2),
+            grain=grain_of_norms(block.variance, size, block.k2, block.k4, block.steps),
+        ),
+        block,
+    )  # fmt: skip
+
+
+def map_part_of_norms(block: Block, size: Floats) -> tuple[MapPart, Floats]:
+    """Return the map's and the noise's part of the variance of squared norms that are estimated as ``size``."""
+    fourth, variance = None, block.variance
     if has_fourths(block):
-        fourth = fourths_of((values**4).sum(axis=1), size, (block.k2, block.k4), block)
-    noise_variance = np.maximum(effect.squared_norm_variance(size, block.k2, block.k4), 0.0)
-    slope, curving = norm_growth(variance, effect, size, block.k2)
-    curvature = np.full(size.shape, curving)
-    of_map = variance.of_squared_norm(size, fourth)
-    grain = grain_of_norms(variance, size, block.k2, block.k4, block.steps)
-    found = Estimates(value, of_map, noise_variance, lowest=0.0, slope=slope, curvature=curvature, grain=grain)
-    return mark_secret(found, block)
+        fourth = fourths_of((block.values**4).sum(axis=1), size, (block.k2, block.k4), block)
+    of_noise = np.maximum(block.effect.squared_norm_variance(size, block.k2, block.k4), 0.0)
+    curvature = variance.norms + variance.inner
+    whole = MapPart(
+        np.asarray(variance.of_squared_norm(size, fourth)), 2 * curvature * size, np.full(size.shape, curvature)
+    )
+    return whole if block.equal is None else of_norms(variance, whole, size, of_noise, block.equal), of_noise
 
 
 def products_between(rows: Block, columns: Block) -> Estimates:
     """Estimate inner products between two blocks: (n, m) arrays."""
-    effect, variance, x, y = rows.effect, rows.variance, rows.values, columns.values
+    x, y = rows.values, columns.values
     value = x @ y.T
     norms = np.maximum(rows.squared_norms, 0.0)[:, None], np.maximum(columns.squared_norms, 0.0)
-    k2 = rows.k2[:, None], columns.k2
-    squares = None
-    if has_fourths(rows):
-        squares = product_squares_of((x**2) @ (y**2).T, norms, value, k2, rows)
+    k2, k4 = (rows.k2[:, None], columns.k2), (rows.k4[:, None], columns.k4)
+    of_map = map_part_of_products(rows, columns, value, norms)
     found = Estimates(
         value,
-        variance.of_inner_product(*norms, value, squares),
-        np.maximum(effect.inner_product_variance(*norms, *k2), 0.0),
-        slope=2 * variance.inner * value,  # of the map's part b⟨x, y⟩²; the norms are taken as estimated
-        curvature=np.full(value.shape, variance.inner),
-        grain=grain_of_products(variance, norms, k2, (rows.k4[:, None], columns.k4), steps_of_pairs(rows, columns)),
+        of_map.variance,
+        np.maximum(rows.effect.inner_product_variance(*norms, *k2), 0.0),
+        slope=of_map.slope,
+        curvature=of_map.curvature,
+        grain=grain_of_products(rows.variance, norms, k2, k4, steps_of_pairs(rows, columns)),
     )
     return mark_secret(found, rows, columns)
+
+
+def map_part_of_products(rows: Block, columns: Block, value: Floats, norms: tuple[Floats, Floats]) -> MapPart:
+    """Return the map's part of the variance of inner products of these values, of streams of these squared norms."""
+    variance, k2 = rows.variance, (rows.k2[:, None], columns.k2)
+    squares = None
+    if has_fourths(rows):
+        squares = product_squares_of((rows.values**2) @ (columns.values**2).T, norms, value, k2, rows)
+    whole = MapPart(
+        np.asarray(variance.of_inner_product(*norms, value, squares)),
+        2 * variance.inner * value,  # of the map's part b⟨x, y⟩²; the norms are taken as estimated
+        np.full(value.shape, variance.inner),
+    )
+    if rows.equal is None or columns.equal is None:
+        return whole
+    noises = (k2[0], rows.k4[:, None]), (k2[1], columns.k4)
+    equals = EqualUnits(*(part[:, None] for part in rows.equal)), columns.equal
+    return of_products(variance, whole, norms, value, rows.effect, noises, equals)
 
 
 def steps_of_pairs(rows: Block, columns: Block) -> tuple[Floats, Floats] | None:

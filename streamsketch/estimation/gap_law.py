@@ -17,6 +17,7 @@ from streamsketch.estimation.noise_effect import InputNoise, effect_of
 from streamsketch.estimation.noise_law import Lattice, NoiseTerm, lattice_of, on_grid, with_normal
 from streamsketch.estimation.square_sums import (
     WINDOW,
+    FewCells,
     Gamma,
     Hits,
     Law,
@@ -56,6 +57,12 @@ _VISIBLE = 1e-4  # relative
 _CERTAIN = 1 - 1e-12
 _ROUNDING = 1e-9
 _KEPT = 8  # laws, those with drift of up to 0.2 GB each
+_MOST_STEPS = 64.0  # of noise with whole steps: in its standard deviation, and in a step of one of its terms
+_MOST_VECTORS = 24  # longest ones within a tolerance, for the law of each
+_MOST_COARSE = 128  # of them, in few cells with noise of few steps
+_COARSE_STEPS = 4.0  # in a standard deviation
+_FEW_CELLS_EXACT = 3  # where a law is known for every tolerance
+_MOST_SUMS = 1 << 18  # of noises in all cells but one
 _NOTHING: Signal = np.zeros(1), np.ones(1)
 
 
@@ -80,6 +87,9 @@ class GapLaw:
     drift
         Random numbers, in data units, that are added to the distance along its direction, such as errors of counts of
         units.
+    data_step
+        A number of data units of which the cells of x and y, without noise, are multiples; that of one release by
+        default.
 
     Examples
     --------
@@ -98,6 +108,7 @@ class GapLaw:
     place: NoisePlace = "output"
     tolerance: float = 0.0
     drift: tuple[NoiseTerm, ...] = ()
+    data_step: float | None = None
 
     def p_value(self, gap: float) -> float:
         """Return P(T ≥ ``gap``), the largest over differences of few items and of many.
@@ -110,7 +121,12 @@ class GapLaw:
     def line(self, level: float = 0.05) -> float:
         """Return the smallest value of T whose p-value is at most ``level``, in squared data units."""
         check_level(level)
-        return max(law.line(level) for law in self._laws)
+        first, *others = self._laws
+        line = first.line(level)
+        for law in others:
+            if not isinstance(law, FewCells) or law.tail(line) > level:
+                line = max(line, law.line(level))
+        return line
 
     def power(self, distance: float, level: float = 0.05) -> float:
         """Return the probability of a p-value of at most ``level`` if ‖x - y‖ is ``distance``, due to many items."""
@@ -155,6 +171,8 @@ class GapLaw:
         """Return the distributions of T for differences of many items and of few."""
         if self._is_normal:  # alike in all directions
             return (self._at(self.tolerance),)
+        if (longest := self._longest) is not None:
+            return tuple(_of_steps(self._lattice, sizes, self.projection.sketch_dim) for sizes in longest)
         # of drift alone, averages of few items have no longer tail than those of many (simulated to 0.1 %)
         items = self._few if self.tolerance**2 > _SMALL * self._noisy.moments[1] else ()
         if self.drift and len(items) > 1:  # those that are least favourable without drift
@@ -180,12 +198,54 @@ class GapLaw:
         return exact and bool(self.noise) and all(map(_is_wide_normal, (*self.noise, *self.drift)))
 
     @property
+    def _longest(self) -> list[tuple[int, ...]] | None:
+        """Differences of cells within the tolerance that none exceeds in every cell, in steps, without zeros.
+
+        Known where differences are whole steps of symmetric noise that falls on both sides: there |z + η| is the larger
+        in law, the larger |z| is, in each cell alone, and the p-value is exact. If there are too many, and noise is a
+        few steps wide, return others: in few cells vectors of multiples of 2, 4, … steps that exceed them all, in more
+        cells some of them, of entries that are alike. None where noise is wider, or differences are no whole steps.
+        """
+        if not self.tolerance or self.drift or not self._keeps_steps:
+            return None
+        length, cells = self.tolerance / self._lattice.step, self.projection.sketch_dim
+        deviation = math.sqrt(self._lattice.variance) / self._lattice.step
+        is_coarse, squares = deviation <= _COARSE_STEPS * (1 + _ROUNDING), math.floor(length**2 * (1 + _ROUNDING))
+        if cells > _FEW_CELLS_EXACT or not is_coarse:
+            vectors = longest_vectors(squares, cells, _MOST_VECTORS)
+            if vectors is None and is_coarse:
+                numbers = sorted({*(number for number in _FEW if number < cells), cells})
+                return [vector_of_alike(squares, number, cells) for number in numbers]
+            return vectors
+        vectors, apart = longest_vectors(squares, cells, _MOST_COARSE), 1
+        while vectors is None:
+            apart *= 2  # entries that are rounded up make a vector longer by less than this times √k
+            squares = math.floor((length / apart + math.sqrt(cells)) ** 2 * (1 + _ROUNDING))
+            vectors = longest_vectors(squares, cells, _MOST_COARSE)
+        return [tuple(apart * entry for entry in vector) for vector in vectors]
+
+    @property
+    def _keeps_steps(self) -> bool:
+        """Whether each cell of the difference is z + η, both whole steps, and the law of η falls on both sides."""
+        noise, step = self._lattice, self._lattice.step
+        if not noise.exact or noise.weights.size == 1 or noise.variance > (_MOST_STEPS * step) ** 2 * (1 + _ROUNDING):
+            return False
+        if not _is_exact(self.projection) or isinstance(effect_of(self.projection, self.place), InputNoise):
+            return False
+        if any(term.step > _MOST_STEPS * step * (1 + _ROUNDING) for term in self.noise):
+            return False
+        ratio = (self.projection.cell_unit if self.data_step is None else self.data_step) / step
+        right = noise.weights[noise.weights.size // 2 :]
+        falls = bool((right[1:] <= right[:-1] * (1 + _ROUNDING)).all())
+        return falls and abs(ratio - round(ratio)) < _ROUNDING * ratio
+
+    @property
     def _few(self) -> tuple[int, ...]:
         """How few items make a difference whose law is not that of many."""
         if isinstance(effect_of(self.projection, self.place), InputNoise):
             return ()
         if _is_exact(self.projection):
-            return (1,)
+            return tuple(items for items in _FEW if items < self.projection.sketch_dim)
         blocks, _ = self.projection.collisions
         if blocks:
             return tuple(items for items in _FEW if 2 * items * blocks <= self.projection.sketch_dim)
@@ -222,7 +282,7 @@ class GapLaw:
         if distance == 0:
             return _sum(noise, [_NOTHING], (count,))
         if _is_exact(projection):
-            return _even(noise, count, distance) if items is None else _single(noise, count, distance)
+            return _even(noise, count, distance) if items is None else _entries(noise, count, items, distance)
         if items is None:
             return _normal(noise, count, distance, count * projection.variance.of_squared_norm(1.0, 0.0))
         blocks, _ = projection.collisions
@@ -242,9 +302,10 @@ def gap_law(
     place: NoisePlace = "output",
     tolerance: float = 0.0,
     drift: tuple[NoiseTerm, ...] = (),
+    data_step: float | None = None,
 ) -> GapLaw:
     """Return a `GapLaw`, the same object for equal arguments: the windows of a series have few different laws."""
-    return GapLaw(projection, noise, place, tolerance, drift)
+    return GapLaw(projection, noise, place, tolerance, drift, data_step)
 
 
 @functools.lru_cache(maxsize=_KEPT)
@@ -266,6 +327,51 @@ def _is_wide_normal(term: NoiseTerm) -> bool:
     return isinstance(term.noise, DiscreteGaussian) and term.noise.cumulants.k2 >= _WIDE**2
 
 
+def longest_vectors(squares: int, cells: int, most: int) -> list[tuple[int, ...]] | None:
+    """Return the vectors of whole numbers with Σz² ≤ ``squares`` that none other exceeds in every cell.
+
+    Each as its positive entries, descending, as signs and order do not matter; None if there are more than ``most``.
+    """
+    vectors: list[tuple[int, ...]] = []
+
+    def extend(chosen: tuple[int, ...], left: int) -> bool:
+        """Add all that begin with these entries; return whether there is room for more."""
+        largest = min(math.isqrt(left), chosen[-1] if chosen else left)
+        if len(chosen) == cells or largest == 0:
+            last = chosen[-1] if len(chosen) == cells else 0
+            # the entry that is the cheapest to lengthen is the least
+            if left < 2 * last + 1:
+                vectors.append(chosen)
+            return len(vectors) <= most
+        remaining = cells - len(chosen)
+        for entry in range(largest, 0, -1):
+            if remaining * entry**2 + 2 * entry + 1 <= left:  # all later ones could be longer by a step
+                break
+            if not extend((*chosen, entry), left - entry**2):
+                return False
+        return True
+
+    return vectors if extend((), squares) else None
+
+
+def vector_of_alike(squares: int, number: int, cells: int) -> tuple[int, ...]:
+    """Return a vector of whole numbers with Σz² ≤ ``squares``, descending, without zeros.
+
+    It has ``number`` entries of one size, the first ones by 1 larger where that fits; others are as large as is left.
+    """
+    size = math.isqrt(squares // number)
+    vector, left = [size] * number, squares - number * size**2
+    for place in range(min(left // (2 * size + 1), number)):
+        vector[place] += 1
+        left -= 2 * size + 1
+    while left > 0 and len(vector) < cells:
+        vector.append(min(math.isqrt(left), vector[-1]))
+        left -= vector[-1] ** 2
+        if vector[-1] == 0:
+            break
+    return tuple(entry for entry in vector if entry)
+
+
 def _is_exact(projection: Projection) -> bool:
     """Return whether the map keeps every norm."""
     return projection.variance.of_squared_norm(1.0, 0.0) == 0
@@ -283,11 +389,23 @@ def _even(noise: Lattice, count: int, distance: float) -> Law:
     return _sum(noise, [(np.full(1, distance / math.sqrt(count)), np.ones(1)) if distance else _NOTHING], (count,))
 
 
-def _single(noise: Lattice, count: int, distance: float) -> Law:
-    """Return the law of ‖z + η‖² for z of this length with one entry."""
+def _of_steps(noise: Lattice, sizes: tuple[int, ...], count: int) -> Law:
+    """Return the law of ‖z + η‖² for z of ``count`` whole steps: these sizes, and zeros."""
+    if count <= _FEW_CELLS_EXACT and noise.weights.size ** (count - 1) <= _MOST_SUMS:
+        return FewCells(noise.weights, (*sizes, *[0] * (count - len(sizes))), noise.step)
+    numbers = {size: sizes.count(size) for size in sizes}
+    if len(sizes) < count:
+        numbers[0] = count - len(sizes)
+    signals = [(np.full(1, size * noise.step), np.ones(1)) for size in numbers]
+    return _sum(noise, signals, tuple(numbers.values()), on_lattice=True)
+
+
+def _entries(noise: Lattice, count: int, items: int, distance: float) -> Law:
+    """Return the law of ‖z + η‖² for z of this length with so many entries of one size."""
     if noise.weights.size == 1:
         return Point(distance**2)
-    return _sum(noise, [_NOTHING, (np.full(1, distance), np.ones(1))], (count - 1, 1))
+    signals = [_NOTHING, (np.full(1, distance / math.sqrt(items)), np.ones(1))]
+    return _sum(noise, signals, (count - items, items))
 
 
 def _normal(noise: Lattice, count: int, distance: float, variance: float) -> Law:
@@ -333,16 +451,22 @@ def _walk(number: int, size: float) -> Signal:
 
 
 def _sum(
-    noise: Lattice, signals: Sequence[Signal], counts: tuple[int, ...], unit: float = 0.0, hits: Hits | None = None
+    noise: Lattice,
+    signals: Sequence[Signal],
+    counts: tuple[int, ...],
+    unit: float = 0.0,
+    hits: Hits | None = None,
+    *,
+    on_lattice: bool = False,
 ) -> Law:
     """Return the law of the sum of squares of cells: ``counts`` of each signal, or as items hit them.
 
-    ``unit`` is a step of all signals, where they have one.
+    ``unit`` is a step of all signals, where they have one; ``on_lattice`` says that it is that of exact noise.
     """
     silent = all(not sizes.any() for sizes, _ in signals)
     if silent and noise.weights.size == 1:
         return Point(0.0)
-    if silent and noise.exact:
+    if on_lattice or (silent and noise.exact):
         unit = noise.step
     elif noise.weights.size > 1:
         unit = 0.0

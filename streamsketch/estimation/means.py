@@ -24,10 +24,9 @@ from streamsketch.estimation.blocks import (
 from streamsketch.estimation.coarse_noise import grain_of_norms, grain_of_products
 from streamsketch.estimation.distances import (
     fourth_power_sums,
-    fourths_of,
     from_first,
-    has_fourths,
-    product_squares_of,
+    map_part_of_norms,
+    map_part_of_products,
     squared_gaps,
     steps_of_pairs,
 )
@@ -282,17 +281,16 @@ def mean_products_between(rows: Block, columns: Block) -> Estimates:
     value = x @ y.T
     k2, spreads = (a.k2[:, None], b.k2), (first.spread[:, None], second.spread)
     norms = np.maximum(first.squared_norms, 0.0)[:, None], np.maximum(second.squared_norms, 0.0)
-    squares = product_squares_of((x**2) @ (y**2).T, norms, value, k2, a) if has_fourths(a) else None
+    of_map = map_part_of_products(a, b, value, norms)
     relative = spreads[0] + spreads[1] + spreads[0] * spreads[1]
     longer = norms[0] * (1 + spreads[0]), norms[1] * (1 + spreads[1])
     of_noise = np.maximum(effect.inner_product_variance(*longer, *k2), 0.0) + relative * value**2
-    curvature = variance.inner + relative
     found = Estimates(
         value,
-        variance.of_inner_product(*norms, value, squares),
+        of_map.variance,
         of_noise,
-        slope=2 * curvature * value,  # the norms are taken as estimated
-        curvature=curvature,
+        slope=of_map.slope + 2 * relative * value,
+        curvature=of_map.curvature + relative,
         grain=grain_of_products(variance, norms, k2, (a.k4[:, None], b.k4), steps_of_pairs(a, b)),
     )
     return mark_secret(_where(first.known[:, None] & second.known, found), rows, columns)
@@ -301,21 +299,19 @@ def mean_products_between(rows: Block, columns: Block) -> Estimates:
 def mean_norms_of(block: Block) -> Estimates:
     """Estimate the squared norms of the averages of a block's n sketches: (n,) arrays; see `mean_distances_between`."""
     averages = averages_of(block)
-    scaled, effect, variance, t = averages.block, block.effect, block.variance, averages.spread
+    scaled, effect, t = averages.block, block.effect, averages.spread
     value = averages.squared_norms
     size = np.maximum(value, 0.0)
-    sums = (scaled.values**4).sum(axis=1)
-    fourth = fourths_of(sums, size, (scaled.k2, scaled.k4), scaled) if has_fourths(scaled) else None
-    slope, curving = norm_growth(variance, effect, size, scaled.k2)
+    of_map, _ = map_part_of_norms(scaled, size)
     of_noise = np.maximum(effect.squared_norm_variance(size * (1 + t), scaled.k2, scaled.k4), 0.0)
     found = Estimates(
         value,
-        variance.of_squared_norm(size, fourth),
+        of_map.variance,
         of_noise + (4 * t + 2 * t**2) * size**2,
         lowest=0.0,
-        slope=slope + 6 * t * size,
-        curvature=curving + 1.75 * t,
-        grain=grain_of_norms(variance, size, scaled.k2, scaled.k4, scaled.steps),
+        slope=of_map.slope + effect.squared_norm_slope(scaled.k2) + 6 * t * size,
+        curvature=of_map.curvature + 1.75 * t,
+        grain=grain_of_norms(block.variance, size, scaled.k2, scaled.k4, scaled.steps),
     )
     return mark_secret(_where(averages.known, found), block)
 
@@ -341,6 +337,7 @@ def averages_of(block: Block) -> Averages:
     scaled = block._replace(
         cell_units=block.cell_units * weight, k2=block.k2 * weight**2, k4=block.k4 * weight**4, units=None,
         steps=None if block.steps is None else block.steps * weight,
+        equal=None if block.equal is None else block.equal.scaled(weight),
     )  # fmt: skip
     return Averages(scaled, t * (1 - t) / (1 + 3 * t), t, known, number)
 

@@ -234,13 +234,14 @@ def _common_step(laws: Sequence[Lattice], deviation: float) -> float:
         for ratio, law in zip(ratios, laws, strict=True)
     )
     if rational and all(ratio > 0 for ratio in ratios):
-        common = first * float(functools.reduce(_gcd, ratios))
+        common = first * float(functools.reduce(gcd_of_ratios, ratios))
         if deviation / common <= _MOST_STEPS:
             return common
     return deviation / (1.5 * _FINE)
 
 
-def _gcd(a: Fraction, b: Fraction) -> Fraction:
+def gcd_of_ratios(a: Fraction, b: Fraction) -> Fraction:
+    """Return the largest positive fraction of which both are whole multiples."""
     return Fraction(math.gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator)
 
 

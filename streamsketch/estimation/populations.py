@@ -39,7 +39,7 @@ def mmd(x: AnySketch, y: AnySketch, agreement: Agreement) -> Estimate:
     It is the discrepancy of the units that were counted. Each counts as one row, the average of its own, by
     ``clip="average"``. By other ways to clip it contributes the direction of this average. The discrepancy is then one
     of people only if each has one row, so it is refused where a release shows units of several rows. Two samples of one
-    population do not have the discrepancy 0: test that by `test_same(x, y, by="mean", samples=True)`.
+    population do not have the discrepancy 0: test that by `sameness(x, y, by="mean", samples=True)`.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from streamsketch.estimation.estimate import Estimate, Estimates
 from streamsketch.estimation.gap_law import check_level
 from streamsketch.estimation.means import few_units, mean_distances_between
 from streamsketch.estimation.populations import column_differences, describe, mmd
-from streamsketch.estimation.same import check_tolerance, test_same
+from streamsketch.estimation.same import check_tolerance, sameness
 from streamsketch.release import PrivateSketch
 
 MOST_PAIRS = 45
@@ -102,7 +102,7 @@ def compare_sites(
 ) -> SiteComparison:
     """Find the sites whose populations differ from the others, and the columns in which they differ.
 
-    Each site is tested against all other sites together (`test_same` with ``by="mean"`` and ``samples=True``). A site
+    Each site is tested against all other sites together (`sameness` with ``by="mean"`` and ``samples=True``). A site
     that differs would make every other site seem to differ from the rest. So the farthest site that is found is
     removed, and the remaining ones are compared again, until none differs: these are the ``others`` of the result. Each
     removed site is then compared with them once more. If no two sites are alike, all stand out, and distances are from
@@ -122,14 +122,14 @@ def compare_sites(
     shares
         As in `describe`.
     tolerance
-        The distance (not squared) up to which populations count as the same, as in `test_same`.
+        The distance (not squared) up to which populations count as the same, as in `sameness`.
     level
         Probability of a false alarm, in (0, 1).
 
     Raises
     ------
     InvalidInputError
-        If fewer than two sites have enough units, or two share data; and as in `test_same` and `describe`.
+        If fewer than two sites have enough units, or two share data; and as in `sameness` and `describe`.
     TypeError, IncompatibleProjectionsError, IncompatibleAgreementsError, DependentNoiseError
         As in `mmd`.
 
@@ -303,7 +303,7 @@ class _Search:
         known = place, frozenset(rest)
         if known not in self._tests:
             pool = self.together([self.releases[other] for other in rest])
-            test = test_same(self.releases[place], pool, self._tolerance, by="mean", samples=True)
+            test = sameness(self.releases[place], pool, self._tolerance, by="mean", samples=True)
             self._tests[known] = test.p_value
         return self._tests[known]
 

@@ -87,6 +87,80 @@ class Point(Law):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class FewCells(Law):
+    """T = Σ(η_i + z_i)² over one to three cells, of whole steps: noises η_i of one law, and fixed z_i.
+
+    Tails are sums over all noises in all cells but the last one.
+
+    Parameters
+    ----------
+    weights
+        The probabilities of -m … m steps of noise, symmetric: float64, (2m + 1,).
+    vector
+        z, in steps.
+    step
+        In data units.
+    """
+
+    weights: Floats
+    vector: tuple[int, ...]
+    step: float
+
+    def tail(self, value: float) -> float:
+        """Return P(T ≥ value), at least `SMALLEST`."""
+        place = value / self.step**2
+        return max(self._tail_from(math.ceil(place - _ROUNDING * max(place, 1.0))), SMALLEST)
+
+    @functools.cached_property
+    def moments(self) -> tuple[float, float]:
+        """Mean and standard deviation."""
+        half = self.weights.size // 2
+        steps = np.arange(-half, half + 1, dtype=np.float64)
+        second, fourth = (float(self.weights @ steps**power) for power in (2, 4))
+        length = math.fsum(one**2 for one in self.vector)
+        count = len(self.vector)
+        variance = count * (fourth - second**2) + 4 * second * length
+        return self.step**2 * (count * second + length), self.step**2 * math.sqrt(variance)
+
+    def line(self, level: float) -> float:
+        """Return the least whole number of squared steps with P(T ≥ it) ≤ ``level``."""
+        mean, deviation = (one / self.step**2 for one in self.moments)
+        low, high = 0, math.ceil(mean + 4 * deviation)
+        while self._tail_from(high) > level:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self._tail_from(middle) > level else (low, middle)
+        return high * self.step**2
+
+    def _tail_from(self, squares: int) -> float:
+        """Return P(T ≥ this number of squared steps)."""
+        sums, chances = self._others
+        left = np.sqrt(np.maximum(squares - sums, 0.0))
+        # |n + z| ≥ left, left > 0: n ≥ left - z, or -n ≥ left + z, which is as probable as n ≥ left + z
+        shift, last = self.weights.size // 2, self.vector[-1]
+        least = np.ceil(left).astype(np.int64)
+        beyond = sum(self._upper[np.clip(least + side * last + shift, 0, self.weights.size)] for side in (-1, 1))
+        return min(float(chances @ np.where(left > 0, beyond, 1.0)), 1.0)
+
+    @functools.cached_property
+    def _upper(self) -> Floats:
+        """P(n ≥ -m), …, P(n ≥ m), 0."""
+        return np.append(np.cumsum(self.weights[::-1])[::-1], 0.0)
+
+    @property
+    def _others(self) -> tuple[Floats, Floats]:
+        """The sums of squares in all cells but the last one, in squared steps, and their probabilities."""
+        half = self.weights.size // 2
+        steps = np.arange(-half, half + 1, dtype=np.float64)
+        sums, chances = np.zeros(1), np.ones(1)
+        for entry in self.vector[:-1]:
+            sums = np.add.outer(sums, (steps + entry) ** 2).ravel()
+            chances = np.outer(chances, self.weights).ravel()
+        return sums, chances
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Gamma(Law):
     """T has a Gamma law: ``mean`` · χ²_f / f with f = ``freedom``."""
 

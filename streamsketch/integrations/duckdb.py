@@ -30,9 +30,9 @@ from streamsketch.estimation import (
     mean_product,
     mmd,
     profile_distance,
+    sameness,
     squared_distance,
     squared_norm,
-    test_same,
     total_of,
     units_of,
 )
@@ -67,7 +67,7 @@ def register(connection: Any, *, agreements: Iterable[Agreement] = ()) -> None:
 
     Further functions return other types:
 
-    - ``test_same(x, y, tolerance)``: a struct of ``p_value``, as in `streamsketch.test_same`, and ``distance``, the
+    - ``sameness(x, y, tolerance)``: a struct of ``p_value``, as in `streamsketch.sameness`, and ``distance``, the
       squared distance as a struct as above;
     - ``guarantee(x)``: text;
     - ``warnings(x)``: text, one sentence a line; empty if there is nothing to be warned of;
@@ -86,7 +86,7 @@ def register(connection: Any, *, agreements: Iterable[Agreement] = ()) -> None:
     Five functions are for releases of features whose agreement is in ``agreements``:
 
     - ``discrepancy(x, y)``: as `mmd`;
-    - ``test_populations(x, y)``: tests whether the populations are the same, as ``test_same(…, by="mean",
+    - ``test_populations(x, y)``: tests whether the populations are the same, as ``sameness(…, by="mean",
       samples=True)``;
     - ``column_differences(x, y)``: a row for each column. A column ``differs`` if its interval, which is for the
       populations and holds together with those of the other columns, excludes 0;
@@ -170,7 +170,7 @@ def _functions(agreements: dict[str, Agreement], name: str) -> Iterator[_Functio
         yield _Function(estimator, _on_sketches(body, count), ["BLOB"] * count, result)
     frequencies = functools.partial(_frequencies, agreements)
     yield _Function("frequency", frequencies, ["BLOB", _ITEM], _ESTIMATE, is_arrow=True)
-    yield _Function("test_same", _tested, ["BLOB", "BLOB", "DOUBLE"], _TEST)
+    yield _Function("sameness", _tested, ["BLOB", "BLOB", "DOUBLE"], _TEST)
     yield _Function("combine", _combined, ["BLOB", "BLOB", "VARCHAR"], "BLOB")
     yield _Function("share", functools.partial(_share, agreements), ["BLOB", "VARCHAR", "VARCHAR"], _ESTIMATE)
     yield _Function("why_null", functools.partial(_why_null, estimators), ["BLOB", "BLOB", "VARCHAR"], "VARCHAR")
@@ -303,7 +303,7 @@ def _discrepancy(x: PrivateSketch, y: PrivateSketch, agreement: Agreement) -> di
 
 def _tested_populations(x: PrivateSketch, y: PrivateSketch, agreement: Agreement) -> dict[str, Any]:
     del agreement
-    return _test_fields(test_same(x, y, by="mean", samples=True))
+    return _test_fields(sameness(x, y, by="mean", samples=True))
 
 
 def _test_fields(test: SameTest) -> dict[str, Any]:
@@ -373,7 +373,7 @@ def _tested(x: bytes | None, y: bytes | None, tolerance: float | None) -> Any:
     if x is None or y is None or tolerance is None:
         return None
     check_tolerance(tolerance)
-    return _stated(lambda a, b: _test_fields(test_same(a, b, tolerance)), _release(x), _release(y)).result
+    return _stated(lambda a, b: _test_fields(sameness(a, b, tolerance)), _release(x), _release(y)).result
 
 
 def _why_null(estimators: dict[str, Any], x: bytes | None, y: bytes | None, function: str | None) -> str | None:

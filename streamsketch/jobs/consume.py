@@ -18,7 +18,8 @@ from streamsketch.jobs.brokers import TopicError, UnreachableError
 from streamsketch.jobs.logs import causes_of
 from streamsketch.jobs.partitions import Bounds, Log, LostOffsetsError
 from streamsketch.jobs.payloads import Malformed, Payloads
-from streamsketch.streams import MAX_DROPPED, RowCounts, Stream, log_event
+from streamsketch.once import MAX_DROPPED, RowCounts, log_event
+from streamsketch.streams import Stream
 
 _LOG = logging.getLogger(__name__)
 _POLL = 0.1  # seconds

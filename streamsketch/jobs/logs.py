@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal, TypeAlias
 
-from streamsketch.streams import EVENT, OPERATOR, SECRET_EVENTS
+from streamsketch.once import EVENT, OPERATOR, SECRET_EVENTS
 
 LogForm: TypeAlias = Literal["json", "text"]
 
@@ -52,7 +52,7 @@ def logs(form: LogForm, **always: Any) -> Iterator[dict[str, Any]]:
     """Write logs of the block to standard error, with the given fields; yield the fields, to add more.
 
     ``"json"`` writes one object per line. For messages of other libraries, it has only time and place, because the
-    texts and tracebacks of Beam and Arrow may hold data. Of events, it has what `streamsketch.streams.EVENTS` lists.
+    texts and tracebacks of Beam and Arrow may hold data. Of events, it has what `streamsketch.once.logs.EVENTS` lists.
     ``"text"`` has everything and is for the operator only.
     """
     handler, root, ours = logging.StreamHandler(), logging.getLogger(), logging.getLogger(_OURS)

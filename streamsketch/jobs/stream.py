@@ -34,7 +34,8 @@ from streamsketch.core import check_int
 from streamsketch.errors import InvalidInputError, StreamsketchError
 from streamsketch.jobs.logs import LogForm, causes_of, logs
 from streamsketch.jobs.run import beam_options
-from streamsketch.streams import Job, StreamPolicy, connection, log_event
+from streamsketch.once import connection, log_event
+from streamsketch.streams import Job, StreamPolicy
 
 _LOG = logging.getLogger(__name__)
 MOST_BYTES = 1 << 30

@@ -15,7 +15,8 @@ from streamsketch.agreement import Agreement
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import window_time
 from streamsketch.jobs.causes import Cause
-from streamsketch.streams import Job, Slot, StreamPolicy, connection, named_key
+from streamsketch.once import Slot, connection, named_key
+from streamsketch.streams import Job, StreamPolicy
 
 _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
 

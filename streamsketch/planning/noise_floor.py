@@ -106,7 +106,7 @@ class NoiseFloor:
         return _length(self, chance)
 
     def visible_distance(self, power: float = 0.8, level: float = 0.05, *, drift: float = 0.0) -> float:
-        """Return the smallest distance of two sums that `streamsketch.test_same` finds in releases with this noise.
+        """Return the smallest distance of two sums that `streamsketch.sameness` finds in releases with this noise.
 
         It uses the gamma distribution and is within 1 % of the exact `streamsketch.estimation.GapLaw.visible`.
 

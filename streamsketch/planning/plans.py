@@ -114,7 +114,7 @@ class Plan:
 
     @property
     def visible_squared_distance(self) -> float:
-        """The smallest squared distance that `streamsketch.test_same` finds with probability 0.8 at level 0.05."""
+        """The smallest squared distance that `streamsketch.sameness` finds with probability 0.8 at level 0.05."""
         return NoiseFloor.of(self.chosen.projection, self.chosen.noise).visible_distance() ** 2
 
     def alternatives(self) -> list[Option]:
@@ -282,7 +282,7 @@ def _notes(plan: Plan) -> Iterator[str]:
             f"{_percent(1.01 * share)}, even if all updates fall on one coordinate."
         )
     yield (
-        f"A test of whether two streams are the same (test_same, level 0.05) finds a squared distance of "
+        f"A test of whether two streams are the same (sameness, level 0.05) finds a squared distance of "
         f"{plan.visible_squared_distance:,.3g} with probability 0.8."
     )
 

@@ -66,7 +66,7 @@ class SitePrediction(NamedTuple):
     noise: float
     """Its standard deviation under noise alone."""
     power: float
-    """How likely ``streamsketch.test_same(x, y, by="mean", samples=True)`` has a p-value of at most 5 %."""
+    """How likely ``streamsketch.sameness(x, y, by="mean", samples=True)`` has a p-value of at most 5 %."""
 
     @property
     def z(self) -> float:
@@ -258,7 +258,7 @@ def plan_sites(  # noqa: PLR0913 - a plan starts from many facts, each of them w
     """Choose features to compare sites, and predict which shift of a population is found.
 
     It compares maps with 8 to 64 random frequencies of all numbers together, with and without features of each number,
-    and embeddings with as many frequencies. The test is ``streamsketch.test_same(x, y, by="mean", samples=True)`` at 5
+    and embeddings with as many frequencies. The test is ``streamsketch.sameness(x, y, by="mean", samples=True)`` at 5
     %, whose power is predicted from the noise's law, the draw of units and the closed form of the kernel for normal
     numbers (Theory 10.4). In simulations the power was within 0.1 of the prediction for normal numbers, and within 0.2
     for a table of patients.

@@ -48,7 +48,7 @@ class PlannedKey(NamedTuple):
     cosine_error: float
     """The expected standard error of a cosine with another key of its size, if both stand out; at most 1."""
     visible_distance: float
-    """The least distance ‖x - y‖₂ to the sum of a like key that `streamsketch.test_same` finds with probability 0.8
+    """The least distance ‖x - y‖₂ to the sum of a like key that `streamsketch.sameness` finds with probability 0.8
     at level 0.05. For averages, the least distance of theirs, with the error of the numbers of units."""
 
 

@@ -1,4 +1,4 @@
-from .additive_noise import AdditiveNoise, CalibratedNoise
+from .additive_noise import AdditiveNoise, CalibratedNoise, relation_over_windows
 from .agreed import exit_of, load_agreed, release_agreed, sketch_agreed
 from .agreed_publisher import PUBLISHERS, publisher_of, register_publisher
 from .checking.noise import NoiseCheck, Verdict, unread_matrix
@@ -92,6 +92,7 @@ __all__ = [
     "publisher_in_windows",
     "publisher_of",
     "register_publisher",
+    "relation_over_windows",
     "release_agreed",
     "release_vector",
     "row_memory",

@@ -50,15 +50,23 @@ def _unit_over(unit: str, schedule: Schedule) -> str:
     return schedule.unit_text(unit)
 
 
-def _over_windows(known: Neighbours, schedule: Schedule, unit: str) -> Neighbours:
-    """Return the relation for all windows of a unit, from the relation ``known`` that holds in each window.
+def relation_over_windows(each: Neighbours, schedule: Schedule, unit: str) -> Neighbours:
+    """Return the relation for all windows of a unit, from the relation that holds in each window (Theory 11.2).
 
-    Its unit is ``unit``, from the publisher, if both name the same one: that text may state the length of windows.
+    Every engine judges rows of a schedule by this relation.
+
+    Parameters
+    ----------
+    each
+        What one unit may add to each window.
+    schedule
+        States in how many windows a unit may be.
+    unit
+        The unit's text in the publisher. It is that of the relation if both name the same unit: it may state the length
+        of windows.
     """
-    known = known.over_rows(schedule.most)
-    own = _unit_over(known.unit, schedule)
-    same = schedule.is_unit(unit) and unit.startswith(f"{known.unit} in ")
-    return dataclasses.replace(known, unit=unit if same else own)
+    own, same = each.unit, schedule.is_unit(unit) and unit.startswith(f"{each.unit} in ")
+    return dataclasses.replace(each.over_rows(schedule.most), unit=unit if same else _unit_over(own, schedule))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -192,14 +200,14 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
                 f"drop the count. Bound all rows in this way, or release without counting"
             )
 
-    def _judged_by(self, data: Facts) -> tuple[Bounds, Neighbours | None]:
-        (bounds, agreed), schedule = super()._judged_by(data), self.schedule
+    def _judged_by(self, data: Facts, *, over_windows: bool) -> tuple[Bounds, Neighbours | None]:
+        (bounds, agreed), schedule = super()._judged_by(data, over_windows=over_windows), self.schedule
         if schedule is None:
             return bounds, agreed
         unit = self.guarantee.neighbours.unit
-        if bounds.neighbours is not None:
-            bounds = dataclasses.replace(bounds, neighbours=_over_windows(bounds.neighbours, schedule, unit))
-        return bounds, None if agreed is None else _over_windows(agreed, schedule, unit)
+        if bounds.neighbours is not None and not over_windows:
+            bounds = dataclasses.replace(bounds, neighbours=relation_over_windows(bounds.neighbours, schedule, unit))
+        return bounds, None if agreed is None else relation_over_windows(agreed, schedule, unit)
 
     def _exact(self, sketch: Sketch) -> Ints:
         return numbers_of(sketch, self.guarantee.neighbours, self.counting)

@@ -108,7 +108,7 @@ def refuse_new(data: Facts, *, beside_bounded: bool = False) -> None:
         )
 
 
-def numbers_of(sketch: Sketch, neighbours: Neighbours, counting: Counting | None) -> Ints:
+def numbers_of(sketch: Sketch, neighbours: Neighbours, counting: Counting | None, counts: Ints | None = None) -> Ints:
     """Return the exact numbers that noise is added to: the cells of a sketch, and its weighted counts behind them.
 
     Parameters
@@ -117,6 +117,8 @@ def numbers_of(sketch: Sketch, neighbours: Neighbours, counting: Counting | None
         Exact, with `counts` if ``counting`` is set. The caller has checked that with `Bounds.counts_for`.
     neighbours, counting
         Of the release.
+    counts
+        The counts of units, int64 of shape (2,), if an engine holds the sketch's bounds elsewhere; by default its own.
 
     Returns
     -------
@@ -126,7 +128,7 @@ def numbers_of(sketch: Sketch, neighbours: Neighbours, counting: Counting | None
     cells = sketch.state()
     if counting is None:
         return cells
-    counts = sketch.counts
+    counts = sketch.counts if counts is None else counts
     if counts is None:
         raise InvalidInputError("the sketch has no count of units, although its guarantee states one")
     bound = neighbours.grid_steps(sketch.projection.grid) if counting.slack else 0
@@ -221,7 +223,9 @@ class Calibrated(ABC, Generic[PublishedT]):
         largest = max((sketch.largest for sketch in data.values() if isinstance(sketch, Sketch)), default=0)
         return ReadyTable(self._ready(data, largest, assert_bounds=assert_bounds), None)
 
-    def guarantee_for(self, data: Facts, *, assert_bounds: bool = False, beside_bounded: bool = False) -> Any:
+    def guarantee_for(
+        self, data: Facts, *, assert_bounds: bool = False, beside_bounded: bool = False, over_windows: bool = False
+    ) -> Any:
         """Return the guarantee of a release of these data, which states whether its bound was enforced or is asserted.
 
         The one judgement of data, by what is known of them: engines ask it before the data are there.
@@ -234,6 +238,8 @@ class Calibrated(ABC, Generic[PublishedT]):
             As in `Sketch.release`.
         beside_bounded
             Whether other data, to be released alike, are bounded.
+        over_windows
+            Whether the bounds of these data already hold for all windows of a unit, for rows of a schedule.
 
         Raises
         ------
@@ -254,7 +260,7 @@ class Calibrated(ABC, Generic[PublishedT]):
                 "is not proven private: bound each key by itself (max_keys of the neighbours), or add noise to the "
                 "cells"
             )
-        bounds, agreed = self._judged_by(data)
+        bounds, agreed = self._judged_by(data, over_windows=over_windows)
         basis = bounds.basis_for(self.guarantee.neighbours, agreed, assert_bounds=assert_bounds)
         return self.guarantee.on(basis, bounds.conditions if basis == "enforced" else ())
 
@@ -315,8 +321,9 @@ class Calibrated(ABC, Generic[PublishedT]):
     def _check_facts(self, data: Facts) -> None:
         """Raise `InvalidInputError` if the mechanism needs what is not known of data."""
 
-    def _judged_by(self, data: Facts) -> tuple[Bounds, Neighbours | None]:
+    def _judged_by(self, data: Facts, *, over_windows: bool) -> tuple[Bounds, Neighbours | None]:
         """Return bounds of data, and the relation of their agreement, as they compare with the guarantee's."""
+        del over_windows
         return data.bounds, None if data.agreement is None else data.agreement.neighbours
 
     def _exact(self, sketch: Sketch) -> Ints:
@@ -401,9 +408,20 @@ class ReadyTable(Mapping[Any, Ready[PublishedT]]):
         first = next(iter(self._ready.values()))
         charge_for(ledger, dataset, first.guarantee, first.calibrated.projection, self._ids or ())
 
-    def draw(self, bits_of: BitsOfKey | None = None) -> dict[Any, PublishedT]:
-        """Return a release of each key, as `Ready.draw`; ``bits_of`` returns the bits of a key."""
-        return {key: ready.draw(None if bits_of is None else bits_of(key)) for key, ready in self._ready.items()}
+    def draw(self, bits_of: BitsOfKey | None = None, *, ids: DataIds | None = None) -> dict[Any, PublishedT]:
+        """Return a release of each key, as `Ready.draw`.
+
+        Parameters
+        ----------
+        bits_of
+            Returns the bits of a key.
+        ids
+            Ids of all the data, from which those of each key follow, in place of the sketches' own.
+        """
+        return {
+            key: ready.draw(None if bits_of is None else bits_of(key), ids=None if ids is None else ids.of_key(key))
+            for key, ready in self._ready.items()
+        }
 
     def __getitem__(self, key: Any) -> Ready[PublishedT]:
         return self._ready[key]

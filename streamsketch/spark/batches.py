@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from streamsketch.accounting import Ledger
 from streamsketch.agreement import Agreement
+from streamsketch.once import Alarm, ReleaseOnce, RootKey, Sink, fetch_root_key, hkdf, start_of
 from streamsketch.privacy import KEYS_AND_WINDOWS_ARE_PUBLIC, Clip, Neighbours, with_conditions
 from streamsketch.release import Publisher
 from streamsketch.spark.releases import checked_publisher
 from streamsketch.spark.sketches import Work
-from streamsketch.streams import Alarm, ReleaseOnce, RootKey, Sink, fetch_root_key, hkdf, start_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,4 +1,4 @@
-"""Unbounded streams: windows that are released once on any engine, and logs that one machine follows by a job."""
+"""Unbounded streams that one machine follows by a job: logs, windows of event time, and a state to continue from."""
 
 from streamsketch._lazy import attach
 

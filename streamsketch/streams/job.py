@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from streamsketch.core import check_text, current_limits, json_fields, read_bounded, short, write_whole
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.intake import Clock, ClockKind, microseconds
-from streamsketch.streams.slots import check_stream
+from streamsketch.once import check_stream
 
 VERSION = 1
 Comparisons: TypeAlias = Literal["distance", "cosine", "mean"]

@@ -1,7 +1,6 @@
 """Open windows of an unbounded stream: their contents, and which rows come too late for them."""
 
 import dataclasses
-import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Self, TypeAlias, cast
@@ -16,9 +15,9 @@ from streamsketch.core import Ints, concealed, current_limits
 from streamsketch.data import key_column, message_batches
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.intake import LARGEST_TIME, Clock, Intake, check_times_of_day, micros_in, missing, salvage
+from streamsketch.once import StateSecret, number_bytes
 from streamsketch.sketching import (
     NO_KEY,
-    SECRET_BYTES,
     WHOLE,
     Admission,
     BoundingSummary,
@@ -213,9 +212,9 @@ class Windows:
         Whether a row that cannot be added raises an error even if heartbeats move the watermark.
     """
 
-    def __init__(self, policy: StreamPolicy, secret: bytes, *, strict: bool = False) -> None:
+    def __init__(self, policy: StreamPolicy, secret: bytes | StateSecret, *, strict: bool = False) -> None:
         agreement = policy.agreement
-        self._policy, self._agreement, self._secret = policy, agreement, secret
+        self._policy, self._agreement, self._secret = policy, agreement, StateSecret.of(secret)
         beats_alone = policy.clock == "heartbeats"
         self._tolerant = beats_alone and not strict
         self._intake = Intake(agreement, on_bad="drop" if self._tolerant else "refuse")
@@ -410,14 +409,11 @@ class Windows:
 
     def secret_of(self, number: int) -> bytes:
         """Return the secret by which the units of a window are digested, chosen and clipped."""
-        return self._derived(number.to_bytes(8, "little", signed=True))
+        return self._secret.derive("win", number_bytes(number))
 
     def _secret_of_units(self, number: int) -> bytes:
         """Return the secret by which the units of a window are digested: one for all windows, if units are admitted."""
-        return self.secret_of(number) if self.admission is None else self._derived(b"units")
-
-    def _derived(self, name: bytes) -> bytes:
-        return hashlib.blake2b(name, digest_size=SECRET_BYTES, key=self._secret, person=b"streamsketch.win").digest()
+        return self.secret_of(number) if self.admission is None else self._secret.derive("win", b"units")
 
     def closing(self) -> tuple[SketchTable, BoundingSummary]:
         """Return the exact sketches of the next window, and a summary of its bounding; do not close it yet."""

@@ -1,7 +1,6 @@
 """An unbounded stream: read once, released once for each window, and continued after any interruption."""
 
 import dataclasses
-import hashlib
 import os
 import secrets
 from collections.abc import Iterable
@@ -12,34 +11,45 @@ import numpy as np
 import pyarrow as pa
 
 from streamsketch.agreement import Agreement
-from streamsketch.data import SECRET_BYTES as ID_SECRET_BYTES
-from streamsketch.data import DataIds, from_list
+from streamsketch.data import DataIds
 from streamsketch.errors import InvalidInputError, WireFormatError, printable
-from streamsketch.privacy import Guarantee
-from streamsketch.release import PrivateTable, sketches_to_release, spent_in_window
-from streamsketch.sketching import NO_KEY, SECRET_BYTES, BoundingSummary, Sketch, SketchTable
-from streamsketch.streams.alarms import Alarm
-from streamsketch.streams.counts import RowCounts
-from streamsketch.streams.dead_letters import DeadLetters
-from streamsketch.streams.draws import Draw, DrawSecret, names_of_keys
-from streamsketch.streams.job import Job
-from streamsketch.streams.open_windows import Windows
-from streamsketch.streams.policy import StreamPolicy
-from streamsketch.streams.publishing import filled, in_order, put_window
-from streamsketch.streams.root_keys import hkdf
-from streamsketch.streams.rows import ANEW, Charge, OtherRowsError, Rows, RowsOf
-from streamsketch.streams.sinks import Sink, WindowFiles
-from streamsketch.streams.slots import Slot, named_key
-from streamsketch.streams.state import Saved, read_state, write_state
-from streamsketch.streams.versions import (
+from streamsketch.once import (
+    ANEW,
+    Alarm,
+    Charge,
+    DeadLetters,
+    Draw,
+    DrawSecret,
+    OtherRowsError,
+    RowCounts,
+    Rows,
+    RowsOf,
+    Sink,
+    Slot,
+    StateSecret,
     Version,
+    WindowFiles,
     drawn_numbers,
+    filled,
+    hkdf,
+    in_order,
     is_other,
+    named_key,
+    names_of_keys,
+    number_bytes,
     other_version,
+    put_window,
     version_of,
     version_slot,
     version_tag,
 )
+from streamsketch.privacy import Guarantee
+from streamsketch.release import PrivateTable, sketches_to_release, spent_in_window
+from streamsketch.sketching import NO_KEY, SECRET_BYTES, BoundingSummary, Sketch, SketchTable
+from streamsketch.streams.job import Job
+from streamsketch.streams.open_windows import Windows
+from streamsketch.streams.policy import StreamPolicy
+from streamsketch.streams.state import KEYS_VERSION, Saved, read_state, write_state
 
 _ID_BYTES = 16
 _MOST_WAITING = 1 << 26  # bytes of releases that are drawn before they are written
@@ -142,7 +152,7 @@ class Stream:
         if self._path.exists():
             self._restore(read_state(self._path))
         else:
-            self._id, self._secret = secrets.token_bytes(_ID_BYTES), secrets.token_bytes(SECRET_BYTES)
+            self._id, self._secret = secrets.token_bytes(_ID_BYTES), StateSecret(secrets.token_bytes(SECRET_BYTES))
             self._draws = DrawSecret()
             self.windows = Windows(policy, self._secret, strict=strict)
             self._check_new()
@@ -201,7 +211,8 @@ class Stream:
             )
         if changed := policy.job.changed(header["job"]):
             raise InvalidInputError(f"{self._path} follows a job with another {', '.join(changed)}; {ANEW}")
-        self._id, self._secret = bytes.fromhex(header["stream"]), bytes.fromhex(header["secret"])
+        self._id = bytes.fromhex(header["stream"])
+        self._secret = StateSecret(bytes.fromhex(header["secret"]), earlier="keys" not in header)
         self._conditions = tuple(header.get("conditions", ()))
         self._calibrate()
         self.windows = Windows(policy, self._secret, strict=self._strict)
@@ -210,7 +221,7 @@ class Stream:
         self.windows.clocks.restore(header["newest"], header.get("sources", {}))
         self.windows.next = header["next"]
         self._draws = (
-            DrawSecret(bytes.fromhex(header["draws"]))
+            DrawSecret(self._secret.with_value(bytes.fromhex(header["draws"])))
             if "draws" in header
             else DrawSecret.of_earlier_version(self._secret, self.windows.next)
         )
@@ -362,8 +373,7 @@ class Stream:
             self._waiting[number] = self._rows.draw(table, number, self._draws, self._charge)
             self._note(number, version)
             return []
-        ids = self._ids_of(number)
-        sketches = self._sketches(table, ids)
+        ids, sketches = self._ids_of(number), self._sketches(table)
         numbers = {key: drawn_numbers(sketch, self._publisher.guarantee) for key, sketch in sketches.items()}
         version = self._version(number, names_of_keys(self._publisher, numbers))
         if version is not None and is_other(self.sink, version):
@@ -377,8 +387,7 @@ class Stream:
                 return found
         if self._charge is not None:
             self._charge(self._spent, ids, f"{self._id.hex()} {self._policy.windows.name(number)} {draw.id}")
-        data = self._released(sketches, draw)
-        self._waiting[number] = data
+        self._waiting[number] = self._released(sketches, draw)
         self._note(number, version)
         return []
 
@@ -387,7 +396,7 @@ class Stream:
         if self._sink is None:
             return None
         slot = version_slot(self._policy.job.stream or "", self._policy.windows.start(number))
-        secret = hkdf(self._secret, b"stream", b"version", slot.start.to_bytes(8, "little", signed=True))
+        secret = hkdf(self._secret.value, b"stream", b"version", number_bytes(slot.start))
         return Version(slot, version_of({key: version_tag(secret, name) for key, name in names.items()}))
 
     def _note(self, number: int, version: Version | None) -> None:
@@ -444,7 +453,7 @@ class Stream:
         windows = self.windows
         header: dict[str, Any] = {
             "stream": self._id.hex(),
-            "secret": self._secret.hex(),
+            "secret": self._secret.value.hex(),
             "draws": self._draws.value.hex(),
             "agreement": self._agreement.fingerprint,
             "job": self._policy.job.to_dict(),
@@ -458,6 +467,8 @@ class Stream:
             "rows_before_start": windows.counts.rows_before_start,
             "bounding": dataclasses.asdict(windows.counts.bounding),
         }
+        if not self._secret.earlier:
+            header["keys"] = KEYS_VERSION
         if self._conditions:
             header["conditions"] = list(self._conditions)
         if sources := windows.clocks.to_dict():
@@ -526,30 +537,15 @@ class Stream:
 
     def _ids_of(self, number: int) -> DataIds:
         """Return a window's data ids: the same in each draw, so that its releases are known to share their data."""
-        name = number.to_bytes(8, "little", signed=True)
-        one = hashlib.blake2b(name, digest_size=ID_SECRET_BYTES, key=self._secret, person=b"streamsketch.sid").digest()
-        return from_list([one])
+        return self._secret.ids("sid", number_bytes(number))
 
-    def _sketches(self, table: SketchTable, ids: DataIds) -> dict[Any, Sketch]:
+    def _sketches(self, table: SketchTable) -> dict[Any, Sketch]:
         """Return the exact sketches to release, by key, ascending."""
         if self.windows.public is None:
-            found = {NO_KEY: table.sketch_of(NO_KEY)}
-        else:
-            found = sketches_to_release(table, self.windows.public, keys_are_public=False)
-        return {
-            key: Sketch.from_state(
-                one.projection,
-                one.state(),
-                one.mass,
-                ids=ids.of_key(key),
-                agreement=self._agreement,
-                bounds=one.bounds,
-                counts=one.counts,
-            )
-            for key, one in found.items()
-        }
+            return {NO_KEY: table.sketch_of(NO_KEY)}
+        return dict(sketches_to_release(table, self.windows.public, keys_are_public=False))
 
     def _released(self, sketches: dict[Any, Sketch], draw: Draw) -> bytes:
-        released = self._publisher.for_data(sketches).draw(draw.bits)
+        released = self._publisher.for_data(sketches).draw(draw.bits, ids=self._ids_of(self.windows.next))
         data: bytes = (released[NO_KEY] if self.windows.public is None else PrivateTable.of_one(released)).to_bytes()
         return data

@@ -41,6 +41,7 @@ LONG = {
         "comparison",
         "coverage",
         "coverage-units",
+        "clipped-sums",
         "coverage-points",
         "coverage-why",
         "same",

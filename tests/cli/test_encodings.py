@@ -51,8 +51,14 @@ def test_every_command_shows_its_help_in_every_encoding(command: str, folder: Pa
         assert "streamsketch" in done.stdout
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
-@pytest.mark.parametrize("command", READING)
+@pytest.mark.parametrize(
+    ("command", "encoding"),
+    [
+        pytest.param(command, encoding, marks=[pytest.mark.long] * ((place + turn) % 3 > 0))
+        for place, command in enumerate(READING)
+        for turn, encoding in enumerate(ENCODINGS)
+    ],
+)
 def test_results_and_mistakes_are_printed_in_every_encoding(
     command: str, encoding: str, folder: Path, forks: Forks
 ) -> None:

@@ -261,7 +261,7 @@ def test_populations_are_compared_as_by_the_library(
         estimate = ss.mmd(x, y, AGREEMENT)
         assert (pair["discrepancy"], pair["standard_error"]) == (estimate.value, estimate.standard_error)
         assert (pair["low"], pair["high"]) == estimate.interval(0.95)
-        assert pair["p_value"] == ss.test_same(x, y, by="mean", samples=True).p_value
+        assert pair["p_value"] == ss.sameness(x, y, by="mean", samples=True).p_value
         rows = ss.column_differences(x, y, AGREEMENT, samples=True).to_pylist()
         columns = {row.pop("column"): row for row in pair["columns"]}
         assert {name: row["low"] for name, row in columns.items()} == {row["column"]: row["low"] for row in rows}

@@ -52,7 +52,7 @@ def test_ranges_are_those_of_the_library(forks: Forks, folder: Path, rows: list[
         ["2024-02-01..2024-02-10", "0..9"],
     ]
     assert found["comparisons"][2]["squared_distance"] == history.squared_distance((31, 40), (0, 9)).value
-    assert found["comparisons"][2]["p_value"] == history.test_same((31, 40), (0, 9)).p_value < 0.001
+    assert found["comparisons"][2]["p_value"] == history.sameness((31, 40), (0, 9)).p_value < 0.001
     shown = forks.succeeded("history", folder, "--range", "2024-01", "--range", "2024-01-05", cwd=folder)
     assert "2024-01-05" in shown
     assert "31" in shown

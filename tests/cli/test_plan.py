@@ -214,15 +214,15 @@ def test_a_plan_for_signs_is_that_of_python(forks: Forks) -> None:
     asked = ("plan", "--question", "neighbours", "--epsilon", 2, "--members", 5_000, "--unit", "word")
     publish = ss.signs.DPSignOPORPRR(epsilon=2, neighbours=ss.OneCoordinate(1))
     projection = ss.projections.OPORP(dim=ss.HASHED_DIM, sketch_dim=256, seed=0)
-    plan = ss.planning.plan_signs(publish, projection, members=5_000, signs=[64, 256])
-    found = forks.succeeded(*asked, "--signs", "64,256", "--json")
+    plan = ss.planning.plan_signs(publish, projection, members=5_000, signs=[32, 64])
+    found = forks.succeeded(*asked, "--signs", "32,64", "--json")
     assert json.loads(found)["options"] == json.loads(json.dumps(plan.to_dict()))["options"]
     narrow = (*asked, "--one-coordinate", 1, "--cosine", "0.7,0.9", "--rest", 0.1, "--nearest", 4, "--top", 20)
-    shown = forks.succeeded(*narrow, "--signs", "64,128", "--exact-query")
+    shown = forks.succeeded(*narrow, "--signs", "64", "--exact-query")
     more: dict[str, Any] = {"cosine": [0.7, 0.9], "rest": 0.1, "nearest": 4, "top": 20, "exact_query": True}
     publish = ss.signs.DPSignOPORPRR(epsilon=2, neighbours=ss.OneCoordinate(1, unit="word"))
-    assert shown == f"{ss.planning.plan_signs(publish, projection, members=5_000, signs=[64, 128], **more)}\n"
-    logistic = ("--mechanism", "DP-Sign-logistic", "--l1", 1, "--norm", 100, "--dim", 5_000, "--signs", 64)
+    assert shown == f"{ss.planning.plan_signs(publish, projection, members=5_000, signs=[64], **more)}\n"
+    logistic = ("--mechanism", "DP-Sign-logistic", "--l1", 1, "--norm", 100, "--dim", 5_000, "--signs", 32)
     assert "DP-Sign-logistic" in forks.succeeded(*asked, *logistic)
 
 

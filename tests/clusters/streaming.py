@@ -34,8 +34,9 @@ from streamsketch.continual import Schedule
 from streamsketch.intake import ClockKind
 from streamsketch.jobs import Record
 from streamsketch.jobs.run import beam_options
+from streamsketch.once import VERSION
 from streamsketch.release import AdditiveNoise
-from streamsketch.streams import VERSION, FileSink, Slot
+from streamsketch.streams import FileSink, Slot
 from tests.beam.rows import agreement_of
 from tests.clusters.cluster import FlinkCluster
 from tests.clusters.kafka import Kafka

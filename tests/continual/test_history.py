@@ -107,8 +107,8 @@ def test_estimates_of_two_ranges_say_how_to_compare_them() -> None:
 @EACH
 def test_changes_between_ranges_are_found(schedule: Schedule, epsilon: float, delta: float) -> None:
     history = History(rows_of(schedule, 20 * epsilon, delta, change=8))
-    assert history.test_same((0, 4), (4, 8)).p_value > 0.01
-    assert history.test_same((4, 8), (8, 12)).p_value < 1e-6
+    assert history.sameness((0, 4), (4, 8)).p_value > 0.01
+    assert history.sameness((4, 8), (8, 12)).p_value < 1e-6
     found = history.changes(4)
     assert found.alarms == ["8"]
     assert found.table["before"].to_pylist() == ["0", "4"]
@@ -118,7 +118,7 @@ def test_changes_are_found_against_the_first_range_and_beyond_a_tolerance() -> N
     history = History(rows_of(Tree(horizon=12, depth=2), 20.0, 0.0, change=8))
     assert history.changes(2, against="first").alarms == ["8", "10"]
     assert history.changes(1, tolerance="typical", level=1e-3).tolerance >= 0
-    assert history.test_same((4, 8), (8, 12), tolerance=1000).p_value > 0.1
+    assert history.sameness((4, 8), (8, 12), tolerance=1000).p_value > 0.1
     for options in ({"against": "last"}, {"level": 0}, {"control": "none"}, {"tolerance": -1}):
         with pytest.raises(InvalidInputError):
             history.changes(2, **options)
@@ -136,7 +136,7 @@ def test_changes_are_found_against_the_first_range_and_beyond_a_tolerance() -> N
 def test_false_alarms_of_ranges_are_as_stated(schedule: Schedule, delta: float, draws: int) -> None:
     """Without changes, a test at 5 % has an alarm in 5 % of histories, within 4 standard errors."""
     found = [
-        History(rows_of(schedule, 1.0, delta, windows=6, seed=b"%d" % draw)).test_same((0, 3), (3, 6)).p_value
+        History(rows_of(schedule, 1.0, delta, windows=6, seed=b"%d" % draw)).sameness((0, 3), (3, 6)).p_value
         for draw in range(draws)
     ]
     assert abs(np.mean(np.array(found) <= 0.05) - 0.05) <= 4 * math.sqrt(0.05 * 0.95 / draws)
@@ -214,7 +214,7 @@ def test_a_history_needs_all_its_rows() -> None:
     with pytest.raises(InvalidInputError):
         History(rows).range(0, 13)
     history = History(rows)
-    for compare in (history.test_same, history.squared_distance, history.difference):
+    for compare in (history.sameness, history.squared_distance, history.difference):
         with pytest.raises(InvalidInputError, match="subtracted from itself"):
             compare((2, 3), (2, 3))
     for names in ([0.5] * 12, ["one"] * 12):

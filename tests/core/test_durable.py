@@ -14,8 +14,8 @@ import pytest
 import streamsketch as ss
 from streamsketch.core import create_file, replacing, unfinished_in, write_new, write_whole
 from streamsketch.intake import Tumbling
+from streamsketch.once.sinks import WindowFiles
 from streamsketch.streams import FileSink, Slot
-from streamsketch.streams.sinks import WindowFiles
 from tests.core.recorded import KilledError, check_durable, is_private, others_read, recorded
 
 SLOT = Slot("sales", 0, "text", "north")

@@ -29,7 +29,7 @@ AMONG_US = {
         "signs.shared_covariance",
         "signs.sign_products",
     ),
-    *("beam.claim_path", "beam.streams.slot_of", "streams.EVENT"),
+    *("beam.claim_path", "beam.streams.slot_of"),
     *("jobs.LogForm", "jobs.comparisons"),
     *("jobs.logs", "jobs.read_comparisons", "jobs.read_releases", "jobs.write"),
     *("local.all_fit", "local.implausible", "local.mechanism_from_fields", "local.step_exponent_of"),

@@ -39,7 +39,7 @@ OF_TWO: dict[str, Callable[..., ss.Estimate]] = {
     "cosine": ss.cosine,
     "distance of averages": ss.mean_distance,
     "product of averages": ss.mean_product,
-    "tested distance": lambda x, y: ss.test_same(x, y).distance,
+    "tested distance": lambda x, y: ss.sameness(x, y).distance,
 }
 
 

@@ -53,7 +53,7 @@ PAIRS: dict[str, Pair] = {
 @pytest.mark.parametrize("name", PAIRS)
 def test_the_law_has_the_noise_of_both(name: str) -> None:
     a, b = PAIRS[name]()
-    found = ss.test_same(a, b)
+    found = ss.sameness(a, b)
     noise = a.noise.scaled(float(a.multiplier)) if isinstance(a, ss.PrivateSketch) else 0
     expected = 32 * (b.noise.scaled(float(b.multiplier)) + noise if noise else b.noise).k2 / 2
     mean, _ = found.law.of_noise
@@ -64,10 +64,10 @@ def test_the_law_has_the_noise_of_both(name: str) -> None:
 
 
 def test_exact_sketches_are_the_same_or_not() -> None:
-    assert ss.test_same(raw(), raw()).p_value == 1
-    assert ss.test_same(raw(), raw(more=1)).p_value == 0
-    assert ss.test_same(raw(), raw(more=1), 1.5).p_value > 0.5  # one item, exactly; three of them might collide
-    assert ss.test_same(raw(), raw(more=3), 1.5).p_value < 0.01
+    assert ss.sameness(raw(), raw()).p_value == 1
+    assert ss.sameness(raw(), raw(more=1)).p_value == 0
+    assert ss.sameness(raw(), raw(more=1), 1.5).p_value > 0.5  # one item, exactly; three of them might collide
+    assert ss.sameness(raw(), raw(more=3), 1.5).p_value < 0.01
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
@@ -77,22 +77,22 @@ def test_p_values_are_uniform_if_nothing_differs(mechanism: Any, monkeypatch: py
     publish = ss.AdditiveNoise(epsilon=1, delta=1e-3, neighbours=SALE, mechanism=mechanism)
     x = raw(projection=ss.CountSketch(dim=1000, sketch_dim=8, seed=7))
     draws = 200
-    found = np.array([ss.test_same(publish.release(x), publish.release(x)).p_value for _ in range(draws)])
+    found = np.array([ss.sameness(publish.release(x), publish.release(x)).p_value for _ in range(draws)])
     for level in (0.02, 0.1, 0.5):
         low, high = binom.ppf([1e-7, 1 - 1e-7], draws, level)
         assert low - 1 <= (found <= level).sum() <= high
 
 
 def test_a_difference_is_found_as_often_as_stated() -> None:
-    apart = ss.test_same(release(), release(more=60))
+    apart = ss.sameness(release(), release(more=60))
     assert apart.distance.value > apart.line(0.01)
     assert apart.p_value < 0.01
     assert apart.power(60, 0.01) > 0.99
     assert apart.power(apart.visible(0.6, 0.2), 0.2) == pytest.approx(0.6, abs=0.01)
-    same_line = ss.test_same(release(), release()).line()
+    same_line = ss.sameness(release(), release()).line()
     assert apart.line() == pytest.approx(same_line)
-    assert ss.test_same(release(), release(more=60), 60).p_value > 1e-4
-    assert ss.test_same(release(), release(more=60), 600).p_value > 0.99
+    assert ss.sameness(release(), release(more=60), 60).p_value > 1e-4
+    assert ss.sameness(release(), release(more=60), 600).p_value > 0.99
 
 
 def test_noise_before_the_map_is_tested_too() -> None:
@@ -102,20 +102,20 @@ def test_noise_before_the_map_is_tested_too() -> None:
     options: dict[str, Any] = {"epsilon": 1, "neighbours": SALE, "noise_place": "input"}
     x, y = (ss.release.release_vector(projection, vector, **options) for _ in range(2))
     z = ss.release.release_vector(projection, vector + 40, **options)
-    assert ss.test_same(x, y).p_value > 1e-4
-    assert ss.test_same(x, z).p_value < 1e-4
+    assert ss.sameness(x, y).p_value > 1e-4
+    assert ss.sameness(x, z).p_value < 1e-4
 
 
 def test_averages_of_different_numbers_of_units_are_the_same() -> None:
     x, y, z = counted(300, (1, 2)), counted(900, (1, 2)), counted(900, (3,))
-    found = ss.test_same(x, y, by="mean")
+    found = ss.sameness(x, y, by="mean")
     assert found.p_value > 1e-4
     assert found.law.drift
-    assert ss.test_same(x, y).p_value < 1e-4
-    assert ss.test_same(x, z, by="mean").p_value == 1e-9
+    assert ss.sameness(x, y).p_value < 1e-4
+    assert ss.sameness(x, z, by="mean").p_value == 1e-9
     # customers who all buy the same are the same in every sample: it is known of few only roughly
-    assert ss.test_same(x, y, by="mean", samples=True).p_value > 1e-4
-    assert ss.test_same(x, z, by="mean", samples=True).p_value < 1e-4
+    assert ss.sameness(x, y, by="mean", samples=True).p_value > 1e-4
+    assert ss.sameness(x, z, by="mean", samples=True).p_value < 1e-4
 
 
 def test_errors_of_counts_hide_no_difference_of_samples() -> None:
@@ -140,16 +140,16 @@ def test_a_number_of_units_that_is_too_large_is_no_difference() -> None:
     assert x.counting is not None
     error = x.units.standard_error
     stated = np.full(1, round(x.counting.units * (24 + 1.7 * error)))  # as in one of 11 releases, or further off
-    found = ss.test_same(copy_with(x, _counts=stated), y, by="mean")
+    found = ss.sameness(copy_with(x, _counts=stated), y, by="mean")
     assert found.p_value > 0.01
 
 
 def test_it_is_printed_as_a_sentence_and_as_json() -> None:
-    found = ss.test_same(raw(), release())
+    found = ss.sameness(raw(), release())
     assert str(found).startswith("It is not shown that the streams differ: p = ")
     assert "secret" in str(found)
     assert found.to_dict()["secret"] is True
-    assert str(ss.test_same(raw(), raw(more=9), 1.0)).startswith("The streams are more than 1 apart: p = ")
+    assert str(ss.sameness(raw(), raw(more=9), 1.0)).startswith("The streams are more than 1 apart: p = ")
 
 
 BOTH = release()
@@ -168,17 +168,16 @@ BOTH = release()
 )
 def test_what_has_no_law_is_refused(options: dict[str, Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
-        ss.test_same(BOTH, release(), **options)
+        ss.sameness(BOTH, release(), **options)
 
 
 def test_dependent_noise_is_refused() -> None:
     with pytest.raises(DependentNoiseError):
-        ss.test_same(BOTH, BOTH.scaled(2))
+        ss.sameness(BOTH, BOTH.scaled(2))
     bound = ss.L1(4, unit="customer")
     agreement = ss.Agreement(PROJECTION, index="item", value="sold", unit="customer", neighbours=bound)
     publish = ss.AdditiveNoise(epsilon=9, neighbours=bound, counting=ss.Counting(1, slack=1))
     x, y = (publish.release(bounded(agreement, 300, (1, 2))) for _ in range(2))
-    assert ss.test_same(x, y, by="mean").p_value > 1e-4
+    assert ss.sameness(x, y, by="mean").p_value > 1e-4
     with pytest.raises(InvalidInputError, match="known length"):
-        ss.test_same(x, y, by="mean", samples=True)
-    assert not same.test_same.__test__  # type: ignore[attr-defined]
+        ss.sameness(x, y, by="mean", samples=True)

@@ -32,7 +32,7 @@ ALIKE = {name: site(people) for name, people in {"north": 4000, "south": 2500, "
 
 
 def roughly(a: Any, b: Any, tolerance: float, *, by: str, samples: bool) -> Any:
-    """Return about what `streamsketch.test_same` does, in a thousandth of the time."""
+    """Return about what `streamsketch.sameness` does, in a thousandth of the time."""
     assert (by, samples) == ("mean", True)
     apart = mean_distance(a, b)
     usual = apart.standard_error + 1 / a.units.value + 1 / b.units.value
@@ -42,7 +42,7 @@ def roughly(a: Any, b: Any, tolerance: float, *, by: str, samples: bool) -> Any:
 @pytest.fixture(autouse=True)
 def _rough_test(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     if "law" not in request.node.name:
-        monkeypatch.setattr(sites, "test_same", roughly)
+        monkeypatch.setattr(sites, "sameness", roughly)
 
 
 def test_law_of_samples_decides() -> None:
@@ -130,7 +130,7 @@ def test_tests_that_are_left_out_by_their_law_would_have_found_nothing() -> None
     left_out = [(i, j) for i, j in pairs if search._is_surely_above(i, [j], 0.05 / 15)]
     left_out.sort(key=lambda pair: -mean_distance(releases[pair[0]], releases[pair[1]]).value)
     for first, second in left_out[:1]:
-        assert ss.test_same(releases[first], releases[second], by="mean", samples=True).p_value > 0.05 / 15
+        assert ss.sameness(releases[first], releases[second], by="mean", samples=True).p_value > 0.05 / 15
     assert 4 < len(left_out) < len(pairs)
 
 

@@ -117,6 +117,10 @@ class View(NamedTuple):
     """The square of the distance of two values of the noise, in data units."""
     hashed: int
     """s, of a hashed map whose cells show the sum of fourth powers; else 0."""
+    most: Fraction | None = None
+    """Of a sum of units of one length, its squared norm if all are alike."""
+    rounding: Fraction = Fraction(0)
+    """What rounding such units adds to the variance of a squared norm, over its square."""
 
 
 def sized(value: Fraction | int) -> Sized:
@@ -151,7 +155,42 @@ def view_of(message: Message) -> View:
         before,
         largest**2 * step,
         _hashed(fields, law) if place == "" else 0,
+        *_units_of_one_length(message, factor),
     )
+
+
+def _units_of_one_length(message: Message, factor: Fraction) -> tuple[Fraction | None, Fraction]:
+    stated = message["parts"] or [message]
+    if message.get("clip") != "equal" or "counts" not in message:
+        return None, Fraction(0)
+    neighbours = [part["guarantee"]["neighbours"] for part in stated]
+    if any("history" in part for part in stated) or any(one != neighbours[0] or one["max_keys"] for one in neighbours):
+        return None, Fraction(0)
+    squared = math.floor(neighbours[0]["bound"] ** 2 / factor)
+    if not 1 <= squared < 1 << 62:
+        return None, Fraction(0)
+    weight, steps = weights_of(message)["units"], math.isqrt(squared)
+    error = root(Fraction(message["noise"]["k2"])) / weight
+    number = max(Fraction(int(counts_of(message)[0]), weight), Fraction(0)) + 2 * error
+    return number**2 * steps**2 * factor, Fraction(4 * message["projection"]["sketch_dim"], steps**2)
+
+
+def root(value: Fraction) -> Fraction:
+    """Return the square root to 50 digits."""
+    with localcontext() as context:
+        context.prec = 60
+        return Fraction(decimal(value).sqrt())
+
+
+def root_of(number: Sized) -> Sized:
+    """Return the square root with its size: what is off by a share is off by half of it."""
+    found = root(max(number.value, Fraction(0)))
+    return Sized(found, number.size / found if found else Fraction(0))
+
+
+def smaller(one: Sized, other: Sized) -> Sized:
+    """Return the smaller of two numbers, which may be either if they are close."""
+    return Sized(min(one.value, other.value), max(one.size, other.size))
 
 
 def _hashed(fields: Message, law: Law) -> int:
@@ -223,12 +262,65 @@ def squared_norm(message: Message) -> Expected:
 
 def squared_distance(x: Message, y: Message) -> Expected:
     """Estimate ‖x - y‖²."""
-    first, second = view_of(x), view_of(y)
+    first, second = view_of(x)._replace(most=None), view_of(y)
     gap = [one - other for one, other in zip(first.cells, second.cells, strict=True)]
     if x["multiplier"] == y["multiplier"]:
         gap = [sized(one.value) for one in gap]  # integers are subtracted: no digit is lost
     step_squared = max(first.step_squared, second.step_squared)
     return squared(gap, first.k2 + second.k2, first.k4 + second.k4, first, step_squared)
+
+
+def _alike(view: View, norm: Sized, k2: Sized, k4: Sized) -> tuple[Sized, Sized]:
+    """Return how alike units are at least, A, and the noise's variance T."""
+    noise = (4 * (k2 * norm) + view.count * (k4 + 2 * (k2 * k2))).clipped(Fraction(0))
+    if not view.most:
+        return sized(0), noise
+    sure = norm - 2 * root_of(noise)
+    return (1 / view.most * sure).clipped(Fraction(0), sized(1)), noise
+
+
+def _norm_of_equal(view: View, whole: Sized, norm: Sized, k2: Sized, k4: Sized) -> tuple[Sized, Fraction, Fraction]:
+    """Return the projection's variance of a squared norm, and its slope and curvature."""
+    law = view.law
+    both = law.a + law.b
+    if view.most is None or law.c > 0:
+        return whole, 2 * both * norm.value, both
+    alike, _ = _alike(view, norm, k2, k4)
+    apart = sized(1) - alike
+    left = (4 * law.a * (apart * apart) + sized(view.rounding)) * (norm * norm)
+    if left.value >= whole.value:
+        return smaller(left, whole), 2 * both * norm.value, both
+    twice = 1 - 2 * alike.value
+    slope = 2 * (4 * law.a * apart.value * twice + view.rounding) * norm.value
+    return smaller(left, whole), slope, 4 * law.a * twice**2 + view.rounding
+
+
+def _product_of_equal(
+    views: tuple[View, View], whole: Sized, norms: tuple[Sized, Sized], value: Sized, spread: Sized
+) -> tuple[Sized, Fraction, Fraction]:
+    """Return the projection's variance of an inner product, and its slope and curvature."""
+    law = views[0].law
+    if any(view.most is None for view in views) or law.c > 0 or value.value <= 0:
+        return whole, 2 * law.b * value.value, law.b
+    parts = [_alike(view, norm, view.k2, view.k4) for view, norm in zip(views, norms, strict=True)]
+    shares = [(2 * ((sized(1) - alike) * (sized(1) - alike))).clipped(Fraction(0), sized(1)) for alike, _ in parts]
+    share = Fraction(1, 2) * (shares[0] + shares[1])
+    upper = [norm + 2 * root_of(noise) for norm, (_, noise) in zip(norms, parts, strict=True)]
+    scale = root(upper[0].value * upper[1].value)
+    sure = (value - 2 * root_of(spread)).clipped(Fraction(0))
+    sizes = sum(own.size / own.value for own in upper if own.value) / 2
+    cosine = min(sure.value / scale, Fraction(1)) if scale else Fraction(0)
+    away = 2 * root(law.a)
+    near = Sized(cosine, sure.size / scale + sizes * cosine if scale else Fraction(0))
+    near = (near - away * (sized(1) - near * near)).clipped(Fraction(0))
+    rounding = max(view.rounding for view in views)
+    square = value * value
+    left = law.a * ((norms[0] * norms[1]) * (sized(1) - (sized(1) - share) * (near * near) * (near * near)))
+    left += law.a * (share * square) + rounding * square
+    if left.value >= whole.value:
+        return smaller(left, whole), 2 * law.b * value.value, law.b
+    curvature = law.a * share.value + rounding
+    return smaller(left, whole), 2 * curvature * value.value, curvature
 
 
 def squared(cells: list[Sized], k2: Sized, k4: Sized, view: View, step_squared: Fraction) -> Expected:
@@ -245,11 +337,12 @@ def squared(cells: list[Sized], k2: Sized, k4: Sized, view: View, step_squared: 
         longer = 2 * n * (k2 * norm) + n * n * (k2 * k2) + spread
         fourth = 6 * (k2 * norm) + n * (k4 + 3 * (k2 * k2))
         spread += (view.before.a + view.before.b) * longer + view.before.c * fourth
+    variance, slope, curvature = _norm_of_equal(view, variance, norm, k2, k4)
     found = _expected(view, value, variance, spread.clipped(Fraction(0)), Fraction(0))
-    grows, curvature = Fraction(4), law.a + law.b
+    grows = Fraction(4)
     if view.before is not None:
         grows += (view.before.a + view.before.b) * (2 * n + 4) + 6 * view.before.c
-    found = found._replace(slope=2 * curvature * norm.value + grows * k2.value, curvature=curvature)
+    found = found._replace(slope=slope + grows * k2.value, curvature=curvature)
     return found._replace(grain=grain_of_norm(view, norm.value, k2.value, k4.value, step_squared))
 
 
@@ -305,12 +398,13 @@ def inner_product(x: Message, y: Message) -> Expected:
     if before is not None:
         longer = n * (second.k2 * norm_x) + n * (first.k2 * norm_y) + n * n * (first.k2 * second.k2)
         noise = before.a * longer + (before.b + before.c + 1) * spread
+    variance, slope, curvature = _product_of_equal((first, second), variance, (norm_x, norm_y), value, spread)
     product = _expected(first, value, variance, noise.clipped(Fraction(0)), None)
     grain = grain_of_product(
         (first, second), (norm_x.value, norm_y.value), (first.k2.value, second.k2.value),
         (first.k4.value, second.k4.value), (first.step_squared, second.step_squared),
     )  # fmt: skip
-    return product._replace(slope=2 * law.b * value.value, curvature=law.b, grain=grain)
+    return product._replace(slope=slope, curvature=curvature, grain=grain)
 
 
 def _plain_norm(view: View) -> Sized:
@@ -442,7 +536,7 @@ def _average_of(message: Message) -> Average:
     r, g = number / (number**2 + variance), t * (1 - t) / (1 + 3 * t)
     scaled = view._replace(
         cells=[r * one for one in view.cells], k2=r**2 * view.k2, k4=r**4 * view.k4,
-        step_squared=r**2 * view.step_squared,
+        step_squared=r**2 * view.step_squared, most=None if view.most is None else r**2 * view.most,
     )  # fmt: skip
     plain = _plain_norm(scaled)
     return Average(scaled, plain, (1 - g) * plain, g * plain, t)
@@ -458,12 +552,13 @@ def mean_norm(message: Message) -> Expected:
     if law.c > 0 or view.hashed:
         sums = view.factor**2 * total(cell * cell * cell * cell for cell in view.cells)
         variance += law.c * _fourths(sums, q, view.k2, view.k4, view)
+    variance, slope, curvature = _norm_of_equal(view, variance, q, view.k2, view.k4)
     noise = 4 * (1 + t) * (view.k2 * q) + k * (view.k4 + 2 * (view.k2 * view.k2))
     noise = noise.clipped(Fraction(0)) + (4 * t + 2 * t * t) * square
     found = _expected(view, one.norm, variance, noise, Fraction(0))
-    slope = 2 * (law.a + law.b) * q.value + 4 * view.k2.value + 6 * t * q.value
+    slope += 4 * view.k2.value + 6 * t * q.value
     grain = grain_of_norm(view, q.value, view.k2.value, view.k4.value, view.step_squared)
-    return found._replace(slope=slope, curvature=law.a + law.b + Fraction(7, 4) * t, grain=grain)
+    return found._replace(slope=slope, curvature=curvature + Fraction(7, 4) * t, grain=grain)
 
 
 def mean_product(x: Message, y: Message) -> Expected:
@@ -483,6 +578,8 @@ def mean_product(x: Message, y: Message) -> Expected:
         sums = one.factor**2 * total((a * a) * (b * b) for a, b in zip(one.cells, other.cells, strict=True))
         spread = other.k2 * q + one.k2 * p + k * (one.k2 * other.k2)
         variance += law.c * _squares(sums, (q, p), value, spread, one.k2 * other.k2, one)
+    plain = other.k2 * q + one.k2 * p + k * (one.k2 * other.k2)
+    variance, slope, curvature = _product_of_equal((one, other), variance, (q, p), value, plain)
     noise = (1 + first.spread) * (other.k2 * q) + (1 + second.spread) * (one.k2 * p) + k * (one.k2 * other.k2)
     noise = noise.clipped(Fraction(0)) + both * (value * value)
     found = _expected(one, value, variance, noise, None)
@@ -490,7 +587,7 @@ def mean_product(x: Message, y: Message) -> Expected:
         (one, other), (q.value, p.value), (one.k2.value, other.k2.value), (one.k4.value, other.k4.value),
         (one.step_squared, other.step_squared),
     )  # fmt: skip
-    return found._replace(slope=2 * (law.b + both) * value.value, curvature=law.b + both, grain=grain)
+    return found._replace(slope=slope + 2 * both * value.value, curvature=curvature + both, grain=grain)
 
 
 def mean_distance(x: Message, y: Message) -> Expected:

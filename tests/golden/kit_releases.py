@@ -72,11 +72,18 @@ def with_noise(text: str, steps: dict[int, int], noise: list[int], place: str) -
 # --- noise --------------------------------------------------------------------------------------------------------
 
 
-def laplace(scale: int) -> Message:
+def laplace(scale: int | Fraction) -> Message:
     """Return a discrete Laplace noise's cumulants, to twelve digits: the same on every machine."""
     ratio = math.exp(-1 / scale)
     variance = 2 * ratio / (1 - ratio) ** 2
     return {"k2": float(f"{variance:.12g}"), "k4": float(f"{variance + 3 * variance**2:.12g}"), "place": ""}
+
+
+def gaussian(variance: Fraction) -> Message:
+    """Return a discrete Gaussian noise's cumulants, to twelve digits."""
+    weights = {n: math.exp(-n * n / float(2 * variance)) for n in range(-99, 100)}
+    second, fourth = (math.fsum(n**m * p for n, p in weights.items()) / math.fsum(weights.values()) for m in (2, 4))
+    return {"k2": float(f"{second:.12g}"), "k4": float(f"{fourth - 3 * second**2:.12g}"), "place": ""}
 
 
 def drawn(scale: int, count: int, name: str) -> list[int]:
@@ -355,6 +362,7 @@ def _special(add: Any, made: dict[str, Message]) -> None:
     for name, steps, draws in _shares():
         noise = {"k2": draws * laplace(100)["k2"], "k4": draws * laplace(100)["k4"], "place": ""}
         add(released(name, counts, [(1, 40)], guarantee=mechanism(steps), noise=noise))
+    _few_cells(add)
     _counted(add)
     _histories(add)
     zeros = [-cell for cell in sketched(counts, {1: 3})]
@@ -377,6 +385,21 @@ def _special(add: Any, made: dict[str, Message]) -> None:
     old = {"name": "a sum of before parts were written", "message": bare}
     add(old)
     add(summed("a sum with unstated parts", old, z, 1, "disjoint"))
+
+
+def _few_cells(add: Any) -> None:
+    """Add histograms of few cells under noise of a step or two, some in other steps."""
+    half, wide = Fraction(1, 2), Fraction(3, 2)
+    streams = {"x": (9, -4, 2, 0, 5, 5), "y": (6, -2, 3, -7, 3, 9), "z": (608, -9, 0, 7, 7, 7)}
+    for k in (1, 2, 3, 6):
+        text = projection_of("identity", dim=k, sketch_dim=k)
+        for kind, amount, noise in (("laplace", half, laplace(half)), ("gaussian", wide, gaussian(wide))):
+            stated = mechanism([{"noise": {"kind": kind, "amount": amount, "layers": 0, "place": ""}}])
+            for stream, cells in streams.items():
+                name = f"{k} cells, {kind}, {stream}"
+                events = list(enumerate(cells[:k]))
+                case = add(released(name, text, events, guarantee=stated, noise=noise, drawn=drawn(1, k, name)))
+                add(scaled(f"three times {name}", case, Fraction(3)))
 
 
 def _histories(add: Any) -> None:
@@ -426,6 +449,33 @@ def _histories(add: Any) -> None:
     add(summed("a sum of ranges of crowds", made["a crowd"][3], made["a crowd of another town"][3], 1, "disjoint"))
 
 
+def _of_one_length(add: Any) -> None:
+    """Add releases of units of one length that are more or less alike, as their norms and numbers show."""
+    made = {}
+    neighbours = {"kind": "sketch-l2", "bound": Fraction(2), "unit": "patient", "max_keys": 0}
+    for name, kind, share, counted in (
+        ("hashed", "sjlt-block", 0.97, 4000),
+        ("hashed, other", "sjlt-block", 0.85, 6000),
+        ("hashed, apart", "sjlt-block", 0.4, 5000),
+        ("hashed, in several keys", "sjlt-block", 0.97, 4000),
+        ("hashed, or less", "sjlt-block", 0.97, 4000),
+        ("rotated", "rotation", 0.9, 4000),
+        ("rotated, other", "rotation", 0.8, 5000),
+        ("coarse", "count-sketch", 0.9, 4000),
+        ("very sparse", "very-sparse", 0.9, 4000),
+    ):
+        text = projection_of(kind, resolution="1/2" if name == "coarse" else "1/4096")
+        events = [(1, round(1.6 * share * counted)), (2, round(1.2 * share * counted))]
+        keys = {"max_keys": 3 if name.endswith("keys") else 0}
+        changes = {"neighbours": neighbours | keys, "clip": "scale" if name.endswith("less") else "equal"}
+        changes |= {"scale": 3 if name == "coarse" else 20_000 * max(keys["max_keys"], 1)}
+        changes |= {"counted": [counted, 0], "weights": {"units": 1 if name == "coarse" else 900, "slack": 0}}
+        changes |= {"guarantee": {"basis": "enforced"}}
+        made[name] = add(released(f"of units of one length, {name}", text, events, **changes))
+    add(summed("a sum of units of one length", made["hashed"], made["hashed, other"], 1, "disjoint"))
+    add(scaled("a multiple of units of one length", made["hashed"], Fraction(3, 2)))
+
+
 def _counted(add: Any) -> None:
     """Add releases with counts, their sums and multiples."""
     block = projection_of("sjlt-block", resolution="1/2")
@@ -460,5 +510,6 @@ def _counted(add: Any) -> None:
     add(summed("a sum of sketches of one length", parts[0], parts[1], 1, "disjoint"))
     add(summed("a sum of sketches clipped in two ways", parts[0], parts[2], 1, "disjoint"))
     add(summed("a sum of sketches of one length, with people in both", parts[0], parts[1], 1, "overlapping"))
+    _of_one_length(add)
     plain = {"neighbours": sketches | {"max_keys": 2**32 - 1}, "scale": 70_000}
     add(released("of sketches with people in any number of keys", fine, [(1, 2000)], **plain))

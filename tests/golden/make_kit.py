@@ -174,6 +174,13 @@ def _estimates(made: dict[str, Message]) -> Iterable[Message]:
     averages += [(name, "a sum of ranges of crowds") for name in ("of counted units, x", "of few counted units")]
     cases += [{"estimate": kind, "of": [*pair]} for kind in ("mean_distance", "mean_product") for pair in averages]
     cases += [{"estimate": kind, "of": CROWDS} for kind in ("squared_distance", "inner_product", "cosine")]
+    alike = [name for name in made if "units of one length" in name]
+    cases += [{"estimate": kind, "of": [name]} for kind in ("squared_norm", "mean_norm") for name in alike]
+    hashed = [f"of units of one length, hashed{name}" for name in ("", ", other", ", apart")]
+    pairs_alike = [(hashed[0], hashed[1]), (hashed[0], hashed[2]), (hashed[0], "of sketches clipped in length, c")]
+    pairs_alike += [("of units of one length, rotated, other", "of units of one length, rotated")]
+    of_pairs = ("inner_product", "mean_product", "squared_distance", "mean_distance", "cosine")
+    cases += [{"estimate": kind, "of": [*pair]} for kind in of_pairs for pair in pairs_alike]
     of = ["count-sketch, x", "count-sketch, y"]
     cases.append({"estimate": "normalised_inner_product", "of": of, "norms": [75.0, 70.0]})
     cases.append({"estimate": "pairwise", "of": ["a part, x", "a part, y", "a part, z", "of unknown data"]})
@@ -325,6 +332,19 @@ def _sameness(made: dict[str, Message]) -> Iterable[Message]:
     asked += [("fjlt, noise before the map", 83.4), ("a part", 0.0), ("a part", 3.0)]
     pairs = [([f"{name}, {stream}" for stream in "xy"], tolerance) for name, tolerance in asked]
     pairs += [(["a multiple", "a part, y"], 135.0), ([none, calm], 0.0), (["a sum of two alike", "a part, z"], 268.4)]
+    few = {1: ((0.0, 1.5), 597.5), 2: ((0.0, 1.0, 3.3), 593.5), 3: ((0.0, 0.7, 1.8), 566.5), 6: ((9.0,), None)}
+    for k, (tolerances, far) in few.items():
+        for kind in ("laplace", "gaussian"):
+            of = [f"{k} cells, {kind}, {stream}" for stream in "xy"]
+            pairs += [(of, tolerance) for tolerance in tolerances]
+            pairs.append(([f"three times {name}" for name in of], 5.5))  # in longer steps
+            if far is not None:  # many vectors within the tolerance
+                pairs.append(([of[0], f"{k} cells, {kind}, z"], far))
+                pairs.append(([f"three times {of[0]}", f"three times {k} cells, {kind}, z"], 3 * far - 1))
+        if k == 1:  # noise whose law does not fall
+            pairs += [
+                ([f"1 cells, {kind}, x", f"three times 1 cells, {kind}, y"], 7.5) for kind in ("laplace", "gaussian")
+            ]
     for of, tolerance in pairs:
         yield same_of({"of": of, "tolerance": tolerance}, [made[name] for name in of])
 
@@ -332,7 +352,7 @@ def _sameness(made: dict[str, Message]) -> Iterable[Message]:
 def same_of(given: Message, messages: list[Message]) -> Message:
     """Return a case with the p-value of a test of sameness."""
     found = sameness.p_value(messages[0], messages[1], given["tolerance"])
-    slack = found * (1e-2 if given["tolerance"] else 1e-3)
+    slack = found * (1e-3 if sameness.is_exact(messages[0], messages[1], given["tolerance"]) else 1e-2)
     return given | {"p_value": {"value": float(f"{found:.5g}"), "within": above(slack)}}
 
 

@@ -4,8 +4,9 @@ Slow and plain: a grid for each case, of squares of cells, damped so that what i
 """
 
 import functools
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
@@ -40,6 +41,8 @@ class Noise(NamedTuple):
     weights: Array
     lattice: Fraction | None
     """The step in grid steps of the cells, where the law is exact."""
+    largest: Fraction
+    """The largest multiplier, in the same."""
 
     @property
     def points(self) -> Array:
@@ -53,19 +56,29 @@ def p_value(x: Message, y: Message, tolerance: float) -> float:
     first, second = estimates.view_of(x), estimates.view_of(y)
     gap = [one.value - other.value for one, other in zip(first.cells, second.cells, strict=True)]
     exact = sum(one * one for one in gap)  # of (scale · resolution)²
-    place, k = x["noise"]["place"], first.fields["sketch_dim"]
-    unit = math.sqrt(first.factor)
-    grid = {"": unit, "input": float(first.fields["resolution"])}.get(
-        place, float(first.fields["resolution"]) / math.sqrt(first.count)
-    )
-    noise = noise_of([*as_parts(x), *as_parts(y)], grid)
+    noise = _noise_between(x, y, first)
     value = float(first.factor * exact)
-    if place:
+    if x["noise"]["place"]:
         before = first.before
         assert before is not None
         freedom = 2 / float(before.a + before.b + max(before.c, Fraction(0)))
-        return _stretched(noise, first.count, tolerance, freedom, value)
-    return max(_least_favourable(noise, k, first, tolerance, value, exact), 1e-15)
+        return max(_stretched(noise, first.count, t, freedom, value) for t in {0.0, tolerance})
+    return max(_least_favourable(noise, first.fields["sketch_dim"], first, tolerance, value, exact), 1e-15)
+
+
+def is_exact(x: Message, y: Message, tolerance: float) -> bool:
+    """Return whether no law of the p-value is an approximation."""
+    view = estimates.view_of(x)
+    if not tolerance or x["noise"]["place"]:
+        return not tolerance
+    return longest_within(_noise_between(x, y, view), view.fields["sketch_dim"], view, tolerance) is not None
+
+
+def _noise_between(x: Message, y: Message, view: estimates.View) -> Noise:
+    resolution = float(view.fields["resolution"])
+    grids = {"": math.sqrt(view.factor), "input": resolution}
+    grid = grids.get(x["noise"]["place"], resolution / math.sqrt(view.count))
+    return noise_of([*as_parts(x), *as_parts(y)], grid)
 
 
 def _least_favourable(
@@ -78,11 +91,17 @@ def _least_favourable(
                 return _tail_on_lattice(noise.weights, k, int(steps))
         return _tail(noise, [_nothing()], [k], value)
     fields, law = view.fields, view.law
+    if (longest := longest_within(noise, k, view, tolerance)) is not None:
+        assert noise.lattice is not None
+        return max(_tail_of_steps(noise.weights, vector, int(exact / noise.lattice**2)) for vector in longest)
+    nothing = _least_favourable(noise, k, view, 0.0, value, exact)
     excess = max(float(k * (law.a + law.b)) - 2, 0.0) / 3
     if law.a + law.b == 0:
-        even = _tail(noise, [_one(tolerance / math.sqrt(k))], [k], value)
-        return max(even, _tail(noise, [_nothing(), _one(tolerance)], [k - 1, 1], value))
-    found = [_tail(noise, [_normal(tolerance / math.sqrt(k), excess)], [k], value)]
+        found = [nothing, _tail(noise, [_one(tolerance / math.sqrt(k))], [k], value)]
+        few = [(items, _one(tolerance / math.sqrt(items))) for items in ITEMS if items < k]
+        found += [_tail(noise, [_nothing(), each], [k - items, items], value) for items, each in few]
+        return max(found)
+    found = [nothing, _tail(noise, [_normal(tolerance / math.sqrt(k), excess)], [k], value)]
     s = int(fields.get("sparsity", 1)) if fields["kind"].startswith("sjlt") else 1
     kurtosis = 3 + float(k * law.c)
     for items in ITEMS:
@@ -120,7 +139,7 @@ def noise_of(parts: Sequence[Message], grid: float) -> Noise:
     total = np.ones(1)
     for multiplier, law in terms:
         total = np.convolve(total, _coarser(law, int(multiplier / common), jump))
-    return Noise(float(common) * grid * jump, _trimmed(total), common if jump == 1 else None)
+    return Noise(float(common) * grid * jump, _trimmed(total), common if jump == 1 else None, max(m for m, _ in terms))
 
 
 def _law(stated: Message) -> Array:
@@ -155,6 +174,73 @@ def _trimmed(law: Array) -> Array:
 
 def _gcd(a: Fraction, b: Fraction) -> Fraction:
     return Fraction(math.gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator)
+
+
+# --- differences of whole steps ------------------------------------------------------------------------------------
+
+
+def longest_within(noise: Noise, k: int, view: estimates.View, tolerance: float) -> list[tuple[int, ...]] | None:
+    """Return the vectors of whole steps within a tolerance of which no entry can be longer; None if not defined.
+
+    Where few cells have too many, return those of more steps each: every vector of steps is shorter than one of them.
+    """
+    if view.law.a + view.law.b != 0 or noise.lattice is None or noise.largest > 64 * noise.lattice:
+        return None
+    right = noise.weights[noise.weights.size // 2 :]
+    if _variance(noise.weights) > 64**2 or (right[1:] > right[:-1] * (1 + 1e-9)).any():
+        return None
+    length, coarse = tolerance / noise.step, _variance(noise.weights) <= 16
+    most, apart = 128 if coarse and k <= 3 else 24, 1
+    squares = math.floor((1 + 1e-9) * length**2)
+    vectors = list(itertools.islice(_longest(squares, k), most + 1))
+    if len(vectors) > most and coarse and k > 3:
+        return [_alike(squares, number, k) for number in (*ITEMS, k) if number <= k]
+    while coarse and len(vectors) > most:
+        apart *= 2
+        squares = math.floor((1 + 1e-9) * (length / apart + math.sqrt(k)) ** 2)
+        vectors = list(itertools.islice(_longest(squares, k), most + 1))
+    return [tuple(apart * entry for entry in vector) for vector in vectors] if len(vectors) <= most else None
+
+
+def _longest(squares: int, k: int) -> Iterator[tuple[int, ...]]:
+    """Yield descending vectors of k entries, the last one as large as the others leave room for.
+
+    The entries behind the first one are such a vector too, of what it leaves.
+    """
+    if k == 1:
+        yield (math.isqrt(squares),)
+        return
+    for first in range(math.isqrt(squares), -1, -1):
+        if k * first**2 + 2 * first + 1 <= squares:
+            return  # no entry is larger than this one, so there is room for a longer one
+        yield from ((first, *rest) for rest in _longest(squares - first**2, k - 1) if rest[0] <= first)
+
+
+def _alike(squares: int, number: int, k: int) -> tuple[int, ...]:
+    """Return a vector with this number of entries that are alike, or one longer; the others as long as is left."""
+    entry = math.isqrt(squares // number)
+    longer = min((squares - number * entry**2) // (2 * entry + 1), number)
+    vector = [entry + 1] * longer + [entry] * (number - longer)
+    while len(vector) < k:
+        vector.append(min(math.isqrt(squares - sum(one**2 for one in vector)), vector[-1]))
+    return tuple(vector)
+
+
+def _tail_of_steps(weights: Array, vector: tuple[int, ...], steps: int) -> float:
+    """Return P(Σ(n_i + v_i)² ≥ steps), by adding up positive numbers alone."""
+    if steps == 0:
+        return 1.0
+    half = weights.size // 2
+    below, beyond = np.zeros(steps), 0.0  # the law of sums below, and the probability of the others
+    below[0] = 1.0
+    for entry in vector:
+        new = np.zeros(steps)
+        for n, chance in zip(range(entry - half, entry + half + 1), weights.tolist(), strict=True):
+            inside = max(steps - n * n, 0)  # sums that stay below
+            new[steps - inside :] += chance * below[:inside]
+            beyond += chance * float(below[inside:].sum())
+        below = new
+    return beyond
 
 
 # --- signals ------------------------------------------------------------------------------------------------------

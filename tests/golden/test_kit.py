@@ -341,7 +341,7 @@ def test_intervals_that_hold_together() -> None:
 
 def test_sameness() -> None:
     for case in KIT["sameness"]:
-        found = ss.test_same(*(release_of(name) for name in case["of"]), case["tolerance"])
+        found = ss.sameness(*(release_of(name) for name in case["of"]), case["tolerance"])
         assert abs(found.p_value - case["p_value"]["value"]) <= case["p_value"]["within"], case
 
 

@@ -127,7 +127,7 @@ def test_what_sound_releases_do_not_say_is_null_with_a_reason(connection: Any) -
         assert value is None
         assert reason
     given = {"x": plain, "y": other, "row": row}
-    asked = "SELECT test_same($x, $x, 0), combine($x, $x, 'disjoint'), frequency($row, 3)"
+    asked = "SELECT sameness($x, $x, 0), combine($x, $x, 'disjoint'), frequency($row, 3)"
     assert connection.execute(asked, {"x": plain, "row": row}).fetchone() == (None,) * 3
     asked = "SELECT why_null($x, $y, 'cosine'), why_null($x, $row, 'squared_norm'), why_null($x, NULL, 'cosine')"
     assert connection.execute(asked, given).fetchone() == (None, None, "a sketch is NULL")
@@ -241,15 +241,15 @@ def test_items_are_cast_by_the_agreement_that_is_given(connection: Any) -> None:
 def test_a_test_of_sameness_is_the_library_s(connection: Any) -> None:
     x, y = release(500), release(520)
     given = {"x": x.to_bytes(), "y": y.to_bytes()}
-    asked = "SELECT test_same($x, $y, 0), test_same($x, $y, 15.5).p_value, test_same($x, NULL, 0)"
+    asked = "SELECT sameness($x, $y, 0), sameness($x, $y, 15.5).p_value, sameness($x, NULL, 0)"
     found, p_value, nothing = connection.execute(asked, given).fetchone()
-    expected = ss.test_same(x, y)
+    expected = ss.sameness(x, y)
     assert found["p_value"] == expected.p_value
     assert found["distance"]["value"] == expected.distance.value
     assert (found["distance"]["low_95"], found["distance"]["high_95"]) == expected.distance.interval()
-    assert (p_value, nothing) == (ss.test_same(x, y, 15.5).p_value, None)
+    assert (p_value, nothing) == (ss.sameness(x, y, 15.5).p_value, None)
     with pytest.raises(Exception, match="tolerance must be finite"):
-        connection.execute("SELECT test_same($x, $y, -1)", given).fetchone()
+        connection.execute("SELECT sameness($x, $y, -1)", given).fetchone()
 
 
 def test_two_releases_are_added_up(connection: Any) -> None:
@@ -286,7 +286,7 @@ def test_populations_are_compared_and_described_as_by_the_library(populations: A
     x, y = site(300, 40), site(300, 70)
     ss.PrivateTable({"north": x, "west": y}).save("sites.parquet")
     given = {"x": x.to_bytes(), "y": y.to_bytes()}
-    estimate, test = ss.mmd(x, y, AGREEMENT), ss.test_same(x, y, by="mean", samples=True)
+    estimate, test = ss.mmd(x, y, AGREEMENT), ss.sameness(x, y, by="mean", samples=True)
     asked = "SELECT discrepancy($x, $y).value, test_populations($x, $y).p_value, discrepancy($x, $y).high_95"
     row = populations.execute(asked, given).fetchone()
     assert row == (estimate.value, test.p_value, estimate.interval(0.95).high)

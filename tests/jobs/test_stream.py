@@ -66,7 +66,7 @@ def test_each_window_of_a_growing_folder_is_released_and_compared_once(runner: l
         change = json.loads(found[f"{windows[1]}/{key}.change"])
         pair = [releases[f"{window}/{key}.sketch"] for window in windows[:2]]
         assert change["squared_distance"] == pytest.approx(ss.squared_distance(*pair).value)
-        assert change["p_value"] == pytest.approx(ss.test_same(*pair).p_value, rel=1e-2)
+        assert change["p_value"] == pytest.approx(ss.sameness(*pair).p_value, rel=1e-2)
     (row,) = json.loads(found[f"{windows[0]}/pairs.json"])
     assert (row["first"], row["second"]) == tuple(KEYS)
 

@@ -87,7 +87,7 @@ def play(
     public.mkdir(parents=True)
     patch.setattr("streamsketch.streams.stream.secrets.token_bytes", bytes)
     # bits keyed by a window's exact sketches: without the secret as good as fresh ones
-    patch.setattr("streamsketch.streams.draws.KeyedBits", lambda *_: SystemBits())
+    patch.setattr("streamsketch.once.draws.KeyedBits", lambda *_: SystemBits())
     with observed(patch) as seen:
         delta = 1e-6 if agreement is COUNTED else 0.0
         policy = policy_of(public, agreement, clock=clock, epsilon=1.0, delta=delta, schedule=schedule)

@@ -7,13 +7,14 @@ An engine is a function that publishes one window of rows, as it would after a r
 import contextlib
 import dataclasses
 import functools
+import itertools
 import json
 import os
 import secrets
 import shutil
 import sqlite3
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,12 @@ import streamsketch as ss
 from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
 from streamsketch.beam.streams import WriteOnce, configure_stream
 from streamsketch.errors import LedgerError
+from streamsketch.once import EVENT, VERSION
+from streamsketch.once.alarms import OTHER_VERSION
 from streamsketch.privacy import DiscreteLaplace
 from streamsketch.release import AdditiveNoise
 from streamsketch.spark import ReleaseBatches
-from streamsketch.streams import VERSION, DatabaseSink, FileSink, LedgerCharge, ReleaseOnce, Sink, Slot, Stream
+from streamsketch.streams import DatabaseSink, FileSink, LedgerCharge, ReleaseOnce, Sink, Slot, Stream
 from tests.spark.frames import LocalFrame
 from tests.streams.naive import policy_of
 
@@ -257,12 +260,22 @@ def place(tmp_path: Path) -> Place:
 
 
 CRASHES = [(puts, "files") for puts in range(5)] + [(2, "database"), (2, "own")]
+ON_BEAM = {(1, "files"), (3, "files"), (4, "files"), (2, "own")}  # whose launches take the longest
+TIMES = (1, 2, 3)
 
 
-@pytest.mark.parametrize(("puts", "kind"), CRASHES)
-@every_engine
-def test_a_window_is_of_one_version_of_its_rows(engine: str, puts: int, kind: str, place: Place) -> None:
+def of_engines(cases: Iterable[Any], on_beam: Collection[Any]) -> list[Any]:
+    """Return each case on every engine; on Beam those that are named, and the others with the long tests."""
+    return [
+        pytest.param(engine, case, marks=[pytest.mark.long] * (engine == "Beam" and case not in on_beam))
+        for engine, case in itertools.product(ENGINES, cases)
+    ]
+
+
+@pytest.mark.parametrize(("engine", "crash"), of_engines(CRASHES, ON_BEAM))
+def test_a_window_is_of_one_version_of_its_rows(engine: str, crash: tuple[int, str], place: Place) -> None:
     """A launch is killed before any of its puts; then there are other rows, in another epoch."""
+    puts, kind = crash
     sink = SINKS[kind](place.folder / "out")
     ended = launch(engine, place, Dying(sink, place.folder / "first", puts), FIRST)
     assert (ended == "ended") == (puts == 4)
@@ -275,8 +288,7 @@ def test_a_window_is_of_one_version_of_its_rows(engine: str, puts: int, kind: st
     assert (puts > 0) == (claim(sink) is not None and found != versions[1])
 
 
-@pytest.mark.parametrize("puts", [1, 2, 3])
-@every_engine
+@pytest.mark.parametrize(("engine", "puts"), of_engines(TIMES, {2}))
 def test_equal_rows_of_a_later_launch_are_the_same_version(engine: str, puts: int, place: Place) -> None:
     """It fills what the first left empty, with its own noise."""
     sink = FileSink(place.folder / "out")
@@ -296,6 +308,38 @@ def test_a_launch_that_is_repeated_publishes_the_same_bytes(engine: str, tmp_pat
     assert one == other
     assert (one == third) == (engine == "Stream"), "another epoch has other noise; on one machine there is none"
     assert len({claim(sink) for sink in sinks}) == 3, "claims show not even that"
+
+
+@every_engine
+def test_releases_of_a_window_state_the_same_data_in_every_launch(engine: str, tmp_path: Path) -> None:
+    """Whoever composes the releases of two launches knows that they are of the same data, whatever rows each read."""
+    place = Place(tmp_path, epsilon=1.0)
+    sinks = [FileSink(tmp_path / name) for name in ("one", "other")]
+    for sink, rows, epoch in zip(sinks, (FIRST, OTHER), (1, 2), strict=True):
+        assert launch(engine, place, sink, rows, epoch) == "ended"
+    one, other = (
+        {key: ss.PrivateSketch.from_bytes(content).data_ids for key, content in held(sink).items()} for sink in sinks
+    )
+    assert one == other
+    ids = [single for several in one.values() for single in several]
+    assert len(set(ids)) == len(ids) == 16 * len(KEYS), "and those of its keys apart"
+
+
+@every_engine
+def test_the_operator_is_told_of_a_second_version_and_the_log_shows_no_digest(
+    engine: str, place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    sink = FileSink(place.folder / "out")
+    assert launch(engine, place, sink, FIRST) == "ended"
+    caplog.clear()
+    assert launch(engine, place, sink, OTHER, epoch=2) == "ended"
+    events = [getattr(record, EVENT) for record in caplog.records if hasattr(record, EVENT)]
+    alarms = [event for event in events if event["event"] == "alarm"]
+    assert alarms
+    for alarm in alarms:
+        assert alarm.keys() <= {"time", "level", "event", "stream", "epoch", "window", "key", "result", "text"}
+        assert (alarm["text"], alarm["result"], alarm["stream"]) == (OTHER_VERSION, "sketch", "shops")
+        assert alarm["window"] == "2026-11-22T13-00-00Z"
 
 
 @every_engine
@@ -346,8 +390,7 @@ def test_nothing_shows_that_there_were_no_rows(engine: str, tmp_path: Path) -> N
     assert all("enforced" in one for one, *_ in seen[0][2])
 
 
-@pytest.mark.parametrize("links", [1, 2, 3])
-@every_engine
+@pytest.mark.parametrize(("engine", "links"), of_engines(TIMES, {2}))
 def test_no_second_draw_stays_readable(
     engine: str, links: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

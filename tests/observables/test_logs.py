@@ -15,7 +15,8 @@ import pytest
 
 import streamsketch as ss
 from streamsketch import jobs
-from streamsketch.streams import EVENTS, SECRET_EVENTS, log_event
+from streamsketch.once.logs import EVENTS, SECRET_EVENTS
+from streamsketch.streams import log_event
 from tests.cli.running import Forks
 from tests.jobs import topic
 from tests.observables.test_commands import run

@@ -72,7 +72,7 @@ def play(rows: list[tuple[str, int, int, str]], life: str, folder: Path, patch: 
     drawn = tables[1:] if before else tables
     exact += [table.sketch_of(key).state() for table in drawn for _ in range(times) for key in KEYS]
     # bits keyed by the exact sums: without the secret as good as fresh ones
-    patch.setattr("streamsketch.streams.release_once.KeyedBits", lambda *_: SystemBits())
+    patch.setattr("streamsketch.once.release_once.KeyedBits", lambda *_: SystemBits())
     ends: list[Any] = []
     with observed(patch) as seen, hidden(patch, exact):
         for version in before:

@@ -80,7 +80,10 @@ QUOTES = ["", '"', '""', '"""', ',"', '",', '\\"', "'", '","', '"x', "\\"]
 ENDS = ["\n", "\r\n", "\r", "\n\n", "\u2028", "\x0b", "\x1c", "\x85", "\0"]
 
 
-def texts_of(lengths: tuple[int, ...] = (0, LONGEST - 60, 2 * LONGEST)) -> Iterator[str]:
+LENGTHS = (0, LONGEST - 60, 2 * LONGEST)
+
+
+def texts_of(lengths: tuple[int, ...] = LENGTHS) -> Iterator[str]:
     """Yield texts of one unit: quotes, rows of others between line ends, quotes, after text of some length."""
     yield from QUOTES
     for quote, end, line, length in itertools.product(QUOTES, ENDS, LINES, lengths):
@@ -238,29 +241,45 @@ def world(text: str | None, write: Callable[[list[Row]], list[bytes]]) -> list[b
 
 HEADER = b"item,cust,at\n"
 EXPECTED = [(row.cust, row.item) for row in OTHERS]
+# Of quotes, ends and lines, 11, 9 and 11, whose number 7 does not divide: all pairs of them are among every seventh.
+at_each_text = pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.long)])
 
 
+def test_every_seventh_text_has_each_pair_of_its_pieces() -> None:
+    texts = set(TEXTS[::7])
+    pairs = [itertools.product(QUOTES, ENDS), itertools.product(QUOTES, LINES), itertools.product(ENDS, LINES)]
+    of_quotes_and_ends, of_quotes_and_lines, of_ends_and_lines = (set[tuple[str, str]]() for _ in pairs)
+    for quote, end, line in itertools.product(QUOTES, ENDS, LINES):
+        if any("A" * length + quote + end + line + end + line + end + quote in texts for length in LENGTHS):
+            of_quotes_and_ends.add((quote, end))
+            of_quotes_and_lines.add((quote, line))
+            of_ends_and_lines.add((end, line))
+    assert [of_quotes_and_ends, of_quotes_and_lines, of_ends_and_lines] == [set(pair) for pair in pairs]
+
+
+@at_each_text
 @pytest.mark.parametrize("write", CSV)
 def test_whole_files_of_csv_give_the_rows_of_others_or_an_error(
-    write: Callable[[list[Row]], list[bytes]], tmp_path: Path
+    write: Callable[[list[Row]], list[bytes]], every: int, tmp_path: Path
 ) -> None:
-    path, refused = tmp_path / "rows.csv", 0
-    for text in TEXTS:
+    path, refused, texts = tmp_path / "rows.csv", 0, TEXTS[::every]
+    for text in texts:
         if write in (formatted, in_quotes) and "\n" in text:
             continue  # such a writer makes lines of its own, whatever reads them
         found, conditions = whole(path, HEADER + b"".join(world(text, write)))
         assert found in (None, EXPECTED), repr(text)
         assert conditions == ()
         refused += found is None
-    assert 0 < refused < len(TEXTS)
+    assert 0 < refused < len(texts)
 
 
+@at_each_text
 @pytest.mark.parametrize("write", [quoted, all_quoted])
 def test_cells_over_several_lines_are_read_under_a_condition(
-    write: Callable[[list[Row]], list[bytes]], tmp_path: Path
+    write: Callable[[list[Row]], list[bytes]], every: int, tmp_path: Path
 ) -> None:
     path = tmp_path / "rows.csv"
-    for text in TEXTS:
+    for text in TEXTS[::every]:
         found, conditions = whole(path, HEADER + b"".join(world(text, write)), multiline=True)
         assert found == EXPECTED, repr(text)
         assert conditions == (QUOTED,)
@@ -276,18 +295,20 @@ def test_the_guarantee_of_cells_over_several_lines_states_its_condition(tmp_path
         assert (released.guarantee.conditions, released.guarantee.basis) == (expected, "enforced")
 
 
+@at_each_text
 @pytest.mark.parametrize("write", JSON)
 def test_whole_files_of_json_lines_give_the_rows_of_others(
-    write: Callable[[list[Row]], list[bytes]], tmp_path: Path
+    write: Callable[[list[Row]], list[bytes]], every: int, tmp_path: Path
 ) -> None:
-    for text in TEXTS[::3]:
+    for text in TEXTS[:: 2 * every]:
         assert whole(tmp_path / "rows.jsonl", b"".join(world(text, write))) == (EXPECTED, ()), repr(text)
 
 
+@at_each_text
 @pytest.mark.parametrize("form", ["parquet", "avro"])
-def test_whole_files_of_typed_cells_give_the_rows_of_others(form: str, tmp_path: Path) -> None:
+def test_whole_files_of_typed_cells_give_the_rows_of_others(form: str, every: int, tmp_path: Path) -> None:
     path = tmp_path / f"rows.{form}"
-    for text in TEXTS[::7]:
+    for text in TEXTS[:: 4 * every]:
         rows = [row._asdict() for row in [*OTHERS[:5], Row(text, "eve"), *OTHERS[5:]]]
         data = io.BytesIO()
         if form == "parquet":
@@ -298,11 +319,14 @@ def test_whole_files_of_typed_cells_give_the_rows_of_others(form: str, tmp_path:
         assert whole(path, data.getvalue()) == (EXPECTED, ()), repr(text)
 
 
+@at_each_text
 @pytest.mark.parametrize("size", [7, 300, 10_000])
 @pytest.mark.parametrize("write", [*CSV, *JSON])
-def test_standard_input_gives_the_rows_of_others(write: Callable[[list[Row]], list[bytes]], size: int) -> None:
+def test_standard_input_gives_the_rows_of_others(
+    write: Callable[[list[Row]], list[bytes]], size: int, every: int
+) -> None:
     form = "csv" if write in CSV else "jsonl"
-    for text in TEXTS[:: 3 if size > 7 else 41]:
+    for text in TEXTS[:: every if size > 7 else 14 * every]:
         data = (HEADER if form == "csv" else b"") + b"".join(world(text, write))
         check_log(form, text, *piped(form, data, size))
 

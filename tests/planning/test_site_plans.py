@@ -198,7 +198,7 @@ def test_power_is_as_predicted(shift: SiteShift, moments: int) -> None:
         x, y = (ss.bound(one, agreement).release(**plan.release_arguments) for one in tables)
         assert isinstance(x, ss.PrivateSketch)
         assert isinstance(y, ss.PrivateSketch)
-        found += ss.test_same(x, y, by="mean", samples=True).p_value <= 0.05
+        found += ss.sameness(x, y, by="mean", samples=True).p_value <= 0.05
     assert abs(found / 100 - power) < 0.12 + 3.5 * math.sqrt(max(power * (1 - power), 0.02) / 100)
 
 
@@ -224,7 +224,7 @@ def test_reference_points_of_patients(count: int, times: float, least: float) ->
         assert isinstance(x, ss.PrivateSketch)
         assert isinstance(y, ss.PrivateSketch)
         zs.append(ss.mmd(x, y, agreement).value / plan.chosen.prediction.noise)
-        found += ss.test_same(x, y, by="mean", samples=True).p_value <= 0.05
+        found += ss.sameness(x, y, by="mean", samples=True).p_value <= 0.05
     power = plan.chosen.prediction.power
     assert np.mean(zs) >= least
     assert abs(found / 40 - power) < 0.15 + 3.5 * math.sqrt(power * (1 - power) / 40), (found, np.mean(zs))

@@ -47,7 +47,7 @@ WINDOWS = {
 
 
 def roughly(a: Any, b: Any, tolerance: float, *, by: str, samples: bool) -> Any:
-    """Return about what `streamsketch.test_same` does, in a thousandth of the time."""
+    """Return about what `streamsketch.sameness` does, in a thousandth of the time."""
     assert (by, samples) == ("mean", True)
     apart = mean_distance(a, b)
     usual = apart.standard_error + 1 / a.units.value + 1 / b.units.value
@@ -57,8 +57,8 @@ def roughly(a: Any, b: Any, tolerance: float, *, by: str, samples: bool) -> Any:
 
 def rough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let tests of sites and of windows be those rough ones."""
-    for module in (sites, __import__(changes_of_series.__module__, fromlist=["test_same"])):
-        monkeypatch.setattr(module, "test_same", roughly)
+    for module in (sites, __import__(changes_of_series.__module__, fromlist=["sameness"])):
+        monkeypatch.setattr(module, "sameness", roughly)
 
 
 @pytest.fixture(autouse=True)

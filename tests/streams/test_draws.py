@@ -10,9 +10,9 @@ import pytest
 import streamsketch as ss
 from streamsketch.continual import Tree
 from streamsketch.core.numbers import Ints
+from streamsketch.once.draws import DrawSecret
 from streamsketch.privacy import Bounds
 from streamsketch.streams import Stream
-from streamsketch.streams.draws import DrawSecret
 from streamsketch.streams.state import read_state, write_state
 from tests.streams.naive import (
     AGREEMENT,

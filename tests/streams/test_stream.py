@@ -13,7 +13,8 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.core import exclusive
-from streamsketch.streams import Job, Stream, sinks
+from streamsketch.once import sinks
+from streamsketch.streams import Job, Stream
 from streamsketch.streams import stream as module
 from streamsketch.streams.state import read_state, write_state
 from tests.streams.naive import AGREEMENT, KEYS, PEOPLE, Row, batch_of, beat, bound_by, over_in, policy_of, windows_of

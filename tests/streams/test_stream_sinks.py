@@ -9,12 +9,13 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.continual import Tree
-from streamsketch.streams import OtherRowsError, Sink, Slot, Stream
+from streamsketch.once import OtherRowsError
+from streamsketch.streams import Sink, Slot, Stream
 from streamsketch.streams.state import read_state
+from tests.once.test_release_once import Memory, releases_in
+from tests.once.test_release_once import sink as sink  # noqa: PLC0414 - which pytest then uses here
 from tests.streams.naive import AGREEMENT, KEYS, Row, batch_of, over_in, policy_of
 from tests.streams.test_draws import ONE
-from tests.streams.test_release_once import Memory, releases_in
-from tests.streams.test_release_once import sink as sink  # noqa: PLC0414 - which pytest then uses here
 
 LOG = [
     Row(second, KEYS[second % 2], "abc"[second % 3], 1 + second % 5, f"c{second % 7}") for second in range(0, 200, 3)

@@ -21,8 +21,8 @@ from streamsketch.beam.streams import DecodeMessages
 from streamsketch.data import batches, parts_of
 from streamsketch.features import Category, Embedding, Features, Number
 from streamsketch.intake import BadLines, Intake, LineFormat, Lines
+from streamsketch.once.root_keys import _decoded as root_key_of
 from streamsketch.streams import Job, Stream, StreamPolicy
-from streamsketch.streams.root_keys import _decoded as root_key_of
 from tests.streams.naive import AGREEMENT, HEADER, Row, batch_of, policy_of
 from tests.tampering import resealed
 from tests.untrusted.mutations import changed_bytes, changed_footer, changed_json

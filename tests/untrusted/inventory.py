@@ -66,7 +66,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "signs": ("beam/run/coders SignSketchCoder.decode", "wire/signs decode_individual_signs",
               "wire/signs decode_signs"),
     "state of version 1": ("storage/old_formats read_old_state",),
-    "state of rows": ("streams/admission Admission.restored", "streams/rows Rows.restored"),
+    "state of rows": ("streams/admission Admission.restored", "once/rows Rows.restored"),
     "state of units": ("streams/state read_state", "streams/open_windows Windows.restore",
                        "streams/open_windows Windows.restored"),
     "table": ("wire/registry kind_of", "wire/tables decode_private_table", "wire/tables decode_sign_table",

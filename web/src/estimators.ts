@@ -3,6 +3,7 @@ import { demand, DependentNoiseError, IncompatibleError, InvalidInputError } fro
 import { clip, Estimate, Grain } from "./estimate.ts";
 import { hex } from "./bytes.ts";
 import { padded } from "./checks.ts";
+import { equalUnitsOf, type EqualUnits, partOfNorm, partOfProduct } from "./equal_units.ts";
 import { floorDivide, Ratio } from "./exact.ts";
 import { lawBehind, scaleSquared, varianceLaw } from "./projection.ts";
 import { encode } from "./protobuf.ts";
@@ -44,6 +45,8 @@ export interface View {
   readonly step: number;
   /** Σ cells². */
   readonly squares: number;
+  /** What is stated of units of one length. */
+  readonly equal: EqualUnits;
 }
 
 const MAPS = new Map<string, Laws>();
@@ -106,6 +109,7 @@ function makeView(release: Release): View {
     k2: factor * noise.k2,
     k4: factor * factor * noise.k4,
     squares: dot(cells, cells),
+    equal: equalUnitsOf(release, map.scale),
     step: largest * projection.resolution.toNumber() * Math.sqrt(step.toNumber()),
   };
 }
@@ -181,9 +185,10 @@ interface Sums {
   readonly k2: number;
   readonly k4: number;
   readonly step: number;
+  readonly equal?: EqualUnits;
 }
 
-function squared(map: Laws, n: number, { squares, fourths, k2, k4, step }: Sums): Estimate {
+function squared(map: Laws, n: number, { squares, fourths, k2, k4, step, equal }: Sums): Estimate {
   const { law, before } = map;
   const value = squares - n * k2;
   const q = Math.max(value, 0);
@@ -196,14 +201,14 @@ function squared(map: Laws, n: number, { squares, fourths, k2, k4, step }: Sums)
     noise += (before.a + before.b) * longer + before.c * (6 * k2 * q + n * (k4 + 3 * k2 * k2));
     grows += (before.a + before.b) * (2 * n + 4) + 6 * before.c;
   }
-  const curvature = law.a + law.b;
+  const part = partOfNorm(law, variance, q, Math.max(noise, 0), equal);
   return new Estimate({
     value,
-    projectionVariance: variance,
+    projectionVariance: part.variance,
     noiseVariance: Math.max(noise, 0),
     lowest: 0,
-    slope: 2 * curvature * q + grows * k2,
-    curvature,
+    slope: part.slope + grows * k2,
+    curvature: part.curvature,
     grain: grainOfNorm(map, q, k2, k4, step),
   });
 }
@@ -233,7 +238,7 @@ function fourthPower(map: Laws, n: number, q: number, fourths: number, k2: numbe
 export function squaredNorm(x: Release): Estimate {
   const view = viewOf(x);
   const fourths = hasFourths(view.map) ? dotOfSquares(view.cells, view.cells) * view.unit ** 2 : 0;
-  return squared(view.map, view.n, { squares: view.squares * view.unit, fourths, k2: view.k2, k4: view.k4, step: view.step });
+  return squared(view.map, view.n, { squares: view.squares * view.unit, fourths, k2: view.k2, k4: view.k4, step: view.step, equal: view.equal });
 }
 
 /** Return the estimated squared norm, and the variance that it has of an empty stream. */
@@ -299,6 +304,7 @@ function productOf(x: View, y: View, value: number, squares: number): Estimate {
   } else if (x.map.hashed > 0) {
     variance += law.c * surePart(x.map, n, squares - spread - law.a * (qx * qy + 2 * value * value), x.k2 * y.k2, qx * qy);
   }
+  const part = partOfProduct(law, variance, [qx, qy], value, n, spread, [x, y]);
   let noise = spread;
   if (before !== null) {
     const longer = n * y.k2 * qx + n * x.k2 * qy + n * n * x.k2 * y.k2;
@@ -306,10 +312,10 @@ function productOf(x: View, y: View, value: number, squares: number): Estimate {
   }
   return new Estimate({
     value,
-    projectionVariance: variance,
+    projectionVariance: part.variance,
     noiseVariance: Math.max(noise, 0),
-    slope: 2 * law.b * value,
-    curvature: law.b,
+    slope: part.slope,
+    curvature: part.curvature,
     grain: grainOfProduct(x.map, [qx, qy], x, y),
   });
 }
@@ -412,6 +418,7 @@ interface Average {
   readonly t: number;
   /** Of the noise, over the number of units. */
   readonly step: number;
+  readonly equal: EqualUnits;
 }
 
 function averageOf(release: Release): Average {
@@ -427,19 +434,20 @@ function averageOf(release: Release): Average {
   const g = (t * (1 - t)) / (1 + 3 * t);
   const [k2, k4] = [r ** 2 * view.k2, r ** 4 * view.k4];
   const plain = view.squares * view.unit * r ** 2 - view.n * k2;
-  return { view, unit: view.unit * r ** 2, root: r, k2, k4, norm: (1 - g) * plain, excess: g * plain, t, step: r * view.step };
+  return { view, unit: view.unit * r ** 2, root: r, k2, k4, norm: (1 - g) * plain, excess: g * plain, t, step: r * view.step, equal: { ...view.equal, most: r ** 2 * view.equal.most } };
 }
 
 /** Estimate ‖x/n‖², n the number of units. */
 export function meanNorm(x: Release): Estimate {
-  const { view, unit, k2, k4, norm, t, step } = averageOf(x);
+  const { view, unit, k2, k4, norm, t, step, equal } = averageOf(x);
   const { law } = view.map;
   const q = Math.max(norm, 0);
   let variance = (law.a + law.b) * q * q;
   if (hasFourths(view.map)) variance += law.c * fourthsOf(view.map, view.n, q, dotOfSquares(view.cells, view.cells) * unit ** 2, k2, k4);
+  const part = partOfNorm(law, variance, q, Math.max(4 * k2 * q + view.n * (k4 + 2 * k2 * k2), 0), equal);
   const noise = Math.max(4 * (1 + t) * k2 * q + view.n * (k4 + 2 * k2 * k2), 0) + (4 * t + 2 * t * t) * q * q;
-  const slope = 2 * (law.a + law.b) * q + 4 * k2 + 6 * t * q;
-  return new Estimate({ value: norm, projectionVariance: variance, noiseVariance: noise, lowest: 0, slope, curvature: law.a + law.b + (7 / 4) * t, grain: grainOfNorm(view.map, q, k2, k4, step) });
+  const slope = part.slope + 4 * k2 + 6 * t * q;
+  return new Estimate({ value: norm, projectionVariance: part.variance, noiseVariance: noise, lowest: 0, slope, curvature: part.curvature + (7 / 4) * t, grain: grainOfNorm(view.map, q, k2, k4, step) });
 }
 
 /** Estimate ⟨x/n, y/m⟩, n and m the numbers of units. */
@@ -462,13 +470,15 @@ export function meanProduct(x: Release, y: Release): Estimate {
     const spread = second.k2 * q + first.k2 * p + k * first.k2 * second.k2;
     variance += law.c * surePart(first.view.map, k, sums - spread - law.a * (q * p + 2 * value * value), first.k2 * second.k2, q * p);
   }
+  const plain = second.k2 * q + first.k2 * p + k * first.k2 * second.k2;
+  const part = partOfProduct(law, variance, [q, p], value, k, plain, [first, second]);
   const noise = (1 + first.t) * second.k2 * q + (1 + second.t) * first.k2 * p + k * first.k2 * second.k2;
   return new Estimate({
     value,
-    projectionVariance: variance,
+    projectionVariance: part.variance,
     noiseVariance: Math.max(noise, 0) + both * value * value,
-    slope: 2 * (law.b + both) * value,
-    curvature: law.b + both,
+    slope: part.slope + 2 * both * value,
+    curvature: part.curvature + both,
     grain: grainOfProduct(first.view.map, [q, p], first, second),
   });
 }

@@ -19,6 +19,9 @@ const NODES = 100; // of a normal variable
 const DAMPED = 1e-12; // of what is a whole transform away
 const MOST_FAR = 2 ** 14; // points of noise, for a bound
 const MOST_KINDS = 8; // of noises, whose law is that of how far they reach
+const MOST_VECTORS = 24, MOST_COARSE = 128; // longest differences within a tolerance, for the law of each; in few cells, with noise of few steps
+const FEW_CELLS = 3, COARSE_STEPS = 4; // in a standard deviation
+const MOST_STEPS = 64; // of noise in whole steps: in its standard deviation, and in one of a part
 const MOST_POINTS = 2 ** 20, MOST_DRAWS = 64, MOST_SUMS = 2 ** 29;
 
 /** A law on the multiples of a step, in data units; `lattice` is the step in grid steps of the cells, where that is exact. */
@@ -26,6 +29,11 @@ export interface Noise {
   readonly step: number;
   readonly weights: Float64Array;
   readonly lattice: Ratio | null;
+}
+
+/** Noise as parts state it, and their largest multiplier in its steps. */
+interface StatedNoise extends Noise {
+  readonly largest: number;
 }
 
 /** Sizes that are added to a cell, and their probabilities. */
@@ -52,29 +60,27 @@ export function sameness(x: Release, y: Release, tolerance = 0): number {
   const noise = noiseOf([x, y], grid);
   if (place !== "") {
     const before = first.map.before as { a: number; b: number; c: number };
-    return Math.max(stretched(noise, first.n, tolerance, 2 / (before.a + before.b + Math.max(before.c, 0)), value), LEAST);
+    const freedom = 2 / (before.a + before.b + Math.max(before.c, 0));
+    const without = tolerance > 0 ? stretched(noise, first.n, 0, freedom, value) : 0;
+    return Math.max(stretched(noise, first.n, tolerance, freedom, value), without, LEAST);
   }
   return Math.max(leastFavourable(noise, first, tolerance, value), LEAST);
 }
 
-function leastFavourable(noise: Noise, view: View, tolerance: number, value: number): number {
+function leastFavourable(noise: StatedNoise, view: View, tolerance: number, value: number): number {
   const { sketchDim: k, kind, sparsity } = view.release.projection;
-  if (tolerance === 0) {
-    if (isFarOut(noise, [fixed(0)], [k], value, null)) return 0;
-    if (noise.lattice !== null) {
-      const steps = Math.round(value / noise.step ** 2);
-      const half = (noise.weights.length - 1) / 2;
-      const isQuick = steps < 2 ** 18 && k * steps * Math.min(Math.sqrt(steps), half) < MOST_SUMS;
-      if (isQuick && Math.abs(value / noise.step ** 2 - steps) < 1e-6 * Math.max(steps, 1)) return tailOnLattice(noise.weights, k, steps);
-    }
-    return tail(noise, [fixed(0)], [k], value);
-  }
+  const nothing = () => (isFarOut(noise, [fixed(0)], [k], value, null) ? 0 : tailOfSteps(noise, [], k, value, MOST_SUMS));
+  if (tolerance === 0) return nothing();
   const { a, b, c } = view.map.law;
   if (a + b === 0) {
-    return Math.max(tail(noise, [fixed(tolerance / Math.sqrt(k))], [k], value), tail(noise, [fixed(0), fixed(tolerance)], [k - 1, 1], value));
+    const longest = longestWithin(noise, k, tolerance);
+    if (longest !== null) return Math.max(...longest.map((vector) => tailOfSteps(noise, vector, k, value, MOST_SUMS / longest.length)));
+    const few = ITEMS.filter((items) => items < k);
+    const entries = few.map((items) => tail(noise, [fixed(0), fixed(tolerance / Math.sqrt(items))], [k - items, items], value));
+    return Math.max(nothing(), tail(noise, [fixed(tolerance / Math.sqrt(k))], [k], value), ...entries);
   }
   const excess = Math.max(k * (a + b) - 2, 0) / 3;
-  const found = [tail(noise, [normal(tolerance / Math.sqrt(k), excess)], [k], value)];
+  const found = [nothing(), tail(noise, [normal(tolerance / Math.sqrt(k), excess)], [k], value)];
   const s = kind.startsWith("sjlt") ? (sparsity as number) : 1;
   const kurtosis = 3 + k * c;
   for (const items of ITEMS) {
@@ -157,18 +163,18 @@ class NoiseReach implements LeastWidth {
 }
 
 /** Return the law of all noises in a cell of the difference. */
-export function noiseOf(releases: readonly Release[], grid: number): Noise {
+export function noiseOf(releases: readonly Release[], grid: number): StatedNoise {
   return lawOfTerms(termsOf(releases), grid);
 }
 
-function lawOfTerms(terms: readonly Term[], grid: number): Noise {
+function lawOfTerms(terms: readonly Term[], grid: number): StatedNoise {
   const common = terms.map((term) => term.multiplier).reduce((p, q) => commonStep(p, q));
   const factors = terms.map((term) => term.multiplier.over(common).toNumber());
   const deviation = Math.sqrt(terms.reduce((sum, term, i) => sum + factors[i] ** 2 * term.variance, 0));
   const jump = deviation > 4 * COARSE ? Math.max(1, Math.floor(deviation / COARSE)) : 1;
   let total: Float64Array = Float64Array.of(1);
   terms.forEach((term, i) => (total = convolved(total, lawOf(term.noise, factors[i], jump))));
-  return { step: common.toNumber() * grid * jump, weights: trimmed(total), lattice: jump === 1 ? common : null };
+  return { step: common.toNumber() * grid * jump, weights: trimmed(total), lattice: jump === 1 ? common : null, largest: Math.max(...factors) };
 }
 
 /** Return the law of a factor times a noise, on a lattice of `jump` steps. */
@@ -209,6 +215,113 @@ function trimmed(law: Float64Array): Float64Array {
   let [beyond, sum] = [0, law[0]];
   while (beyond < half && sum < 1e-19) sum += law[++beyond];
   return law.slice(beyond, law.length - beyond);
+}
+
+// --- differences of whole steps --------------------------------------------------------------------------------
+
+/**
+ * Return the vectors of whole steps within a tolerance of which no entry can be longer, without zeros; null if that is not defined.
+ * Where there are too many of them, and noise is a few steps wide, return in few cells those of more steps each, which are longer than all;
+ * in more cells those whose entries are alike.
+ */
+function longestWithin(noise: StatedNoise, k: number, tolerance: number): number[][] | null {
+  const { weights, step, lattice, largest } = noise;
+  const half = (weights.length - 1) / 2;
+  const variance = weights.reduce((sum, weight, i) => sum + weight * (i - half) ** 2, 0);
+  if (lattice === null || largest > MOST_STEPS || variance > MOST_STEPS ** 2) return null;
+  for (let i = half; i + 1 < weights.length; i++) if (weights[i + 1] > weights[i] * (1 + 1e-9)) return null;
+  const length = tolerance / step;
+  const squares = Math.floor((1 + 1e-9) * length ** 2);
+  const isCoarse = variance <= COARSE_STEPS ** 2;
+  if (k > FEW_CELLS || !isCoarse) {
+    const longest = longestVectors(squares, k, MOST_VECTORS);
+    return longest ?? (isCoarse ? [...ITEMS.filter((items) => items < k), k].map((items) => vectorOfAlike(squares, items, k)) : null);
+  }
+  let vectors = longestVectors(squares, k, MOST_COARSE);
+  let apart = 1;
+  while (vectors === null) {
+    apart *= 2;
+    vectors = longestVectors(Math.floor((1 + 1e-9) * (length / apart + Math.sqrt(k)) ** 2), k, MOST_COARSE);
+  }
+  return vectors.map((vector) => vector.map((entry) => apart * entry));
+}
+
+/** Return descending vectors with Σv² ≤ squares of which no entry can be longer, without zeros; null if there are more than `limit`. */
+function longestVectors(squares: number, k: number, limit: number): number[][] | null {
+  const vectors: number[][] = [];
+  const isAll = (chosen: readonly number[], left: number): boolean => {
+    const most = Math.min(wholeRoot(left), chosen.at(-1) ?? Infinity);
+    if (chosen.length === k || most === 0) {
+      const least = chosen.length === k ? chosen[k - 1] : 0;
+      if (left < 2 * least + 1) vectors.push([...chosen]);
+      return vectors.length <= limit;
+    }
+    for (let entry = most; entry > 0; entry--) {
+      if ((k - chosen.length) * entry ** 2 + 2 * entry + 1 <= left) break; // a smaller entry leaves room for a longer one
+      if (!isAll([...chosen, entry], left - entry ** 2)) return false;
+    }
+    return true;
+  };
+  return isAll([], squares) ? vectors : null;
+}
+
+/** Return a vector with Σv² ≤ squares of so many entries that are alike, or one longer; the others as long as is left. */
+function vectorOfAlike(squares: number, items: number, k: number): number[] {
+  const entry = wholeRoot(Math.floor(squares / items));
+  const longer = Math.min(Math.floor((squares - items * entry ** 2) / (2 * entry + 1)), items);
+  const vector = Array.from({ length: items }, (_, i) => (i < longer ? entry + 1 : entry));
+  let left = squares - vector.reduce((sum, each) => sum + each ** 2, 0);
+  while (vector.length < k && left > 0) {
+    const next = Math.min(wholeRoot(left), vector[vector.length - 1]);
+    if (next === 0) break;
+    vector.push(next);
+    left -= next ** 2;
+  }
+  return vector.filter((each) => each > 0);
+}
+
+function wholeRoot(square: number): number {
+  let root = Math.floor(Math.sqrt(square));
+  while (root ** 2 > square) root--;
+  while ((root + 1) ** 2 <= square) root++;
+  return root;
+}
+
+/** Return P(Σ(η_i + v_i)² ≥ value) for v of so many steps in its first cells and 0 in the others: exactly where that is quick. */
+function tailOfSteps(noise: Noise, vector: readonly number[], k: number, value: number, most: number): number {
+  const steps = Math.round(value / noise.step ** 2);
+  const half = (noise.weights.length - 1) / 2;
+  if (noise.lattice !== null && Math.abs(value / noise.step ** 2 - steps) < 1e-6 * Math.max(steps, 1)) {
+    const entries = [...vector, ...Array.from({ length: k - vector.length }, () => 0)];
+    if (k <= FEW_CELLS) return tailOfFew(noise.weights, entries, steps);
+    const longest = half + Math.max(...entries);
+    if (steps < 2 ** 18 && k * steps * Math.min(Math.sqrt(steps), longest) < most) return tailOnLattice(noise.weights, entries, steps);
+  }
+  const sizes = [...new Set([0, ...vector])];
+  const counts = sizes.map((size) => (size > 0 ? vector.filter((each) => each === size).length : k - vector.length));
+  const kept = sizes.map((size, i) => [fixed(size * noise.step), counts[i]] as const).filter(([, count]) => count > 0);
+  return tail(noise, kept.map(([signal]) => signal), kept.map(([, count]) => count), value);
+}
+
+/** Return P(Σ(n_i + v_i)² ≥ steps) over a few cells: a sum over all noises in all cells but the last one. */
+function tailOfFew(weights: Float64Array, entries: readonly number[], steps: number): number {
+  const half = (weights.length - 1) / 2;
+  const upper = new Float64Array(weights.length + 1); // P(n ≥ -half), …, P(n ≥ half), 0
+  for (let i = weights.length - 1; i >= 0; i--) upper[i] = upper[i + 1] + weights[i];
+  const above = (n: number) => upper[Math.min(Math.max(n + half, 0), weights.length)];
+  const last = entries[entries.length - 1];
+  const beyond = (cell: number, left: number): number => {
+    if (left <= 0) return 1;
+    if (cell === entries.length - 1) {
+      const root = wholeRoot(left);
+      const least = root ** 2 < left ? root + 1 : root;
+      return above(least - last) + above(least + last);
+    }
+    let sum = 0;
+    for (let i = 0; i < weights.length; i++) sum += weights[i] * beyond(cell + 1, left - (i - half + entries[cell]) ** 2);
+    return sum;
+  };
+  return Math.min(beyond(0, steps), 1);
 }
 
 // --- signals ---------------------------------------------------------------------------------------------------
@@ -253,17 +366,17 @@ function scattered(items: number, size: number, chance: number): Signal {
 
 // --- sums of squares -------------------------------------------------------------------------------------------
 
-/** Return P(Σ n_i² ≥ steps), by adding up positive numbers alone: valid far out. */
-function tailOnLattice(weights: Float64Array, k: number, steps: number): number {
+/** Return P(Σ(n_i + v_i)² ≥ steps), by adding up positive numbers alone: valid far out. */
+function tailOnLattice(weights: Float64Array, entries: readonly number[], steps: number): number {
   if (steps === 0) return 1;
-  const half = (weights.length - 1) / 2;
-  const folded = Float64Array.from({ length: half + 1 }, (_, n) => (n === 0 ? 1 : 2) * weights[half + n]);
-  const upper = folded.slice();
-  for (let n = half - 1; n >= 0; n--) upper[n] += upper[n + 1];
   let law = new Float64Array(steps);
   law[0] = 1;
   let [filled, beyond] = [1, 0];
-  for (let cell = 0; cell < k; cell++) {
+  for (const entry of entries) {
+    const folded = foldedLaw(weights, entry);
+    const half = folded.length - 1;
+    const upper = folded.slice();
+    for (let n = half - 1; n >= 0; n--) upper[n] += upper[n + 1];
     const next = new Float64Array(steps);
     let last = 1;
     for (let sum = 0; sum < filled; sum++) {
@@ -277,6 +390,14 @@ function tailOnLattice(weights: Float64Array, k: number, steps: number): number 
     [law, filled] = [next, Math.min(last, steps)];
   }
   return beyond;
+}
+
+/** Return the law of |n + entry|. */
+function foldedLaw(weights: Float64Array, entry: number): Float64Array {
+  const half = (weights.length - 1) / 2;
+  const law = new Float64Array(half + entry + 1);
+  weights.forEach((weight, i) => (law[Math.abs(i - half + entry)] += weight));
+  return law;
 }
 
 /** Return the law of (η + s)², on a grid; what is beyond it is left out. */

@@ -179,7 +179,7 @@ def _keyed_by_window(batch: pa.RecordBatch, agreement: Agreement) -> pa.RecordBa
     check_times_of_day(windows.of_times, *named)
     numbers = windows.of_times.number(micros_in(*named))
     names = windows.of_times.names(numbers).cast(pa.string())
-    place = batch.schema.get_field_index(agreement.key.name)  # type: ignore[union-attr] # it has one
+    place = batch.schema.get_field_index(agreement.key.name)
     keys = pc.binary_join_element_wise(batch.column(place).cast(pa.string()), names, " ")
     found = batch.set_column(place, batch.schema.field(place).with_type(pa.string()), keys)
     within = windows.numbers

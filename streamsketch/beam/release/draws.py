@@ -12,17 +12,15 @@ from streamsketch.agreement import Agreement, fingerprint_of
 from streamsketch.beam.intake.keys import METRICS
 from streamsketch.beam.release.rows import ScheduledWindows, SumBySchedule
 from streamsketch.beam.run.coders import SketchCoder, counts_of
-from streamsketch.beam.run.once import BitsOf, data_id
+from streamsketch.beam.run.once import BitsOf, ids_in
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.beam.run.versions import window_start
-from streamsketch.data import DataIds, from_list
+from streamsketch.data import DataIds
+from streamsketch.once import drawn_numbers, name_of_draw, number_bytes
 from streamsketch.privacy import UNKNOWN, BitSource, Bounds, Guarantee
 from streamsketch.projections import Projection
 from streamsketch.release import HISTORY_ID_BYTES, Calibrated, CalibratedNoise, HistoryPart, Publisher
 from streamsketch.sketching import Sketch
-from streamsketch.streams import name_of_draw
-
-_NUMBER = 8
 
 
 class KeyedDraw:
@@ -98,8 +96,7 @@ class KeyedDraw:
         return self._name(total, window_start(window))
 
     def _name(self, total: Sketch, *place: bytes) -> tuple[bytes, ...]:
-        is_counted = self._guarantee.mechanism.counting is not None
-        numbers = [total.state(), counts_of(total)] if is_counted else [total.state()]
+        numbers = drawn_numbers(total, self._guarantee, counts_of(total))
         return name_of_draw(self._guarantee, total.projection, numbers, *place)
 
     def pack(self, total: Sketch) -> bytes:
@@ -121,8 +118,8 @@ class KeyedDraw:
         return self._calibrated.for_data(sketch).draw(bits)
 
     def _ids(self, key: Any, window: BoundedWindow, run: RunSecret) -> DataIds:
-        id_key = run.derive("data ids", "")  # one for all transforms, so that the same data have the same ids
-        return from_list(data_id(id_key, source, key, window) for source in self._sources)
+        # one secret for all transforms, so that the same data have the same ids
+        return ids_in(run.derive("data ids", ""), self._sources, key, window)
 
     @functools.cached_property
     def _calibrated(self) -> Calibrated[Any]:
@@ -151,7 +148,7 @@ class RowDraw(KeyedDraw):
     @property
     def sums(self) -> SumBySchedule:
         """The transform that adds up windows."""
-        return SumBySchedule(self._of, self._projection, self._guarantee, self._bounds, count=self._count)
+        return SumBySchedule(self._of, self._projection, self._guarantee, count=self._count)
 
     def draw(self, total: Any, bits_of: BitsOf, key: Any, _window: BoundedWindow, run: RunSecret) -> Iterator[Any]:
         """Yield a row's release, from the row's number and its exact numbers (`SumBySchedule`)."""
@@ -168,22 +165,21 @@ class RowDraw(KeyedDraw):
 
     def name(self, total: Any, _window: BoundedWindow) -> tuple[bytes, ...]:
         """Return the name of the draw; see `KeyedDraw.name`."""
-        return self._name_of_row(total, self.start(total).to_bytes(_NUMBER, "little", signed=True))
+        return self._name_of_row(total, number_bytes(self.start(total)))
 
     def _name_of_row(self, total: tuple[int, bytes], *place: bytes) -> tuple[bytes, ...]:
         number, exact = total
-        row = number.to_bytes(_NUMBER, "little")
+        row = number_bytes(number)
         return name_of_draw(self._guarantee, self._projection, [np.frombuffer(exact, "<i8")], *place, row)
 
     def pack(self, total: Any) -> bytes:
         """Return a row as bytes."""
         number, exact = total
-        packed: bytes = number.to_bytes(_NUMBER, "little") + exact
-        return packed
+        return bytes(number_bytes(number) + exact)
 
     def unpack(self, packed: bytes) -> tuple[int, bytes]:
         """Return the row."""
-        return int.from_bytes(packed[:_NUMBER], "little"), packed[_NUMBER:]
+        return int.from_bytes(packed[:8], "little"), packed[8:]
 
     def start(self, total: Any) -> int:
         """Return where the row's window begins."""

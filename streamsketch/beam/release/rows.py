@@ -24,9 +24,9 @@ from streamsketch.beam.streams.slots import decoded_key, encoded_key
 from streamsketch.core import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import EventWindows, Tumbling
-from streamsketch.privacy import Bounds, Guarantee, Neighbours
+from streamsketch.privacy import Guarantee, Neighbours
 from streamsketch.projections import Projection
-from streamsketch.release import AdditiveNoise, check_terms, numbers_of
+from streamsketch.release import AdditiveNoise, numbers_of, relation_over_windows
 from streamsketch.schedules import Progress, Schedule
 from streamsketch.sketching import Sketch, counting_of
 
@@ -159,29 +159,11 @@ def guarantee_of_rows(
         If the agreement states another budget.
     """
     _check_periods(known.span, of)
-    agreed = None if known.agreement is None else known.agreement.neighbours
-    held = dataclasses.replace(known.bounds, neighbours=_held(known, of))
-    unit = None if known.agreement is None else known.agreement.unit
-    data = _Data(held, None if agreed is None else _Agreed(_over_windows(agreed, of), unit))
-    # the bounds of the data are judged as for one release of all windows of a unit
-    found: Guarantee = publisher.calibrated(projection).guarantee
-    check_terms(known.agreement, found, projection)
-    alone = dataclasses.replace(publisher, schedule=None).calibrated(projection)
-    judged = alone.guarantee_for(data, assert_bounds=assert_bounds)
-    return found.on(judged.basis or "asserted", judged.conditions)
-
-
-class _Agreed(NamedTuple):
-    """An agreement's relation for all windows of a unit; its terms are compared with those of the rows."""
-
-    neighbours: Neighbours | None
-    unit: str | None
-    terms: None = None
-
-
-class _Data(NamedTuple):
-    bounds: Bounds
-    agreement: _Agreed | None
+    data = dataclasses.replace(known, bounds=dataclasses.replace(known.bounds, neighbours=_held(known, of)))
+    found: Guarantee = publisher.calibrated(projection).guarantee_for(
+        data, assert_bounds=assert_bounds, over_windows=True
+    )
+    return found
 
 
 def _held(known: Known, of: ScheduledWindows) -> Neighbours | None:
@@ -191,13 +173,7 @@ def _held(known: Known, of: ScheduledWindows) -> Neighbours | None:
         return held
     if held.unit == given.unit and given.of_sketches:  # all windows of a unit were clipped together
         return dataclasses.replace(given, unit=of.unit(given.unit))
-    return _over_windows(given, of)
-
-
-def _over_windows(each: Neighbours, of: ScheduledWindows) -> Neighbours:
-    """Return the relation that holds for all windows of a unit if ``each`` holds in every one."""
-    schedule = of.schedule
-    return dataclasses.replace(each.over_rows(schedule.most), unit=of.unit(each.unit))
+    return relation_over_windows(given, of.schedule, of.unit(given.unit))
 
 
 def _check_periods(span: Span | None, of: ScheduledWindows) -> None:
@@ -235,17 +211,15 @@ class SumBySchedule(beam.PTransform):
     ----------
     of
         The schedule's windows.
-    projection, guarantee, bounds
-        The projection, the guarantee and the bounds of the sketches.
+    projection, guarantee
+        The projection and the guarantee of the rows.
     count
         Whether keys without data are counted.
     """
 
-    def __init__(
-        self, of: ScheduledWindows, projection: Projection, guarantee: Guarantee, bounds: Bounds, *, count: bool
-    ) -> None:
+    def __init__(self, of: ScheduledWindows, projection: Projection, guarantee: Guarantee, *, count: bool) -> None:
         super().__init__()
-        self._of, self._sums = of, _Sums(of.schedule, projection, guarantee, bounds, count)
+        self._of, self._sums = of, _Sums(of.schedule, projection, guarantee, count)
 
     def expand(self, totals: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
@@ -284,7 +258,6 @@ class _Sums(NamedTuple):
     schedule: Schedule
     projection: Projection
     guarantee: Guarantee
-    bounds: Bounds
     counts_empty: bool
 
     def begin(self) -> Progress:
@@ -302,9 +275,7 @@ class _Sums(NamedTuple):
         self.projection.check_same(total.projection)
         if self.counts_empty and total.mass == 0:
             Metrics.counter(METRICS, "keys_without_data").inc()
-        known: dict[str, Any] = {"bounds": self.bounds, "counts": counts_of(total)}
-        sketch = Sketch.from_state(total.projection, total.state(), total.mass, **known)
-        return numbers_of(sketch, self.guarantee.neighbours, self.guarantee.mechanism.counting)
+        return numbers_of(total, self.guarantee.neighbours, self.guarantee.mechanism.counting, counts_of(total))
 
     @property
     def digest(self) -> bytes:

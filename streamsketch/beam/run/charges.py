@@ -1,8 +1,6 @@
 """Charge a ledger before releases are drawn: once for a whole run, or once for each window of a stream."""
 
 import dataclasses
-import hashlib
-import logging
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -18,12 +16,11 @@ from streamsketch.beam.intake.windows import tumbling_of
 from streamsketch.beam.run.known import Span
 from streamsketch.beam.run.runs import Fixed, RunSecret, label_in, run_secret
 from streamsketch.beam.run.steps import Step
-from streamsketch.errors import InvalidInputError, LedgerError
+from streamsketch.errors import InvalidInputError
+from streamsketch.once import LedgerCharge, check_together, draw_id
 from streamsketch.privacy import Guarantee
 from streamsketch.projections import Projection
-from streamsketch.streams import log_event
 
-_LOG = logging.getLogger(__name__)
 _MOST_KNOWN = 4096  # answers of the ledger that a worker remembers
 
 
@@ -53,11 +50,12 @@ class Charge:
         """Return the data set that is charged, or None if neither argument is given."""
         if isinstance(ledger, Ledger):
             raise TypeError("workers open the ledger themselves; pass its file or URL, not a Ledger")
-        if ledger is not None and dataset is not None:
-            return cls(ledger, dataset)
-        if ledger is not None or dataset is not None:
-            raise InvalidInputError("ledger and dataset go together; pass both or neither")
-        return None
+        check_together(ledger, dataset)
+        return None if ledger is None or dataset is None else cls(ledger, dataset)
+
+    def of_map(self, projection: str) -> LedgerCharge:
+        """Return what charges the releases of a map, which is given as JSON."""
+        return LedgerCharge(Ledger(self.ledger), self.dataset, Projection.from_json(projection))
 
 
 def charged_secret(
@@ -79,10 +77,7 @@ class _Charge(Step):
     def process(self, run: RunSecret) -> Iterator[Any]:
         # derived from the run's secret: the same in every retry, and it reveals nothing about the noise
         once = run.derive("charge", self._label).hex()
-        projection = Projection.from_json(self._projection)
-        Ledger(self._charge.ledger).charge(
-            self._charge.dataset, self._guarantee, projection=projection, note=f"Beam: {self._label}"[:200], once=once
-        )
+        self._charge.of_map(self._projection)(self._guarantee, once=once, note=f"Beam: {self._label}"[:200])
         yield b"", run
 
 
@@ -145,19 +140,9 @@ class WindowCharge:
         once = run.derive("charge", f"{self._label}\0{start}").hex()
         began = beam.utils.timestamp.Timestamp(micros=start).to_rfc3339()
         note = f"Beam: {self._span.stretches.size / 10**6:g} s from {began}, {self._label}"[:200]
-        projection = Projection.from_json(self._projection)
-        try:
-            ledger = Ledger(self._charge.ledger)
-            ledger.charge(self._charge.dataset, self._guarantee, projection=projection, note=note, once=once)
-            if version is not None:
-                # without the secret it reveals nothing, neither beside other epochs
-                drawn = hashlib.blake2b(version, digest_size=16, key=bytes.fromhex(once)).hexdigest()
-                ledger.draw(once, row, drawn)
-        except LedgerError as error:
-            where = {"window": began, "dataset": self._charge.dataset}
-            log_event(_LOG, logging.ERROR, "refused", **where, text=f"nothing is released: {error}")
-            return False
-        return True
+        # without the secret the draw's id reveals nothing, neither beside other epochs
+        drawn = None if version is None else (row, draw_id(bytes.fromhex(once), version))
+        return self._charge.of_map(self._projection).covers(self._guarantee, (), once, note, row=drawn, window=began)
 
 
 def span_of(windowing: Windowing, known: Span | None, unit: str) -> Span:

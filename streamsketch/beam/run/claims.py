@@ -14,7 +14,8 @@ from streamsketch.core import create_file, write_whole
 from streamsketch.errors import InvalidInputError
 
 NONCE_BYTES = 32
-_FORMAT = "streamsketch claim 1"
+_FORMAT = "streamsketch claim 2"
+_EARLIER = "streamsketch claim 1"  # of runs whose secrets follow from the nonce in another way
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 _MAX_BYTES = 1 << 12
 
@@ -49,9 +50,15 @@ class Claim(NamedTuple):
             fields = json.loads(content)
             nonce = None if fields["nonce"] is None else bytes.fromhex(fields["nonce"])
             claim = Claim(bytes.fromhex(fields["launch"]), bytes.fromhex(fields["root_key"]), nonce)
+            earlier = fields["format"] == _EARLIER
             valid = fields["format"] == _FORMAT and len(nonce or bytes(NONCE_BYTES)) == NONCE_BYTES
         except (ValueError, TypeError, KeyError, RecursionError):
-            valid = False
+            valid = earlier = False
+        if earlier:
+            raise InvalidInputError(
+                f"the run that claimed {path} was begun by an earlier version, whose secrets follow from its nonce in "
+                "another way; pass another run_id for a new run"
+            )
         if not valid:
             raise InvalidInputError(f"{path} is not a claim of a run; pass another run_id")
         return claim

@@ -1,8 +1,7 @@
 """Publish each key once in each window, even if the runner repeats steps: a retry draws the same noise and ids."""
 
 import functools
-import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, TypeAlias, cast
 
 import apache_beam as beam
@@ -15,9 +14,9 @@ from streamsketch.beam.run.runs import RunSecret, has_stream, label_in, run_secr
 from streamsketch.beam.run.steps import Each, Step
 from streamsketch.beam.run.versions import WithVersion
 from streamsketch.beam.streams.stable import publishing_step
-from streamsketch.data import SECRET_BYTES
+from streamsketch.data import DataIds
+from streamsketch.once import REFUSED, ids_from, joined, number_bytes
 from streamsketch.privacy import KeyedBits
-from streamsketch.streams import REFUSED
 
 BitsOf: TypeAlias = Callable[..., KeyedBits]
 _KEYS = beam.coders.FastPrimitivesCoder()
@@ -158,29 +157,26 @@ def repeatable_bits(secret: bytes, key: Any, window: BoundedWindow, *parts: byte
         Everything else that distinguishes this draw from others, including its exact input. Then changed input gets
         independent noise.
     """
-    return KeyedBits(secret, _named(key, window, *parts))
+    return KeyedBits(secret, joined((_KEYS.encode(key), _time_of(window), *parts)))
 
 
-def data_id(secret: bytes, source: str, key: Any, window: BoundedWindow) -> bytes:
-    """Return the id of one key's data in one window: 16 secret bytes, a function of names and the run, not of the data.
+def ids_in(secret: bytes, sources: Iterable[str], key: Any, window: BoundedWindow) -> DataIds:
+    """Return the ids of one key's data in one window (`ids_from`).
 
     Parameters
     ----------
     secret
         32 bytes of the run, the same for all transforms of a pipeline.
-    source
-        Full label of the step that the data came from.
+    sources
+        Full labels of the steps that the data came from.
     key
         Text, bytes or an integer.
     window
         The key's window.
     """
-    named = _named(key, window, source.encode())
-    return hashlib.blake2b(named, digest_size=SECRET_BYTES, key=secret, person=b"streamsketch.did").digest()
+    time = _time_of(window)
+    return ids_from(secret, *(joined((time, source.encode())) for source in sources)).of_key(key)
 
 
-def _named(key: Any, window: BoundedWindow, *parts: bytes) -> bytes:
-    time = int(window.max_timestamp().micros)
-    named = (_KEYS.encode(key), time.to_bytes(8, "little", signed=True), *parts)
-    # with their lengths, so that different parts never make the same bytes
-    return b"".join(len(part).to_bytes(8, "little") + part for part in named)
+def _time_of(window: BoundedWindow) -> bytes:
+    return number_bytes(int(window.max_timestamp().micros))

@@ -1,6 +1,5 @@
 """The secret of a run: drawn when a job runs, never when it is built, and shared by all transforms of a pipeline."""
 
-import hashlib
 import secrets
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -13,10 +12,11 @@ from streamsketch.beam.run import claims as claiming
 from streamsketch.beam.run.runner import may_compute_again, refuse_broken_runner
 from streamsketch.beam.run.steps import Each, Step
 from streamsketch.errors import InvalidInputError
-from streamsketch.streams import RootKey, check_root_key, fetch_root_key, key_fingerprint
+from streamsketch.once import RootKey, check_root_key, fetch_root_key, hkdf, key_fingerprint
 
 _LAUNCH_BYTES = 16
 _MOST_KEYS = 16
+_KEYS_VERSION = 2  # how secrets follow from a nonce: by HKDF
 
 
 class RunSecret:
@@ -52,8 +52,7 @@ class RunSecret:
         InvalidInputError
             If the worker cannot fetch the root key, or fetches one with which the run did not begin.
         """
-        named = len(use.encode()).to_bytes(8, "little") + use.encode() + label.encode()
-        return hashlib.blake2b(named, digest_size=32, key=self._key(), person=b"streamsketch.use").digest()
+        return hkdf(self._key(), b"run", use.encode(), label.encode())
 
     def _key(self) -> bytes:
         if self._source is None:
@@ -66,7 +65,7 @@ class RunSecret:
                     "a worker fetched a root key other than the one that the run began with; install the same root "
                     "key on all workers"
                 )
-            known = hashlib.blake2b(self._nonce, digest_size=32, key=root_key, person=b"streamsketch.run").digest()
+            known = hkdf(root_key, b"run", self._nonce)
             if len(_KEYS) >= _MOST_KEYS:
                 _KEYS.clear()
             _KEYS[self._nonce, self._root_key] = known
@@ -74,13 +73,18 @@ class RunSecret:
 
     def __reduce__(self) -> Any:
         # Beam's pickler takes the functions that pickle refuses
-        return _restored, (self._nonce, self._root_key, pickler.dumps(self._source))
+        return _restored, (self._nonce, self._root_key, pickler.dumps(self._source), _KEYS_VERSION)
 
     def __repr__(self) -> str:
         return "RunSecret(…)"
 
 
-def _restored(nonce: bytes, root_key: bytes, source: bytes) -> RunSecret:
+def _restored(nonce: bytes, root_key: bytes, source: bytes, keys: int = 1) -> RunSecret:
+    if keys != _KEYS_VERSION:
+        raise InvalidInputError(
+            "the run was begun by an earlier version, whose secrets follow from its nonce in another way; restart the "
+            "job as a new run"
+        )
     return RunSecret(nonce, root_key, pickler.loads(source))
 
 

@@ -17,7 +17,7 @@ from streamsketch.beam.run.runs import RunSecret
 from streamsketch.beam.run.steps import Each, Step
 from streamsketch.beam.streams.slots import decoded_key, encoded_key
 from streamsketch.errors import InvalidInputError
-from streamsketch.streams import version_of, version_tag
+from streamsketch.once import number_bytes, version_of, version_tag
 
 USE = "version"
 """The use of the secret that keys versions, which is the same in all epochs of a stream."""
@@ -179,4 +179,4 @@ class _Together(beam.DoFn):
 def window_start(window: BoundedWindow) -> bytes:
     """Return where a window begins, for the name of what is drawn in it."""
     start = window.start.micros if isinstance(window, IntervalWindow) else 0
-    return int(start).to_bytes(8, "little", signed=True)
+    return number_bytes(int(start))

@@ -27,7 +27,7 @@ from streamsketch.estimation import (
     check_same_by,
     check_tolerance,
     pairwise,
-    test_same,
+    sameness,
 )
 from streamsketch.intake import EventWindows
 from streamsketch.release import PrivateSketch
@@ -44,7 +44,7 @@ class WindowChange:
     estimate
         The comparison; NaN where it is not defined.
     p_value
-        The p-value of `streamsketch.test_same`: small if the streams differ by more than the tolerance. None if the
+        The p-value of `streamsketch.sameness`: small if the streams differ by more than the tolerance. None if the
         estimate is not defined, and for cosines and profiles, which have no such test.
     """
 
@@ -70,13 +70,13 @@ class ChangesBetweenWindows(beam.PTransform):
         The distance, not squared and in data units, up to which windows count as the same; for ``by="distance"`` and
         ``"mean"``.
     samples
-        Whether units are samples of populations, as in `streamsketch.test_same`; for ``by="mean"``.
+        Whether units are samples of populations, as in `streamsketch.sameness`; for ``by="mean"``.
 
     Raises
     ------
     InvalidInputError
         If ``by`` is unknown, it has no test with ``tolerance`` or ``samples``, or the releases are in other windows. In
-        the workers, as in `streamsketch.test_same`.
+        the workers, as in `streamsketch.sameness`.
 
     Examples
     --------
@@ -153,7 +153,7 @@ class _Test(NamedTuple):
         if self.by not in get_args(SameBy) or math.isnan(estimate.value):
             return WindowChange(estimate, None)
         by: Any = self.by
-        return WindowChange(estimate, test_same(later, before, self.tolerance, by=by, samples=self.samples).p_value)
+        return WindowChange(estimate, sameness(later, before, self.tolerance, by=by, samples=self.samples).p_value)
 
 
 def _all_changes(

@@ -9,7 +9,6 @@ from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
-import pyarrow.parquet as pq
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.timestamp import MIN_TIMESTAMP
@@ -19,11 +18,9 @@ from streamsketch.beam.intake.windows import LATE
 from streamsketch.beam.run.claims import create_once
 from streamsketch.beam.streams.messages import MALFORMED
 from streamsketch.beam.streams.stable import publishing_step
-from streamsketch.streams import RowCounts, Tally
+from streamsketch.once import FILE_BYTES, MOST_BYTES, RowCounts, Tally, has_room, letter_of
 
 AHEAD = "ahead"
-_MOST_FILES = 10_000
-_FILE_BYTES = 1 << 22  # size of rows or messages at which a file is written before the bundle ends
 _SECONDS = 30.0  # between two looks at how full the folder is
 
 
@@ -58,7 +55,7 @@ class WriteDeadLetters(beam.PTransform):
     >>> (late, malformed) | WriteDeadLetters("dead-letters")
     """
 
-    def __init__(self, folder: str, *, most_bytes: int = 1 << 30, counts: str | None = None) -> None:
+    def __init__(self, folder: str, *, most_bytes: int = MOST_BYTES, counts: str | None = None) -> None:
         super().__init__()
         self._step = _Write(folder, most_bytes, counts)
 
@@ -90,7 +87,7 @@ class _Pack(beam.DoFn):
             kind, batch = AHEAD if self._kind == MALFORMED else self._kind, _plain(dropped)
         self._rows[kind, batch.schema].append(batch)
         self._bytes += batch.nbytes
-        if self._bytes > _FILE_BYTES:
+        if self._bytes > FILE_BYTES:
             yield from self._files()
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
@@ -99,13 +96,9 @@ class _Pack(beam.DoFn):
 
     def _files(self) -> Iterator[tuple[str, int, bytes]]:
         for (kind, schema), batches in self._rows.items():
-            table, sink = pa.Table.from_batches(batches, schema), pa.BufferOutputStream()
-            pq.write_table(table, sink)
-            now = dt.datetime.now(dt.UTC)
             yield (
-                f"{kind}-{now:%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex}.parquet",
-                table.num_rows,
-                sink.getvalue().to_pybytes(),
+                f"{kind}-{dt.datetime.now(dt.UTC):%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex}.parquet",
+                *letter_of(batches, schema),
             )
         self.start_bundle()
 
@@ -121,26 +114,24 @@ def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
 class _Write(beam.DoFn):
     def __init__(self, folder: str, most_bytes: int, counts: str | None) -> None:
         self._folder, self._most, self._counts = folder, most_bytes, counts
-        self._looked = -_SECONDS
-        self._used = self._files = 0
+        self._looked, self._sizes = -_SECONDS, list[int]()
 
     def process(self, file: tuple[str, int, bytes]) -> None:
         name, rows, content = file
         path = str(FileSystems.join(self._folder, name))
         self._look()
-        if self._used + len(content) > self._most or self._files >= _MOST_FILES:
+        if not has_room(self._sizes, content, self._most):
             if self._counts is not None and not FileSystems.exists(path):  # it exists if written before a failure
                 tally = Tally.of(self._counts)
                 tally.add(RowCounts(lost=rows))
                 tally.flush(now=True)
             return
         if create_once(path, content):
-            self._used, self._files = self._used + len(content), self._files + 1
+            self._sizes.append(len(content))
 
     def _look(self) -> None:
         """Measure the folder, if the last time was long ago."""
         if time.monotonic() - self._looked < _SECONDS:
             return
         (found,) = FileSystems.match([FileSystems.join(self._folder, "*.parquet")])
-        self._used = sum(metadata.size_in_bytes for metadata in found.metadata_list)
-        self._files, self._looked = len(found.metadata_list), time.monotonic()
+        self._sizes, self._looked = [metadata.size_in_bytes for metadata in found.metadata_list], time.monotonic()

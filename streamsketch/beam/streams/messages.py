@@ -27,7 +27,7 @@ from streamsketch.core import current_limits
 from streamsketch.data import lenient_column, lenient_json, message_batches
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import AheadLimit, Intake, Tumbling, json_rows, microseconds, salvage, single_value
-from streamsketch.streams import RowCounts, Tally
+from streamsketch.once import RowCounts, Tally
 
 Format: TypeAlias = Literal["arrow", "json"]
 

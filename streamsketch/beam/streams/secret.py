@@ -13,7 +13,7 @@ from streamsketch.beam.run.runs import RunSecret, has_stream, run_secret, use_se
 from streamsketch.beam.streams.lateness import agree_on_clock
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import ClockKind
-from streamsketch.streams import RootKey, check_root_key, check_stream, fetch_root_key, hkdf, key_fingerprint
+from streamsketch.once import RootKey, check_root_key, check_stream, fetch_root_key, hkdf, key_fingerprint
 
 Epoch: TypeAlias = int | ValueProvider
 

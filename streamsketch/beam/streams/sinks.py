@@ -18,21 +18,18 @@ from streamsketch.beam.run.known import versions_of
 from streamsketch.beam.run.runs import has_stream
 from streamsketch.beam.streams.slots import slot_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.release import Published
-from streamsketch.streams import (
-    OTHER_BYTES,
-    VERSION,
-    Alarm,
+from streamsketch.once import (
     DatabaseSink,
     FileSink,
+    NamedObjects,
     Sink,
-    Slot,
     Version,
     claimed,
-    log_event,
     other_version,
+    put_slot,
     version_slot,
 )
+from streamsketch.release import Published
 
 ALARMS = "alarms"
 _MOST_CLAIMS = 4096  # windows of which a worker remembers whose they are
@@ -221,20 +218,16 @@ class _Write(beam.DoFn):
             release, digest = release
             if not self._is_claimed(Version(version_slot(slot.stream, slot.start), digest)):
                 Metrics.counter(METRICS, ALARMS).inc()
-                for alarm in other_version(self._sink, [slot], self._epoch):
-                    yield beam.pvalue.TaggedOutput(ALARMS, alarm._replace(result=self._result))
+                (other,) = other_version(self._sink, [slot], self._epoch, self._result)
+                yield beam.pvalue.TaggedOutput(ALARMS, other)
                 return
-        content = _content(release)
-        held = self._sink.put(slot, content)
-        if held is None:
-            Metrics.counter(METRICS, "written").inc()
-        elif held != content:
+        alarm = put_slot(self._sink, slot, _content(release), self._epoch, self._result)
+        if alarm is None:
+            Metrics.counter(METRICS, "held").inc()
+            yield key, release
+        else:
             Metrics.counter(METRICS, ALARMS).inc()
-            where = {"stream": slot.stream, "epoch": self._epoch, "window": slot.window, "key": slot.file}
-            log_event(_LOG, logging.ERROR, "alarm", **where, result=self._result, text=OTHER_BYTES)
-            yield beam.pvalue.TaggedOutput(ALARMS, Alarm.of(slot, self._result, self._epoch, held, content))
-            return
-        yield key, release
+            yield beam.pvalue.TaggedOutput(ALARMS, alarm)
 
     def _is_claimed(self, version: Version) -> bool:
         """Claim a window before its first slot, unless this worker knows whose it is: a claim never changes."""
@@ -262,26 +255,16 @@ def _files(folder: str, suffix: str) -> Sink:
     return FileSink(local_path(folder), suffix) if is_local(folder) else _Objects(folder, suffix)
 
 
-class _Objects(Sink):
+class _Objects(NamedObjects):
     """Files of gs:// and s3://, through Beam's file systems."""
 
-    def __init__(self, folder: str, suffix: str) -> None:
-        self._folder, self.result = folder, suffix
+    def create(self, name: str, content: bytes) -> bool:
+        return create_once(name, content, mode=0o644)
 
-    def put(self, slot: Slot, content: bytes) -> bytes | None:
-        if create_once(self.name(slot), content, mode=0o644):
+    def read(self, name: str) -> bytes | None:
+        if not FileSystems.exists(name):
             return None
-        return self._read(slot)
-
-    def get(self, slot: Slot) -> bytes | None:
-        return self._read(slot) if FileSystems.exists(self.name(slot)) else None
-
-    def name(self, slot: Slot) -> str:
-        file = f"={self.result}.{VERSION}" if slot.kind == VERSION else f"{slot.file}.{self.result}"
-        return str(FileSystems.join(self._folder, slot.stream, slot.window, file))
-
-    def _read(self, slot: Slot) -> bytes:
-        with FileSystems.open(self.name(slot), compression_type=CompressionTypes.UNCOMPRESSED) as file:
+        with FileSystems.open(name, compression_type=CompressionTypes.UNCOMPRESSED) as file:
             return bytes(file.read())
 
 

@@ -6,7 +6,7 @@ from apache_beam.coders import FastPrimitivesCoder
 from apache_beam.transforms.window import IntervalWindow
 
 from streamsketch.data import plain_key
-from streamsketch.streams import Slot, named_key
+from streamsketch.once import Slot, named_key
 
 _KEYS = FastPrimitivesCoder()  # deterministic for text, bytes and integers
 

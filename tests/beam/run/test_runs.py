@@ -21,9 +21,10 @@ from streamsketch.beam import (
     configure_run,
 )
 from streamsketch.beam.run import claims, runs
+from streamsketch.beam.run.runs import RunSecret
+from streamsketch.once import root_keys
 from streamsketch.privacy import Budget, key_threshold
 from streamsketch.release import AdditiveNoise
-from streamsketch.streams import root_keys
 from tests.beam.rows import bound_rows, sketch_rows
 from tests.beam.running import append_to, recorded
 
@@ -376,3 +377,17 @@ def test_a_run_is_configured_once_before_all_that_draw() -> None:
 def test_file_systems_that_cannot_create_once_are_refused(scheme: str) -> None:
     with pytest.raises(ss.InvalidInputError, match=f"got {scheme}://"):
         claims.create_once(f"{scheme}://host/today.claim", b"")
+
+
+def test_a_run_of_an_earlier_version_is_told_to_begin_anew(tmp_path: Path) -> None:
+    """Its secrets followed from the nonce in another way, so that it would draw a second noise for the same sums."""
+    path = str(tmp_path / "a.claim")
+    claims.claimed_nonce(path, bytes(16), b"")
+    Path(path).write_text(Path(path).read_text().replace("claim 2", "claim 1"))
+    for act in (lambda: claims.claimed_nonce(path, bytes(16), b""), lambda: claims.finish(path)):
+        with pytest.raises(ss.InvalidInputError, match=r"was begun by an earlier version, .*; pass another run_id"):
+            act()
+    restore, facts = RunSecret(bytes(32), b"", None).__reduce__()
+    assert restore(*facts).derive("noise", "a") == RunSecret(bytes(32), b"", None).derive("noise", "a")
+    with pytest.raises(ss.InvalidInputError, match=r"was begun by an earlier version, .* as a new run"):
+        restore(*facts[:-1])

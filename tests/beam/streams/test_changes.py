@@ -29,7 +29,7 @@ def test_the_p_value_is_that_of_a_test_with_the_tolerance(by: Any, share: float)
     x, y = found["north"], found["south"]
     tolerance = share * ss.squared_distance(x, y).value ** 0.5
     change = ChangesBetweenWindows(by=by, tolerance=tolerance)._test.change(x, y)
-    assert change.p_value == ss.test_same(x, y, tolerance, by=by).p_value
+    assert change.p_value == ss.sameness(x, y, tolerance, by=by).p_value
     assert not share or 0.01 < change.p_value < 0.99
     assert change.estimate.value == ss.pairwise([x, y], by=by).value[0, 1]
 
@@ -55,7 +55,7 @@ def test_months_that_come_in_any_order_are_compared_with_the_ones_before(tmp_pat
         return releases | ChangesBetweenWindows() | named
 
     changes, _ = run(build, tmp_path)
-    expected = {starts[month]: ss.test_same(found[month], found[month - 1]).p_value for month in (2, 3, 4, 5, 8, 9)}
+    expected = {starts[month]: ss.sameness(found[month], found[month - 1]).p_value for month in (2, 3, 4, 5, 8, 9)}
     assert sorted(changes) == sorted(expected.items())
 
 

@@ -15,8 +15,8 @@ import streamsketch as ss
 from streamsketch.beam import ReleasePerKey, configure_run, run_secret
 from streamsketch.beam.streams import claim_epoch, configure_stream
 from streamsketch.beam.streams.secret import StreamSecret
+from streamsketch.once import hkdf
 from streamsketch.release import AdditiveNoise
-from streamsketch.streams import hkdf
 from tests.beam.rows import sketch_rows
 from tests.beam.running import run
 

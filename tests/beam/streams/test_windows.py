@@ -166,7 +166,7 @@ def test_comparisons_appear_between_windows_and_between_keys(
         pair = by_slot[key, start], by_slot[key, start - 60]
         truth = ss.pairwise(pair, by=by).value[0, 1]
         assert change.estimate.value == pytest.approx(truth, nan_ok=True)
-        assert change.p_value == (ss.test_same(*pair).p_value if by == "distance" else None)
+        assert change.p_value == (ss.sameness(*pair).p_value if by == "distance" else None)
     assert {(key, start): release for key, start, release in found["held"]} == by_slot
     assert found["alarms"] == []
     written = sorted((tmp_path / "releases").rglob("*.sketch"))

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import io
+import itertools
 import json
 import os
 import threading
@@ -111,40 +112,49 @@ def by_beam(path: Path, agreement: ss.Agreement) -> ss.Sketch:
 ALL = {"reader": by_reader, "lenient": by_lenient_reader, "beam": by_beam}
 UNPACKED = ALL | {"pipe": by_pipe, "log": by_log}
 FORMS = {"csv": csv_of, "jsonl": lines_of}
+ENDS = ["\n", "\r\n"]
+EVERY = list(itertools.product(range(BLOCK), ENDS))  # so that each byte of each text ends a block and begins one
+ALTERNATING = [(shift, ENDS[shift % 2]) for shift in range(BLOCK)]
 PLACES = [(form, packed, reader) for form in FORMS for packed in PACKED for reader in (ALL if packed else UNPACKED)]
 
 
-@pytest.mark.parametrize(("form", "packed", "reader"), PLACES)
+@pytest.mark.parametrize(
+    ("form", "packed", "reader", "worlds"),
+    [
+        *((*place, ALTERNATING[:: 5 if place[1] else 1]) for place in PLACES),  # what was unpacked goes the same way
+        *(pytest.param(*place, EVERY, marks=pytest.mark.long) for place in PLACES),
+    ],
+    ids=lambda one: str(len(one) if isinstance(one, list) else one),
+)
 def test_rows_do_not_depend_on_where_blocks_end(
-    form: str, packed: str, reader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    form: str, packed: str, reader: str, worlds: list[tuple[int, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(opening, "_READ_BYTES", BLOCK)  # of Beam, which has no parameter for it
     path = tmp_path / f"notes.{form}{packed}"
     read: Callable[..., ss.Sketch] = UNPACKED[reader]
     # a record of a log ends with its line
     texts = [text for text in TEXTS if (reader, form) != ("log", "csv") or not set(text) & set("\r\n")]
-    for shift in range(BLOCK):  # so that each byte of each text ends a block and begins one
-        agreement = AGREED if shift % 2 else AGREEMENT
-        for end, start, has_end in (("\n", b"", True), ("\r\n", b"\xef\xbb\xbf", reader in ("log", "pipe"))):
-            rows = [("z" * shift, 3), *((text, place) for place, text in enumerate(texts, 1))]
-            data = start + FORMS[form](rows, end)
-            path.write_bytes(PACKED[packed](data if has_end else data.removesuffix(end.encode())))
-            assert read(path, agreement) == table_of(rows, agreement), (shift, end)
+    for shift, end in worlds:
+        agreement = AGREED if shift // 2 % 2 else AGREEMENT
+        start, has_end = (b"", True) if end == "\n" else (b"\xef\xbb\xbf", reader in ("log", "pipe"))
+        rows = [("z" * shift, 3), *((text, place) for place, text in enumerate(texts, 1))]
+        data = start + FORMS[form](rows, end)
+        path.write_bytes(PACKED[packed](data if has_end else data.removesuffix(end.encode())))
+        assert read(path, agreement) == table_of(rows, agreement), (shift, end)
 
 
 @pytest.mark.parametrize("shift", range(-1, 2))
-@pytest.mark.parametrize("name", ["notes.csv", "notes.csv.gz"])
+@pytest.mark.parametrize(("name", "bits"), [("notes.csv", 20), ("notes.csv", 22), ("notes.csv.gz", 22)])
 def test_a_line_end_in_quotes_keeps_both_bytes_on_the_border_of_a_block_of_the_default_size(
-    name: str, shift: int, tmp_path: Path
+    name: str, bits: int, shift: int, tmp_path: Path
 ) -> None:
-    for size in (1 << 20, 1 << 22):
-        rows = [("z" * (size - len(b'note,n\n"') - 1 + shift) + "\r\nsecond line", 3), ("plain", 1)]
-        data = csv_of(rows, "\n")
-        (tmp_path / name).write_bytes(gzip.compress(data, 1) if name.endswith("gz") else data)
-        found = ss.Sketch(AGREEMENT)
-        RowReader(AGREEMENT).read(tmp_path / name, lambda batch, _, to=found: to.update_rows(batch))
-        assert found == table_of(rows, AGREEMENT)
-        assert by_beam(tmp_path / name, AGREEMENT) == table_of(rows, AGREEMENT)
+    rows = [("z" * ((1 << bits) - len(b'note,n\n"') - 1 + shift) + "\r\nsecond line", 3), ("plain", 1)]
+    data = csv_of(rows, "\n")
+    (tmp_path / name).write_bytes(gzip.compress(data, 1) if name.endswith("gz") else data)
+    found = ss.Sketch(AGREEMENT)
+    RowReader(AGREEMENT).read(tmp_path / name, lambda batch, _: found.update_rows(batch))
+    assert found == table_of(rows, AGREEMENT)
+    assert by_beam(tmp_path / name, AGREEMENT) == table_of(rows, AGREEMENT)
 
 
 @pytest.mark.parametrize("multiline", [False, True])

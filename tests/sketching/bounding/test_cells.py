@@ -17,6 +17,7 @@ from streamsketch.sketching.bounding import cells, units
 from streamsketch.sketching.bounding.cell_kernels import clip_cells, root_above
 from streamsketch.sketching.bounding.cells import bounded_cells
 from streamsketch.sketching.bounding.clip import Bounded
+from streamsketch.sketching.bounding.contributions import Contributions
 from streamsketch.sketching.bounding.grouping import GroupedEvents
 from tests.oracles import naive_cells, naive_maps
 from tests.projections.zoo import SMALL, name
@@ -26,6 +27,7 @@ from tests.sketching.bounding.test_clip import SECRET, SLOTS, UNITS, Event, colu
 steps_of_cells = st.one_of(st.integers(-9, 9), st.integers(-(1 << 63), (1 << 63) - 1), st.sampled_from(EDGES))
 limits = st.one_of(st.integers(1, 9), st.integers(1, (1 << 31) - 1), st.just((1 << 31) - 1))
 clips = st.sampled_from(["scale", "equal"])
+COUNTS = "", "_over_bound", "_below_bound"
 MAPS = [projection for projection in SMALL if projection.dim == 50 and projection.kind != "rotation"]
 
 
@@ -178,6 +180,26 @@ def test_parts_and_pieces_of_any_size_give_the_same_cells(
         assert sum(getattr(part.tally, field) for part in parts) == pytest.approx(getattr(whole[0].tally, field))
     assert max(part.tally.largest for part in parts) == pytest.approx(whole[0].tally.largest)
     assert sum(part.units_of for part in parts).tolist() == [5] * 5  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("clip", ["scale", "equal"])
+@pytest.mark.parametrize("corner", [0, 1, 2])
+def test_a_unit_at_the_bound_is_not_counted_as_clipped(corner: int, clip: str) -> None:
+    """Σ cells² at limit², one below, three above: of a small unit, and of one too large for memory, the same tally."""
+    tallies, none = [], np.empty(0, dtype=np.int64)
+    for limit in (5, 1025):  # a slot for each row of features, which are ones: 25 cells, and more than 2^20
+        features = np.ones((limit, limit), dtype=np.int64)
+        features[0, 0] = corner
+        slots = [("AA", window) for window in range(limit)]
+        rows = Contributions(np.full((limit, 2), 7, np.uint64), slots, np.arange(limit), none, none, features)  # type: ignore[arg-type]
+        bounds = bounds_for(ss.projections.Identity(dim=limit), clip, limit, max_keys=limit)
+        parts = list(bounded_cells(rows, **bounds))
+        assert (len(parts) > 1) == (limit > 5), "in turn, some slots at a time"
+        kept = [part.steps for part in parts if part.steps.size]
+        assert sum(int(steps.sum()) for steps in kept) == (limit**2 - 1 + corner if corner < 2 else corner - 1)
+        tallies.append([sum(getattr(part.tally, f"units{name}") for part in parts) for name in COUNTS])
+        assert max(part.tally.largest for part in parts) == pytest.approx(math.sqrt(limit**2 - 1 + corner**2))
+    assert tallies == [[1, int(corner > 1), int(corner < 1 and clip == "equal")]] * 2
 
 
 def test_cells_that_cancel_count_once_if_they_are_met_again() -> None:

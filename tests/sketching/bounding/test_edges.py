@@ -12,7 +12,7 @@ import pytest
 from streamsketch.projections import Identity
 from streamsketch.sketching.bounding.cells import bounded_cells
 from streamsketch.sketching.bounding.clip import bounded
-from streamsketch.sketching.bounding.clip_kernels import exceeds, exceeds_squared
+from streamsketch.sketching.bounding.clip_kernels import exceeds, exceeds_squared, scale_steps
 from streamsketch.sketching.bounding.contributions import Contributions
 from tests.oracles import naive, naive_cells
 from tests.sketching.bounding.edges import LIMITS, UNITS
@@ -36,8 +36,14 @@ def events_of(units: list[list[int]], slots: int = 1) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("limit", LIMITS)
-@pytest.mark.parametrize(("clip", "together"), list(itertools.product(["scale", "cut"], [False, True])))
+@pytest.mark.parametrize(
+    ("clip", "together", "limit"),
+    [
+        pytest.param(*rule, limit, marks=[pytest.mark.long] * ((place + turn) % 2))
+        for place, rule in enumerate(itertools.product(["scale", "cut"], [False, True]))
+        for turn, limit in enumerate(LIMITS)
+    ],
+)
 def test_sums_of_absolute_values(clip: Any, together: bool, limit: int) -> None:  # noqa: FBT001
     found = events_of(UNITS, 2)
     bounds: dict[str, Any] = {"max_keys": 2, "limit": limit, "clip": clip, "together": together}
@@ -82,6 +88,39 @@ def test_sums_at_a_limit_do_not_exceed_it(limit: int) -> None:
     assert exceeds_squared(steps, starts, ends, limit).tolist() == squares
 
 
+TOTALS = [(1 << bits) + offset for bits in (32, 62, 63, 64, 66) for offset in (-2, -1, 0, 1, 12_345)]
+"""Of steps of a run: within one word, at its upper bit, and past it."""
+
+
+def in_steps(total: int) -> list[int]:
+    """Return steps of int64, of either sign, whose absolute values sum to a total."""
+    largest = (1 << 63) - 1
+    rest = [total % largest] if total % largest else []
+    return [step * (-1) ** place for place, step in enumerate([*[largest] * (total // largest), *rest])]
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_shares_after_the_largest_remainders(limit: int) -> None:
+    """⌊C·limit / N⌋ for C = Σ|step| so far, less that before: where C·limit mod N is near N, and a step is small."""
+    runs = []
+    for total in (each for each in TOTALS if each > limit):
+        for quotient in {1, limit // 3 + 1, limit // 2 + 1, limit}:
+            before = (quotient * total - 1) // limit  # the largest C with a share below this quotient
+            runs += [
+                [*in_steps(before), small, -small, *in_steps(max(total - before - 2 * small, 0))]
+                for small in (1, 2, 3, (1 << 32) - 1, 1 << 32)
+                if before + small <= total
+            ]
+    steps = np.array([step for run in runs for step in run], dtype=np.int64)
+    ends = np.cumsum([len(run) for run in runs])
+    scale_steps(steps, np.append(0, ends[:-1]), ends, limit)
+    for run, scaled in zip(runs, np.split(steps, ends[:-1]), strict=True):
+        sums = list(itertools.accumulate(map(abs, run), initial=0))
+        shares = [sum_ * limit // sums[-1] for sum_ in sums]
+        sizes = [after - before for before, after in itertools.pairwise(shares)]
+        assert scaled.tolist() == [size if step > 0 else -size for step, size in zip(run, sizes, strict=True)]
+
+
 def rows_of(units: list[list[int]]) -> Contributions:
     """Return a row of features for each unit, which are counted."""
     none = np.empty(0, dtype=np.int64)
@@ -90,9 +129,14 @@ def rows_of(units: list[list[int]]) -> Contributions:
     return Contributions(digests, [SLOT], np.zeros(len(units), dtype=np.int64), none, none, table)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("limit", [one for one in LIMITS if one < 1 << 31])
-@pytest.mark.parametrize("rule", ["scale", "equal", "average"])
-@pytest.mark.parametrize("form", ["events", "rows"])
+@pytest.mark.parametrize(
+    ("form", "rule", "limit"),
+    [
+        pytest.param(*how, limit, marks=[pytest.mark.long] * ((place + turn) % 2))
+        for place, how in enumerate(itertools.product(["events", "rows"], ["scale", "equal", "average"]))
+        for turn, limit in enumerate(each for each in LIMITS if each < 1 << 31)
+    ],
+)
 def test_cells(rule: str, form: str, limit: int) -> None:
     """Unit by unit; averages of one row are that row, and of two rows are halves."""
     projection, known = Identity(dim=WIDTH), {"max_keys": 1, "limit": limit, "secret": SECRET}

@@ -10,6 +10,9 @@ import pytest
 from streamsketch.errors import WireFormatError
 from streamsketch.sketching import Contributions, Runs, by_shard, decoded
 from streamsketch.sketching.bounding.shards import _HEADER
+from tests.sketching.bounding.edges import EDGES
+
+_STEP_BYTES = 18  # where a header has the width of steps
 
 
 def events(seed: int, count: int, slots: list[tuple[object, int]], *, large: int = 9) -> Contributions:
@@ -100,6 +103,18 @@ def test_coding_keeps_every_event(count: int, large: int) -> None:
     found = decoded([encoded(value)])
     assert_decoded(found, listed(value))
     assert {getattr(found, name).dtype for name in ("bounds", "codes", "indices", "steps")} == {np.dtype(np.int64)}
+
+
+@pytest.mark.parametrize("edge", EDGES)
+def test_steps_at_the_edges_take_their_own_width(edge: int) -> None:
+    """Alone, and beside a narrow step of either sign: as many bytes as a signed number takes, and back as it was."""
+    for others in ([], [3], [-3]):
+        value = events(8, 1 + len(others), [("AA", 7)])
+        value.steps[:] = [*others, edge]
+        content = encoded(value)
+        assert_decoded(decoded([content]), listed(value))
+        wide = max((step if step >= 0 else ~step).bit_length() + 1 for step in [*others, edge])
+        assert content[_STEP_BYTES] == -(-wide // 8)
 
 
 def test_parts_are_joined_in_order_and_slots_of_all_are_known_once() -> None:

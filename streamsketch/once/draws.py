@@ -1,17 +1,16 @@
 """Draws for a stream's windows: functions of the state's secret, so that a window drawn again has the same bytes."""
 
-import hashlib
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from streamsketch.core import Ints
 from streamsketch.data import canonical_bytes
+from streamsketch.once.keys import StateSecret, joined, number_bytes
+from streamsketch.once.names import digest_of_draw, drawn_numbers, names_of_keys
 from streamsketch.privacy import KeyedBits
 from streamsketch.release import Calibrated
 from streamsketch.sketching import Sketch
-from streamsketch.streams.root_keys import joined
-from streamsketch.streams.versions import drawn_numbers, name_of_draw
 
 _SECRET_BYTES = 32
 _ID_BYTES = 16
@@ -47,46 +46,35 @@ class DrawSecret:
     Parameters
     ----------
     value
-        32 bytes; by default new.
+        32 bytes, or the secret that is derived from as its state's; by default new.
     """
 
-    def __init__(self, value: bytes | None = None) -> None:
-        self.value = secrets.token_bytes(_SECRET_BYTES) if value is None else value
+    def __init__(self, value: bytes | StateSecret | None = None) -> None:
+        self._secret = StateSecret.of(secrets.token_bytes(_SECRET_BYTES) if value is None else value)
 
     @classmethod
-    def of_earlier_version(cls, stream: bytes, number: int) -> "DrawSecret":
+    def of_earlier_version(cls, stream: StateSecret, number: int) -> "DrawSecret":
         """Return the secret for a state without one, from the state's own secret and the number of its next window."""
-        return cls(_derived(stream, b"draw" + number.to_bytes(8, "little", signed=True)))
+        return cls(stream.with_value(stream.derive("drw", b"draw" + number_bytes(number))))
+
+    @property
+    def value(self) -> bytes:
+        """The 32 bytes."""
+        return self._secret.value
 
     def after(self) -> "DrawSecret":
         """Return the secret of the following window."""
-        return DrawSecret(_derived(self.value, b"next"))
+        return DrawSecret(self._secret.with_value(self._secret.derive("drw", b"next")))
 
     def draw(self, number: int, publisher: Calibrated[Any], sketches: Mapping[Any, Sketch]) -> Draw:
         """Return the draw of a window with these exact sketches, by key."""
         numbers = {key: drawn_numbers(sketch, publisher.guarantee) for key, sketch in sketches.items()}
-        return self._draw(names_of_keys(publisher, numbers, _bytes_of(number)))
+        return self._draw(names_of_keys(publisher, numbers, number_bytes(number)))
 
     def draw_row(self, number: int, publisher: Calibrated[Any], history: bytes, rows: Mapping[Any, Ints]) -> Draw:
         """Return the draw of a window's row in a history, for these exact numbers by key."""
         numbers = {key: [row] for key, row in rows.items()}
-        return self._draw(names_of_keys(publisher, numbers, _bytes_of(number), history))
+        return self._draw(names_of_keys(publisher, numbers, number_bytes(number), history))
 
     def _draw(self, names: Mapping[Any, tuple[bytes, ...]]) -> Draw:
-        return Draw(self.value, hashlib.sha512(joined(map(joined, names.values()))).digest())
-
-
-def names_of_keys(
-    publisher: Calibrated[Any], numbers: Mapping[Any, Iterable[Ints]], *place: bytes
-) -> dict[Any, tuple[bytes, ...]]:
-    """Return the name of each key's draw (`name_of_draw`) in one window: **secret**."""
-    public = publisher.guarantee, publisher.projection
-    return {key: name_of_draw(*public, exact, *place, canonical_bytes(key)) for key, exact in numbers.items()}
-
-
-def _bytes_of(number: int) -> bytes:
-    return number.to_bytes(8, "little", signed=True)
-
-
-def _derived(secret: bytes, use: bytes) -> bytes:
-    return hashlib.blake2b(use, digest_size=_SECRET_BYTES, key=secret, person=b"streamsketch.drw").digest()
+        return Draw(self.value, digest_of_draw(map(joined, names.values())))

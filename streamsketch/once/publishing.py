@@ -1,17 +1,13 @@
 """Fill the slots of a window in one order, all with releases of the same sums, once it is claimed for them."""
 
-import logging
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from streamsketch.data import canonical_bytes
-from streamsketch.streams.alarms import OTHER_BYTES, WITHHELD, Alarm
-from streamsketch.streams.logs import log_event
-from streamsketch.streams.sinks import Sink
-from streamsketch.streams.slots import Slot
-from streamsketch.streams.versions import Version, claimed, other_version
-
-_LOG = logging.getLogger(__name__)
+from streamsketch.once.alarms import OTHER_BYTES, WITHHELD, Alarm, raised
+from streamsketch.once.sinks import Sink
+from streamsketch.once.slots import Slot
+from streamsketch.once.versions import Version, claimed, other_version
 
 
 class Put(NamedTuple):
@@ -66,14 +62,20 @@ def put_window(
         if found.alarms and not is_claimed:
             found.alarms.append(Alarm(slot, WITHHELD, epoch))
             continue
-        held = sink.put(slot, content)
-        if held is None or held == content:
+        alarm = put_slot(sink, slot, content, epoch)
+        if alarm is None:
             found.held.append(key)
-            continue
-        where = {"stream": slot.stream, "epoch": epoch, "window": slot.window, "key": slot.file}
-        log_event(_LOG, logging.ERROR, "alarm", **where, result=sink.result, text=OTHER_BYTES)
-        found.alarms.append(Alarm.of(slot, sink.result, epoch, held, content))
+        else:
+            found.alarms.append(alarm)
     return found
+
+
+def put_slot(sink: Sink, slot: Slot, content: bytes, epoch: int | None, result: str | None = None) -> Alarm | None:
+    """Fill a slot if it is empty; return an alarm, which is logged, if it holds other bytes. These stay."""
+    held = sink.put(slot, content)
+    if held is None or held == content:
+        return None
+    return raised(slot, result or sink.result, epoch, OTHER_BYTES, held, content)
 
 
 def _began_without_claim(sink: Sink, version: Version, contents: Mapping[Any, tuple[Slot, bytes]]) -> bool:

@@ -1,56 +1,18 @@
-"""One version of a window: a claim of all its sums, put before its first slot, and what names a draw of them."""
+"""One version of a window: a claim of all its sums, put before its first slot."""
 
 import hashlib
-import logging
 import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from streamsketch.core import Ints
 from streamsketch.data import canonical_bytes
-from streamsketch.privacy import Guarantee
-from streamsketch.projections import Projection
-from streamsketch.sketching import Sketch
-from streamsketch.streams.alarms import OTHER_VERSION, WITHHELD, Alarm
-from streamsketch.streams.logs import log_event
-from streamsketch.streams.root_keys import joined
-from streamsketch.streams.sinks import Sink
-from streamsketch.streams.slots import VERSION, Slot
+from streamsketch.once.alarms import OTHER_VERSION, WITHHELD, Alarm, raised
+from streamsketch.once.keys import joined
+from streamsketch.once.sinks import Sink
+from streamsketch.once.slots import VERSION, Slot
 
-_LOG = logging.getLogger(__name__)
 _HEAD = "streamsketch version 1"
 _SALT_BYTES = 16
-
-
-def drawn_numbers(sketch: Sketch, guarantee: Guarantee) -> list[Ints]:
-    """Return all exact numbers of a sketch that a release shows behind noise: its cells, and its counts if counted."""
-    counts = sketch.counts if guarantee.mechanism.counting is not None else None
-    return [sketch.state()] if counts is None else [sketch.state(), counts]
-
-
-def name_of_draw(
-    guarantee: Guarantee, projection: Projection, numbers: Iterable[Ints], *place: bytes
-) -> tuple[bytes, ...]:
-    """Return all that determines one key's release, besides a secret: different draws never have the same name.
-
-    Every engine names its draws by this function. Noise, charges and versions are functions of a secret and such names.
-
-    Parameters
-    ----------
-    guarantee, projection
-        What is published about the release.
-    numbers
-        All its exact numbers, as from `drawn_numbers`: int64.
-    place
-        Where the release is published, unless its engine states that elsewhere: key, window, history and row, session.
-
-    Returns
-    -------
-    tuple of bytes
-        Parts of the name, each of which is to be hashed with its length (`joined`): **secret**, as the numbers are.
-    """
-    exact = (one.astype("<i8").tobytes() for one in numbers)
-    return projection.to_json().encode(), guarantee.to_json().encode(), *place, *exact
 
 
 class Version(NamedTuple):
@@ -126,15 +88,8 @@ def claimed(sink: Sink, version: Version) -> bool:
     return held is None or version.made(held)
 
 
-def other_version(sink: Sink, slots: Iterable[Slot], epoch: int | None) -> list[Alarm]:
+def other_version(sink: Sink, slots: Iterable[Slot], epoch: int | None, result: str | None = None) -> list[Alarm]:
     """Log that a window is another version's, and return an alarm for each slot: none of them is put."""
-    alarms: list[Alarm] = []
-    for slot in slots:
-        if alarms:
-            alarms.append(Alarm(slot, WITHHELD, epoch))
-            continue
-        held = sink.get(slot)
-        where = {"stream": slot.stream, "epoch": epoch, "window": slot.window, "key": slot.file}
-        log_event(_LOG, logging.ERROR, "alarm", **where, result=sink.result, text=OTHER_VERSION)
-        alarms.append(Alarm(slot, sink.result, epoch, None if held is None else hashlib.sha256(held).hexdigest()))
-    return alarms
+    first, *others = slots
+    alarm = raised(first, result or sink.result, epoch, OTHER_VERSION, sink.get(first))
+    return [alarm, *(Alarm(slot, WITHHELD, epoch) for slot in others)]

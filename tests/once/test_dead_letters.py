@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
+from streamsketch.once import dead_letters as module
 from streamsketch.streams import DeadLetters, RowCounts, Stream
-from streamsketch.streams import dead_letters as module
 from streamsketch.streams import stream as stream_module
 from streamsketch.streams.state import Saved, write_state
 from tests.streams.naive import Row, batch_of, beat, policy_of
@@ -38,10 +38,7 @@ EXPECTED = sorted([("ahead", "ahead", "Eve"), *(("late", "late", f"c{place}") fo
 
 @pytest.mark.parametrize("size", [1 << 22, 1])
 @pytest.mark.parametrize("killed", [None, 2, 7, 16, 19])
-def test_rows_are_kept_once_each_wherever_a_stream_is_killed(
-    killed: int | None, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_FILE_BYTES", size)
+def test_rows_are_kept_once_each_wherever_a_stream_is_killed(killed: int | None, size: int, tmp_path: Path) -> None:
     folder, out = tmp_path / "letters", tmp_path / "out"
     folder.mkdir()
     out.mkdir()
@@ -49,7 +46,7 @@ def test_rows_are_kept_once_each_wherever_a_stream_is_killed(
     bad = batch_of([Row(102, "north", "a", 1, "Dan")]).to_pylist()[0] | {"n": "many"}
 
     def follow(at: int, steps: int, state: str = "s.raw-stream") -> Stream:
-        stream = Stream(*policy, tmp_path / state, dead_letters=DeadLetters(folder))
+        stream = Stream(*policy, tmp_path / state, dead_letters=DeadLetters(folder, file_bytes=size))
         for place in range(at, len(LOG), steps):
             stream.add(batch_of(LOG[place : place + steps]), place + 1)
             if place == killed:  # before the state is written
@@ -102,8 +99,7 @@ def test_kinds_that_are_counted_together_are_kept_once_each(tmp_path: Path, monk
 
 def test_rows_of_no_kind_are_kept_if_those_of_one_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where a disk is full: the rows come again."""
-    monkeypatch.setattr(module, "_FILE_BYTES", 1)
-    kept = DeadLetters(tmp_path)
+    kept = DeadLetters(tmp_path, file_bytes=1)
     kept.begin("0123abcd", {"late": 0, "ahead": 0})
     rows = {kind: batch_of([Row(1, "north", kind, 1, kind)]) for kind in ("late", "ahead")}
     kept.add({"ahead": rows["ahead"]})

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
-from streamsketch.streams import DatabaseSink, FileSink, ObjectSink, Sink, Slot, connection
-from tests.streams.stores import bucket, store_of
+from streamsketch.once import connection
+from streamsketch.streams import DatabaseSink, FileSink, ObjectSink, Sink, Slot
+from tests.once.stores import bucket, store_of
 
 SLOTS = [
     Slot("flights", start, kind, key)

@@ -13,8 +13,8 @@ from typing import Any, Self
 from streamsketch.core import create_file, sweep_earlier, write_new
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake import EventWindows
-from streamsketch.streams.databases import connection
-from streamsketch.streams.slots import VERSION, Slot
+from streamsketch.once.databases import connection
+from streamsketch.once.slots import VERSION, Slot
 
 _PUBLIC = 0o644  # for releases, which readers of other accounts may read
 _VERSIONS = "_versions"  # the end of the name of a table of claims
@@ -312,7 +312,53 @@ class DatabaseSink(Sink):
         return cursor
 
 
-class ObjectSink(Sink):
+class NamedObjects(Sink):
+    """Objects of a store by name, each of which is put once: ``PREFIX/STREAM/2013-01-01T05-00-00Z/KEY.sketch``.
+
+    Extend it for a store. It creates an object only if there is none (`create`), and reads it (`read`).
+
+    Parameters
+    ----------
+    prefix, suffix
+        Beginning and end of all names.
+    """
+
+    def __init__(self, prefix: str, suffix: str) -> None:
+        self._prefix, self.result = prefix.strip("/"), suffix
+
+    @abstractmethod
+    def create(self, name: str, content: bytes) -> bool:
+        """Put an object in one step unless there is one; return whether there was none."""
+
+    @abstractmethod
+    def read(self, name: str) -> bytes | None:
+        """Return an object's content; None if there is no object."""
+
+    def name(self, slot: Slot) -> str:
+        """Return the name of a slot's object."""
+        return self._named(slot.stream, slot.window, _name(slot, self.result))
+
+    def _named(self, *parts: str) -> str:
+        return "/".join(part for part in (self._prefix, *parts) if part)
+
+    def put(self, slot: Slot, content: bytes) -> bytes | None:
+        """Put the object of a slot, if there is none; see `Sink.put`. Errors are those of the store."""
+        for patience in _PATIENCE:
+            if self.create(self.name(slot), content):
+                return None
+            if (held := self.get(slot)) is not None:
+                return held
+            time.sleep(patience)  # another put of it is not complete
+        raise OSError(
+            f"{self.name(slot)} cannot be read or written, because another writer has not finished; try again"
+        )
+
+    def get(self, slot: Slot) -> bytes | None:
+        """Return what the object of a slot holds; see `Sink.get`."""
+        return self.read(self.name(slot))
+
+
+class ObjectSink(NamedObjects):
     """Objects in S3, Google Cloud Storage, Azure and similar stores, written by conditional puts.
 
     Their names are ``PREFIX/STREAM/2013-01-01T05-00-00Z/KEY.sketch``, as those of `FileSink`. Needs the extra
@@ -340,12 +386,8 @@ class ObjectSink(Sink):
     """
 
     def __init__(self, store: Any, prefix: str = "", suffix: str = "sketch") -> None:
-        self._store, self._prefix, self.result = store, prefix.strip("/"), suffix
-
-    def name(self, slot: Slot) -> str:
-        """Return the name of a slot's object."""
-        parts = (self._prefix, slot.stream, slot.window, _name(slot, self.result))
-        return "/".join(part for part in parts if part)
+        super().__init__(prefix, suffix)
+        self._store = store
 
     def open(self) -> None:
         """Check with an object ``PREFIX/.streamsketch`` that the store refuses a second put.
@@ -358,9 +400,9 @@ class ObjectSink(Sink):
         ImportError
             Without the extra ``objects``.
         """
-        probe = "/".join(part for part in (self._prefix, ".streamsketch") if part)
+        probe = self._named(".streamsketch")
         try:
-            refuses = not self._create(probe, b"streamsketch\n") or not self._create(probe, b"streamsketch\n")
+            refuses = not self.create(probe, b"streamsketch\n") or not self.create(probe, b"streamsketch\n")
         except (NotImplementedError, importlib.import_module("obstore.exceptions").NotSupportedError):
             refuses = False
         if not refuses:
@@ -369,26 +411,14 @@ class ObjectSink(Sink):
                 f"puts (If-None-Match), got {type(self._store).__name__}"
             )
 
-    def put(self, slot: Slot, content: bytes) -> bytes | None:
-        """Put the object of a slot, if there is none; see `Sink.put`. Errors are those of the store."""
-        for patience in _PATIENCE:
-            if self._create(self.name(slot), content):
-                return None
-            if (held := self.get(slot)) is not None:
-                return held
-            time.sleep(patience)  # another put of it is not complete
-        raise OSError(
-            f"{self.name(slot)} cannot be read or written, because another writer has not finished; try again"
-        )
-
-    def get(self, slot: Slot) -> bytes | None:
-        """Return what the object of a slot holds; see `Sink.get`."""
+    def read(self, name: str) -> bytes | None:
+        """Return an object's content; see `NamedObjects.read`."""
         try:
-            return bytes(importlib.import_module("obstore").get(self._store, self.name(slot)).bytes())
+            return bytes(importlib.import_module("obstore").get(self._store, name).bytes())
         except FileNotFoundError:
             return None
 
-    def _create(self, name: str, content: bytes) -> bool:
+    def create(self, name: str, content: bytes) -> bool:
         """Return whether an object was not there; a put whose answer was lost is tried again, and then it was."""
         obstore, exceptions = (importlib.import_module(one) for one in ("obstore", "obstore.exceptions"))
         try:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from streamsketch.streams import RowCounts, Tally, counts_in
-from streamsketch.streams import counts as module
+from streamsketch.once import Tally
+from streamsketch.once import counts as module
+from streamsketch.streams import RowCounts, counts_in
 
 
 @pytest.mark.parametrize(

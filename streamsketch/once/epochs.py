@@ -1,7 +1,7 @@
 """Epochs: numbers of the launches of a stream, each of which is claimed once."""
 
-from streamsketch.streams.sinks import Sink
-from streamsketch.streams.slots import Slot, check_stream
+from streamsketch.once.sinks import Sink
+from streamsketch.once.slots import Slot, check_stream
 
 _CONTENT = b"streamsketch epoch 1\n"
 

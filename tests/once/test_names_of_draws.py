@@ -21,12 +21,13 @@ from streamsketch.beam.run.once import repeatable_bits
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.continual import Releaser, Tree
 from streamsketch.intake import Tumbling
+from streamsketch.once.draws import DrawSecret
+from streamsketch.once.names import drawn_numbers, name_of_draw
+from streamsketch.once.versions import Version, version_of, version_tag
 from streamsketch.privacy import Bounds, KeyedBits
 from streamsketch.release import AdditiveNoise
 from streamsketch.streams import ReleaseOnce, Slot
-from streamsketch.streams.draws import DrawSecret
-from streamsketch.streams.versions import Version, drawn_numbers, name_of_draw, version_of, version_tag
-from tests.streams.test_release_once import Memory
+from tests.once.test_release_once import Memory
 
 CELLS, HOUR = 4, 3600
 NEAR = ss.L1(9, unit="visit")

@@ -15,10 +15,11 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
+from streamsketch.once import VERSION
 from streamsketch.release import AdditiveNoise
-from streamsketch.streams import VERSION, DatabaseSink, FileSink, ObjectSink, Released, ReleaseOnce, Sink, Slot
-from tests.streams.stores import store_of
-from tests.streams.test_sinks import KINDS
+from streamsketch.streams import DatabaseSink, FileSink, ObjectSink, Released, ReleaseOnce, Sink, Slot
+from tests.once.stores import store_of
+from tests.once.test_sinks import KINDS
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=7)
 PUBLISHER = AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1, unit="sale")).calibrated(PROJECTION)

@@ -8,8 +8,8 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.streams import FileSink, Sink, claim_epoch
-from tests.streams.test_release_once import Memory
-from tests.streams.test_release_once import sink as sink  # noqa: PLC0414 - which pytest then uses here
+from tests.once.test_release_once import Memory
+from tests.once.test_release_once import sink as sink  # noqa: PLC0414 - which pytest then uses here
 
 
 def test_epochs_are_claimed_in_their_order(sink: Callable[[], Sink]) -> None:

@@ -1,68 +1,28 @@
 """Windows of a stream as the rows of a schedule: the draw of each row, and the sums that a state keeps."""
 
 import dataclasses
-import hashlib
-from collections.abc import Callable
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 
-from streamsketch.accounting import Ledger
 from streamsketch.agreement import Agreement
 from streamsketch.core import concealed
-from streamsketch.data import SECRET_BYTES as ID_SECRET_BYTES
-from streamsketch.data import DataIds, from_list
+from streamsketch.data import DataIds
 from streamsketch.errors import InvalidInputError, WireFormatError
+from streamsketch.once.charges import Charge, LedgerCharge
+from streamsketch.once.draws import DrawSecret
+from streamsketch.once.keys import StateSecret
+from streamsketch.once.names import names_of_keys
 from streamsketch.privacy import Guarantee
-from streamsketch.projections import Projection
 from streamsketch.release import HISTORY_ID_BYTES, CalibratedNoise, HistoryState, Releaser, sketches_to_release
 from streamsketch.schedules import Schedule
 from streamsketch.sketching import NO_KEY, Sketch, SketchTable
-from streamsketch.streams.draws import DrawSecret, names_of_keys
 
 ANEW = "begin a new state and a new folder, with a start after what was released"
 
 
 class OtherRowsError(InvalidInputError):
     """The published rows are not those of this state, so the state cannot be continued."""
-
-
-Charge: TypeAlias = Callable[[Guarantee, DataIds, str], Any]
-"""Charges a release, once for each text; raises an error if it does not fit into the budget. A `LedgerCharge` also
-keeps rows of a schedule from being drawn twice."""
-
-
-class LedgerCharge:
-    """Charges the windows of a stream to a data set of a ledger, and enters what each row of a schedule is drawn from.
-
-    Parameters
-    ----------
-    ledger, dataset
-        The ledger, and the data set in it.
-    projection
-        The map of the releases.
-
-    Examples
-    --------
-    >>> import streamsketch as ss
-    >>> from streamsketch.streams import LedgerCharge
-    >>> ledger = ss.Ledger(getfixture("tmp_path") / "ledger.sqlite")
-    >>> ledger.dataset("sales", unit="customer", epsilon=3.0)
-    >>> charge = LedgerCharge(ledger, "sales", ss.SJLT(sketch_dim=64, sparsity=4, seed=7))
-
-    ``Stream(agreement, job, path, charge)`` then charges it.
-    """
-
-    def __init__(self, ledger: Ledger, dataset: str | None, projection: Projection) -> None:
-        self._ledger, self._dataset, self._projection = ledger, dataset, projection
-
-    def __call__(self, guarantee: Guarantee, data_ids: DataIds, once: str) -> None:
-        """Charge a release, once for each text."""
-        self._ledger.charge(self._dataset, guarantee, projection=self._projection, data_ids=data_ids, once=once)
-
-    def draw(self, once: str, row: int, drawn: str) -> None:
-        """Enter the draw of a row; see `Ledger.draw`."""
-        self._ledger.draw(once, row, drawn)
 
 
 @concealed
@@ -84,7 +44,7 @@ class RowsOf:
     agreement: Agreement
     public: Any
     stream: bytes
-    secret: bytes
+    secret: StateSecret
     spent: Guarantee
 
     @property
@@ -95,15 +55,12 @@ class RowsOf:
     @property
     def history(self) -> bytes:
         """The id of the history."""
-        return self._derived(b"history", HISTORY_ID_BYTES)
+        return self.secret.derive("his", b"history", HISTORY_ID_BYTES)
 
     @property
     def ids(self) -> DataIds:
         """The data ids of all data of the stream."""
-        return from_list([self._derived(b"rows", ID_SECRET_BYTES)])
-
-    def _derived(self, name: bytes, size: int) -> bytes:
-        return hashlib.blake2b(name, digest_size=size, key=self.secret, person=b"streamsketch.his").digest()
+        return self.secret.ids("his", b"rows")
 
 
 class Rows:

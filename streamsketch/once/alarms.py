@@ -1,9 +1,13 @@
 """Alarms: what a stream did not publish, and why, for the operator only."""
 
 import hashlib
-from typing import NamedTuple, Self
+import logging
+from typing import NamedTuple
 
-from streamsketch.streams.slots import Slot
+from streamsketch.once.logs import log_event
+from streamsketch.once.slots import Slot
+
+_LOG = logging.getLogger(__name__)
 
 REFUSED = "refused"
 """The ``result`` of an alarm whose window the ledger did not cover."""
@@ -37,7 +41,7 @@ class Alarm(NamedTuple):
     Examples
     --------
     >>> from streamsketch.streams import Slot
-    >>> alarm = Alarm.of(Slot("flights", 0, "text", "AA"), "sketch", 1, b"held", b"offered")
+    >>> alarm = raised(Slot("flights", 0, "text", "AA"), "sketch", 1, OTHER_BYTES, b"held", b"offered")
     >>> str(alarm.slot), alarm.held[:8]
     ('flights 1970-01-01T00-00-00Z AA', 'c20dea4d')
     """
@@ -48,7 +52,22 @@ class Alarm(NamedTuple):
     held: str | None = None
     offered: str | None = None
 
-    @classmethod
-    def of(cls, slot: Slot, result: str, epoch: int | None, held: bytes, offered: bytes) -> Self:
-        """Return the alarm of a slot whose bytes differ from those that it was offered."""
-        return cls(slot, result, epoch, *(hashlib.sha256(one).hexdigest() for one in (held, offered)))
+
+def raised(
+    slot: Slot, result: str, epoch: int | None, text: str, held: bytes | None, offered: bytes | None = None
+) -> Alarm:
+    """Log that something is not published, without a digest of it, and return the alarm.
+
+    Parameters
+    ----------
+    slot, result, epoch
+        As in `Alarm`.
+    text
+        Why, such as `OTHER_BYTES`.
+    held, offered
+        The bytes in the slot and those that it was offered, if there are any.
+    """
+    where = {"stream": slot.stream, "epoch": epoch, "window": slot.window, "key": slot.file}
+    log_event(_LOG, logging.ERROR, "alarm", **where, result=result, text=text)
+    digests = (None if content is None else hashlib.sha256(content).hexdigest() for content in (held, offered))
+    return Alarm(slot, result, epoch, *digests)

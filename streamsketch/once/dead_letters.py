@@ -1,6 +1,7 @@
-"""Dead letters of a stream on one machine: rows that it dropped, in secret files for the operator."""
+"""Dead letters: rows that a stream dropped, in secret files for the operator, in a folder that does not overflow."""
 
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,9 +10,28 @@ import pyarrow.parquet as pq
 from streamsketch.core import write_whole
 from streamsketch.errors import InvalidInputError
 
-_FILE_BYTES = 1 << 22  # size of rows at which they are written, before the state is
+FILE_BYTES = 1 << 22
+"""Size of rows at which they are written, before a state or a bundle is complete."""
+MOST_BYTES = 1 << 30
+"""Limit on the size of a folder, unless another one is stated."""
 _MOST_FILES = 10_000
 _NAME = re.compile(r"(?P<kind>[a-z]+)-(?P<stream>[0-9a-f]+)-(?P<first>\d+)\.parquet", re.ASCII)
+
+
+def has_room(sizes: Iterable[int], content: bytes, most_bytes: int) -> bool:
+    """Return whether a folder with files of these sizes may hold one more.
+
+    Otherwise its rows are counted, but not kept.
+    """
+    used = list(sizes)
+    return len(used) < _MOST_FILES and sum(used) + len(content) <= most_bytes
+
+
+def letter_of(batches: Sequence[pa.RecordBatch], schema: pa.Schema | None = None) -> tuple[int, bytes]:
+    """Return how many rows there are, and a file of them: Parquet, with the columns as read."""
+    table, sink = pa.Table.from_batches(batches, schema), pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    return table.num_rows, sink.getvalue().to_pybytes()
 
 
 class DeadLetters:
@@ -27,6 +47,8 @@ class DeadLetters:
         A folder that is not published.
     most_bytes
         Limit on the size of all files together. Beyond it, or beyond 10,000 files, rows are counted, but not kept.
+    file_bytes
+        Size of rows at which a file is written before the state is.
 
     Raises
     ------
@@ -45,10 +67,10 @@ class DeadLetters:
     ['late-0a1b2c3d-000000000005.parquet']
     """
 
-    def __init__(self, folder: Path, most_bytes: int = 1 << 30) -> None:
+    def __init__(self, folder: Path, most_bytes: int = MOST_BYTES, *, file_bytes: int = FILE_BYTES) -> None:
         if not folder.is_dir():
             raise InvalidInputError(f"dead letters need an existing folder, got {folder}")
-        self._folder, self._most = folder, most_bytes
+        self._folder, self._most, self._file_bytes = folder, most_bytes, file_bytes
         self._stream = ""
         self._next: dict[str, int] = {}
         self._waiting: dict[str, list[pa.RecordBatch]] = {}
@@ -78,7 +100,7 @@ class DeadLetters:
         """
         dropped = {kind: rows for kind, rows in dropped.items() if rows.num_rows}
         for kind in dropped:
-            if sum(batch.nbytes for batch in self._waiting[kind]) > _FILE_BYTES:
+            if sum(batch.nbytes for batch in self._waiting[kind]) > self._file_bytes:
                 self._write(kind)
         for kind, rows in dropped.items():
             self._waiting[kind].append(rows)
@@ -98,14 +120,11 @@ class DeadLetters:
         rows = self._waiting[kind]
         if not rows:
             return
-        table, sink = pa.Table.from_batches(rows), pa.BufferOutputStream()
-        pq.write_table(table, sink)
-        content = sink.getvalue().to_pybytes()
-        sizes = [path.stat().st_size for path in self._folder.glob("*.parquet")]
-        if len(sizes) < _MOST_FILES and sum(sizes) + len(content) <= self._most:
+        count, content = letter_of(rows)
+        if has_room((path.stat().st_size for path in self._folder.glob("*.parquet")), content, self._most):
             name = f"{kind}-{self._stream}-{self._next[kind]:012d}.parquet"
             write_whole(self._folder / name, content, secret=True)
         else:
-            self.lost += table.num_rows
-        self._next[kind] += table.num_rows
+            self.lost += count
+        self._next[kind] += count
         self._waiting[kind] = []

@@ -1,10 +1,9 @@
 """Root keys: secrets that outlive a process, fetched where they are used, so that no job specification carries them."""
 
 import hashlib
-import hmac
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
@@ -14,7 +13,6 @@ RootKey: TypeAlias = os.PathLike[str] | str | Callable[[], bytes]
 """A file, the name of an environment variable, or a function that returns 32 bytes."""
 
 KEY_BYTES = 32
-_SALT = b"streamsketch stream 1"
 _OTHERS = stat.S_IRWXO
 
 
@@ -60,16 +58,6 @@ def fetch_root_key(source: RootKey) -> bytes:
 def key_fingerprint(root_key: bytes) -> bytes:
     """Return 8 bytes that distinguish two root keys and reveal nothing about either."""
     return hashlib.blake2b(digest_size=8, key=root_key, person=b"streamsketch.fpr").digest()
-
-
-def hkdf(key: bytes, *parts: bytes) -> bytes:
-    """Return 32 bytes for one use of a key, by HKDF-SHA-256. The use is named by ``parts``, each with its length."""
-    return hmac.digest(hmac.digest(_SALT, key, "sha256"), joined(parts) + b"\x01", "sha256")
-
-
-def joined(parts: Iterable[bytes]) -> bytes:
-    """Return the parts one after another, each after its length, so that other parts never make the same bytes."""
-    return b"".join(len(part).to_bytes(8, "little") + part for part in parts)
 
 
 def _content(path: Path) -> bytes:

@@ -2,37 +2,32 @@
 
 import dataclasses
 import datetime as dt
-import hashlib
-import logging
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from streamsketch.accounting import Ledger
 from streamsketch.core import check_int, short
-from streamsketch.data import SECRET_BYTES as ID_BYTES
-from streamsketch.data import DataIds, canonical_bytes, from_list
-from streamsketch.errors import InvalidInputError, LedgerError
-from streamsketch.privacy import KEYS_AND_WINDOWS_ARE_PUBLIC, KeyedBits, with_conditions
-from streamsketch.release import Calibrated, keys_for, sketches_to_release
-from streamsketch.sketching import NO_KEY, Sketch, SketchTable, public_names
-from streamsketch.streams.alarms import REFUSED, Alarm
-from streamsketch.streams.logs import log_event
-from streamsketch.streams.publishing import filled, in_order, put_window
-from streamsketch.streams.root_keys import KEY_BYTES, RootKey, fetch_root_key, hkdf, joined
-from streamsketch.streams.sinks import Sink
-from streamsketch.streams.slots import Slot, check_stream, named_key, start_of
-from streamsketch.streams.versions import (
+from streamsketch.data import DataIds, canonical_bytes
+from streamsketch.errors import InvalidInputError
+from streamsketch.once.alarms import REFUSED, Alarm
+from streamsketch.once.charges import LedgerCharge, check_together, draw_id
+from streamsketch.once.keys import hkdf, ids_from, joined, number_bytes
+from streamsketch.once.names import digest_of_draw, drawn_numbers, name_of_draw
+from streamsketch.once.publishing import filled, in_order, put_window
+from streamsketch.once.root_keys import KEY_BYTES, RootKey, fetch_root_key
+from streamsketch.once.sinks import Sink
+from streamsketch.once.slots import Slot, check_stream, named_key, start_of
+from streamsketch.once.versions import (
     Version,
-    drawn_numbers,
     is_other,
-    name_of_draw,
     other_version,
     version_of,
     version_slot,
     version_tag,
 )
-
-_LOG = logging.getLogger(__name__)
+from streamsketch.privacy import KEYS_AND_WINDOWS_ARE_PUBLIC, KeyedBits, with_conditions
+from streamsketch.release import Calibrated, keys_for, sketches_to_release
+from streamsketch.sketching import NO_KEY, Sketch, SketchTable, public_names
 
 
 class Released(NamedTuple):
@@ -139,8 +134,7 @@ class ReleaseOnce:
         if public_keys is not None:
             publisher.check_public_keys()
         check_stream(stream)
-        if (ledger is None) != (dataset is None):
-            raise InvalidInputError("ledger and dataset go together; pass both or neither")
+        check_together(ledger, dataset)
         self._key = secret if isinstance(secret, bytes) else fetch_root_key(secret)
         if len(self._key) != KEY_BYTES:
             raise InvalidInputError(f"secret must be {KEY_BYTES} bytes, got {len(self._key)}")
@@ -148,7 +142,8 @@ class ReleaseOnce:
         self._public = None if public_keys is None else public_names(public_keys)
         asserted = with_conditions(publisher.guarantee, KEYS_AND_WINDOWS_ARE_PUBLIC)
         self._of_all_keys = publisher.with_guarantee(asserted)
-        self._ledger, self._dataset, self._epoch = ledger, dataset, check_int(epoch, "epoch", 1, (1 << 63) - 1)
+        self._charge = None if ledger is None else LedgerCharge(ledger, dataset, publisher.projection)
+        self._epoch = check_int(epoch, "epoch", 1, (1 << 63) - 1)
         neighbours = publisher.guarantee.neighbours
         neighbours = neighbours if unit is None else dataclasses.replace(neighbours, unit=unit)
         self._spent = dataclasses.replace(publisher.guarantee, neighbours=neighbours)
@@ -193,7 +188,7 @@ class ReleaseOnce:
         if held is None and not self._is_covered(start, named, ids.with_keys(exact)):
             return Released({}, [Alarm(slot, REFUSED, self._epoch) for slot in slots.values()])
         noise = self._secret("noise")
-        releases = {key: ready[key].draw(KeyedBits(noise, named[key]), ids=ids.of_key(key)) for key in exact}
+        releases = ready.draw(lambda key: KeyedBits(noise, named[key]), ids=ids)
         contents = {key: (slots[key], release.to_bytes()) for key, release in releases.items()}
         keys, alarms = (
             put_window(self._sink, contents, self._epoch, version)
@@ -229,10 +224,9 @@ class ReleaseOnce:
 
     def _named(self, start: int, key: Any, sketch: Sketch, guarantee: Any) -> bytes:
         """Return a digest of all that determines a release, including its exact numbers."""
-        place = (start.to_bytes(8, "little", signed=True), canonical_bytes(key))
+        place = (number_bytes(start), canonical_bytes(key))
         numbers = drawn_numbers(sketch, guarantee)
-        name = name_of_draw(guarantee, self._publisher.projection, numbers, *place)
-        return hashlib.sha512(joined(name)).digest()
+        return digest_of_draw(name_of_draw(guarantee, self._publisher.projection, numbers, *place))
 
     def _version(self, start: int, ready: Mapping[Any, Any], named: Mapping[Any, bytes]) -> Version:
         """Return the version of a window with these sums, and with what its releases state, in all epochs."""
@@ -242,9 +236,7 @@ class ReleaseOnce:
 
     def _ids(self, start: int) -> DataIds:
         """Return the ids of a window's data, the same in all epochs: its releases are known to share their data."""
-        secret = self._secret("data ids", outlives_epochs=True)
-        name = start.to_bytes(8, "little", signed=True)
-        return from_list([hashlib.blake2b(name, digest_size=ID_BYTES, key=secret, person=b"streamsketch.rid").digest()])
+        return ids_from(self._secret("data ids", outlives_epochs=True), number_bytes(start))
 
     def _secret(self, use: str, *, outlives_epochs: bool = False) -> bytes:
         epoch = [] if outlives_epochs else [str(self._epoch)]
@@ -252,22 +244,10 @@ class ReleaseOnce:
 
     def _is_covered(self, start: int, named: Mapping[Any, bytes], ids: DataIds) -> bool:
         """Charge a window with these sums, unless it was charged; return whether the ledger covers it."""
-        if self._ledger is None:
+        if self._charge is None:
             return True
         window = Slot(self._stream, start, "text", "").window
-        # which reveals nothing about the sums without the secret
-        once = hashlib.blake2b(joined(named.values()), digest_size=16, key=self._secret("charge")).hexdigest()
-        try:
-            self._ledger.charge(
-                self._dataset,
-                self._spent,
-                projection=self._publisher.projection,
-                data_ids=ids,
-                note=f"{self._stream} {window}",
-                once=f"{self._stream} {window} {once}",
-            )
-        except LedgerError as error:
-            where = {"stream": self._stream, "epoch": self._epoch, "window": window, "dataset": self._dataset}
-            log_event(_LOG, logging.ERROR, "refused", **where, text=f"nothing is released: {error}")
-            return False
-        return True
+        drawn = draw_id(self._secret("charge"), joined(named.values()))
+        note = f"{self._stream} {window}"
+        where: dict[str, Any] = {"stream": self._stream, "epoch": self._epoch, "window": window}
+        return self._charge.covers(self._spent, ids, f"{note} {drawn}", note, **where)

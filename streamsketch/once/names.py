@@ -1,0 +1,62 @@
+"""The name of a draw: all that determines a release, on any engine."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from streamsketch.core import Ints
+from streamsketch.data import canonical_bytes
+from streamsketch.once.keys import joined
+from streamsketch.privacy import Guarantee
+from streamsketch.projections import Projection
+from streamsketch.release import Calibrated
+from streamsketch.sketching import Sketch
+
+
+def drawn_numbers(sketch: Sketch, guarantee: Guarantee, counts: Ints | None = None) -> list[Ints]:
+    """Return all exact numbers of a sketch that a release shows behind noise: its cells, and its counts if counted.
+
+    ``counts`` are those of an engine that holds the sketch's bounds elsewhere; by default the sketch's own.
+    """
+    if guarantee.mechanism.counting is None:
+        return [sketch.state()]
+    counts = sketch.counts if counts is None else counts
+    return [sketch.state()] if counts is None else [sketch.state(), counts]
+
+
+def name_of_draw(
+    guarantee: Guarantee, projection: Projection, numbers: Iterable[Ints], *place: bytes
+) -> tuple[bytes, ...]:
+    """Return all that determines one key's release, besides a secret: different draws never have the same name.
+
+    Every engine names its draws by this function. Noise, charges and versions are functions of a secret and such names.
+
+    Parameters
+    ----------
+    guarantee, projection
+        What is published about the release.
+    numbers
+        All its exact numbers, as from `drawn_numbers`: int64.
+    place
+        Where the release is published, unless its engine states that elsewhere: key, window, history and row, session.
+
+    Returns
+    -------
+    tuple of bytes
+        Parts of the name, each of which is to be hashed with its length (`joined`): **secret**, as the numbers are.
+    """
+    exact = (one.astype("<i8").tobytes() for one in numbers)
+    return projection.to_json().encode(), guarantee.to_json().encode(), *place, *exact
+
+
+def names_of_keys(
+    publisher: Calibrated[Any], numbers: Mapping[Any, Iterable[Ints]], *place: bytes
+) -> dict[Any, tuple[bytes, ...]]:
+    """Return the name of each key's draw (`name_of_draw`) in one window: **secret**."""
+    public = publisher.guarantee, publisher.projection
+    return {key: name_of_draw(*public, exact, *place, canonical_bytes(key)) for key, exact in numbers.items()}
+
+
+def digest_of_draw(name: Iterable[bytes]) -> bytes:
+    """Return 64 bytes in place of a name, which is as long as the cells: **secret**, as the name is."""
+    return hashlib.sha512(joined(name)).digest()
