@@ -35,7 +35,10 @@ def check_terms(agreement: Agreement | None, guarantee: Any, projection: Project
         )
     agreed = added and added.noise
     if added is not None and added.layers == 1 and added.place == "output" and added.schedule is None:
-        sensitivity = sensitivity_of(projection, agreement.neighbours, agreement.counting)
+        neighbours, windows = agreement.neighbours, agreement.windows
+        if windows is not None and windows.period is not None:  # which a unit pays for as a whole
+            neighbours = neighbours.in_windows(windows.max_windows or 1)
+        sensitivity = sensitivity_of(projection, neighbours, agreement.counting)
         agreed = calibration.choose(sensitivity, budget, terms.mechanism)
         budget = agreed.spends(budget)
     elif added is not None:

@@ -177,7 +177,8 @@ def test_a_job_follows_an_agreement(unit: str | None, tmp_path: Path) -> None:
     assert run(tmp_path, [], agreement=agreement, **given) == 0
     (window,) = (tmp_path / "out/flights").iterdir()
     assert {path.name for path in window.iterdir()} == {"=7.sketch", "=8.sketch", "pairs.json", VERSION_FILE}
-    watched = Watch(*policy_of(tmp_path, agreement, **given))
+    agreed, job = policy_of(tmp_path, agreement, **given)
+    watched = Watch(agreed, job)
     watched.look()
     assert watched.seen is not None
     assert watched.seen.releases == 2
@@ -186,7 +187,7 @@ def test_a_job_follows_an_agreement(unit: str | None, tmp_path: Path) -> None:
         sketch = projection.sketch()
         sketch.update(item, Fraction(cents, 100))
         assert release.values.tolist() == sketch.state().tolist()
-        assert release.agreement == agreement.fingerprint
+        assert release.agreement == agreed.fingerprint
         assert release.guarantee.neighbours == ss.L1(5, unit="sale" if unit is None else "sale in one window of 60 s")
 
 
@@ -285,7 +286,7 @@ def test_a_schedule_is_followed_under_one_charge_and_restored(runner: list[str],
     path = ledger_of(tmp_path, 1.0)
     put(tmp_path / "log", "001.parquet", [*FIRST, *(("AA", "JFK-LAX", "N1", 70 + 60 * minute) for minute in range(3))])
     end(tmp_path / "log")
-    budget: dict[str, Any] = {"ledger": str(path), "dataset": "flights", "schedule": FOUR, "stop": at(4)}
+    budget: dict[str, Any] = {"ledger": str(path), "dataset": "flights", "schedule": FOUR, "last": at(3)}
     assert run(tmp_path, runner, **budget) == 0
     drawn = [1.0] + 4 * [0.0]  # one charge, and the entry of each row's draw, for all keys
     assert charges(path) == drawn
@@ -307,7 +308,7 @@ def test_a_schedule_is_followed_under_one_charge_and_restored(runner: list[str],
         ({"comparisons": "cosine"}, "rows of a schedule are weighted sums"),
         ({"period": "2 min"}, "leave out period and max_windows"),
         ({"schedule": {**FOUR, "gap": 2}}, "does not keep a unit's windows apart, but the schedule has gap=2"),
-        ({"stop": at(5)}, "stop must not be after the 4 windows"),
+        ({"last": at(5)}, "the schedule has 4 windows"),
     ],
 )
 def test_what_a_job_does_not_do_with_a_schedule_is_refused(

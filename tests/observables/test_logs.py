@@ -20,6 +20,7 @@ from streamsketch.streams import log_event
 from tests.cli.running import Forks
 from tests.jobs import topic
 from tests.observables.test_commands import run
+from tests.streams.agreed import split
 
 CANARY = "canary-7391"
 FORMS = ["late", "malformed", "of no key", "blank"]
@@ -50,7 +51,7 @@ def consumed(folder: Path, hers: list[bytes], capfd: pytest.CaptureFixture[str],
     log.assign({0: 0})
     (folder / "out").mkdir()
     policy = topic.policy_in(folder / "out", clock="heartbeats")
-    (folder / "a.json").write_text(topic.AGREEMENT.to_json())
+    policy.agreement.save(folder / "a.json")
     policy.job.save(folder / "p.json")
     capfd.readouterr()
     with pytest.MonkeyPatch.context() as patch:
@@ -139,7 +140,7 @@ COMMANDS = {
         *("choose-bound", "{file}", "--unit-column", "customer", "--index", "item", "--candidates", "1,5,20"),
         *("--epsilon", "1", "--value", "sold", "--projection", "m.json"),
     ],
-    "stream": ["sketch", "{file}", "--agreement", "a.json", "--job", "p.json", "-o", "o.raw-stream"],
+    "stream": ["sketch", "{file}", "--agreement", "s.json", "--job", "p.json", "-o", "o.raw-stream"],
 }
 
 
@@ -170,8 +171,10 @@ def test_no_command_prints_a_value_or_a_name_of_a_column(
     Path("a.json").write_text(agreed.to_json())
     Path("m.json").write_text(projection.to_json())
     Path("out").mkdir()
-    policy = topic.policy_in(tmp_path / "out", time="at", window="1 day", start="2026-11-22", public_keys=["a", "b"])
-    policy.job.save("p.json")
+    times: dict[str, Any] = {"time": "at", "window": "1 day", "start": "2026-11-22", "delay": 5}
+    streamed, job = split(agreed, **times, epsilon=1, public_keys=["a", "b"], folder=str(tmp_path / "out"))
+    streamed.save("s.json")
+    job.save("p.json")
     write(FAULTS[fault](ROWS), tmp_path / f"rows{suffix}")
     done = forks.run(*(word.format(file=f"rows{suffix}") for word in COMMANDS[command]), cwd=tmp_path)
     assert CANARY not in done.stdout + done.stderr

@@ -101,8 +101,9 @@ def policy_of(folder: Path, agreement: ss.Agreement = AGREEMENT, **changes: Any)
     return followed(agreement, **fields | {"folder": str(folder)})
 
 
-def write(folder: Path, agreement: ss.Agreement = AGREEMENT, **changes: Any) -> None:
+def write(place: Path, agreement: ss.Agreement = AGREEMENT, **changes: Any) -> None:
     """Write ``agreement.json`` and ``job.json``, whose releases are in the folder "out" beside it."""
+    where = changes.pop("folder", "out")
     agreed, job = policy_of(Path("out"), agreement, **changes)
-    agreed.save(folder / "agreement.json")
-    dataclasses.replace(job, folder=changes.get("folder", "out")).save(folder / "job.json")
+    agreed.save(place / "agreement.json")
+    dataclasses.replace(job, folder=where).save(place / "job.json")
