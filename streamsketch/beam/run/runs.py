@@ -40,6 +40,8 @@ class RunSecret:
     def derive(self, use: str, label: str) -> bytes:
         """Return 32 secret bytes for one use in one transform: the same in all retries of a run, new in each run.
 
+        They are HKDF (RFC 5869) of the nonce, or of the root key and the nonce, and of the names.
+
         Parameters
         ----------
         use

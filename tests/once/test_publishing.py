@@ -1,0 +1,86 @@
+"""Slots that are filled once, in stores of any kind, and the alarms of those that hold other bytes."""
+
+import hashlib
+import logging
+
+import pytest
+
+from streamsketch.once.alarms import OTHER_BYTES, OTHER_VERSION, WITHHELD
+from streamsketch.once.logs import EVENT, OPERATOR
+from streamsketch.once.publishing import put_slot, put_window
+from streamsketch.once.sinks import NamedObjects
+from streamsketch.once.slots import Slot
+from streamsketch.once.versions import Version, version_slot
+
+SLOTS = {key: Slot("sales", 0, "text", key) for key in ("north", "south", "west")}
+
+
+class Objects(NamedObjects):
+    """A store in memory."""
+
+    def __init__(self, prefix: str = "/bucket/releases/") -> None:
+        super().__init__(prefix, "sketch")
+        self.objects: dict[str, bytes] = {}
+
+    def create(self, name: str, content: bytes) -> bool:
+        return self.objects.setdefault(name, content) is content
+
+    def read(self, name: str) -> bytes | None:
+        return self.objects.get(name)
+
+
+def contents_of(text: str) -> dict[str, tuple[Slot, bytes]]:
+    return {key: (slot, f"{text} {key}".encode()) for key, slot in SLOTS.items()}
+
+
+def version(digest: bytes) -> Version:
+    return Version(version_slot("sales", 0), digest * 32)
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def test_a_store_needs_no_more_than_to_create_and_to_read() -> None:
+    store = Objects()
+    assert [store.put(SLOTS["north"], content) for content in (b"first", b"other")] == [None, b"first"]
+    assert store.get(SLOTS["south"]) is None
+    store.put(version_slot("sales", 0), b"a claim")
+    folder = "bucket/releases/sales/1970-01-01T00-00-00Z"
+    assert store.objects == {f"{folder}/north.sketch": b"first", f"{folder}/=sketch.version": b"a claim"}
+    assert Objects("").name(SLOTS["north"]) == "sales/1970-01-01T00-00-00Z/north.sketch"
+
+
+def test_a_slot_keeps_its_bytes_and_the_log_shows_no_digest(caplog: pytest.LogCaptureFixture) -> None:
+    store, slot = Objects(), SLOTS["north"]
+    assert [put_slot(store, slot, b"first", 1) for _ in range(2)] == [None, None]
+    assert not caplog.records
+    alarm = put_slot(store, slot, b"other", 2, "text")
+    assert alarm == (slot, "text", 2, digest(b"first"), digest(b"other"))
+    assert store.get(slot) == b"first"
+    (record,) = caplog.records
+    event = getattr(record, EVENT)
+    assert event.keys() == {"time", "level", "event", "stream", "epoch", "window", "key", "result", "text"}
+    assert (event["text"], event["key"], event["result"], event["epoch"]) == (OTHER_BYTES, "north", "text", 2)
+    assert getattr(record, OPERATOR) == {}
+    assert record.levelno == logging.ERROR
+
+
+def test_a_window_of_another_version_is_withheld_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    store = Objects()
+    assert put_window(store, contents_of("one"), 1, version(b"1")) == (["north", "south", "west"], [])
+    held, alarms = put_window(store, contents_of("two"), 2, version(b"2"))
+    assert held == []
+    first = digest(b"one north")
+    assert alarms[0] == (SLOTS["north"], "sketch", 2, first, None), "nothing was drawn, so nothing was offered"
+    assert [alarm.result for alarm in alarms[1:]] == [WITHHELD, WITHHELD]
+    assert [getattr(record, EVENT)["text"] for record in caplog.records] == [OTHER_VERSION]
+    assert put_window(store, contents_of("one"), 3, version(b"1")).alarms == []
+
+
+def test_without_a_claim_the_first_slot_that_differs_decides() -> None:
+    store = Objects()
+    put_slot(store, SLOTS["south"], b"of an earlier version of the library", None)
+    held, alarms = put_window(store, contents_of("one"), 1, version(b"1"))
+    assert held == ["north"]
+    assert [(alarm.slot, alarm.result) for alarm in alarms] == [(SLOTS["south"], "sketch"), (SLOTS["west"], WITHHELD)]
