@@ -16,7 +16,7 @@ EXTRAS := $(foreach extra,beam objects parties postgres sklearn streams,--extra 
 STAMP  := $(VENV)/.complete-$(shell $(PYTHON) -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo parties-demo test test-long test-tools test-streams coverage test-matrix test-arm flink pin-jars flink-demo stream-demo soak test-federated test-flink test-postgres test-spark web test-web test-web-mutants lint style types stubs dist docs docs-links pictures format bench proto conformance lock changelog clean
+.PHONY: help env demo parties-demo test test-for test-long test-tools test-streams coverage test-matrix test-arm flink pin-jars flink-demo stream-demo soak test-federated test-flink test-postgres test-spark web test-web test-web-mutants lint style types stubs dist docs docs-links pictures generated format bench lock changelog clean
 
 CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
   { echo "streamsketch needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
@@ -53,6 +53,9 @@ parties-demo: env  ## five processes publish the sum of their flights with one n
 
 test: env  ## every law, doctest and README block; the other targets have the rest
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
+
+test-for: env  ## what a change of a folder needs (FOLDER=streamsketch/report): its tests, those that import it, structure, growth
+	$(BIN)/python -m tests.chosen '$(FOLDER)' -n auto --dist worksteal
 
 test-long: env  ## larger versions of tests, marked long, and more examples of Hypothesis: for every night
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "long or hypothesis" --hypothesis-profile long
@@ -205,11 +208,8 @@ bench: env  ## speed beside peers and limits, as ratios within one run
 changelog: env  ## show what the next release's changelog will say
 	$(BIN)/python -m towncrier build --draft --version next
 
-proto: env  ## compile wire.proto
-	$(BIN)/python -m grpc_tools.protoc --proto_path=. --python_out=. --pyi_out=. streamsketch/wire/wire.proto
-
-conformance: env  ## build the conformance kit again from the golden files
-	$(BIN)/python -m tests.golden.make_kit
+generated: env  ## write every generated file: stubs, wire_pb2, the conformance kit, and with node the report's page
+	$(BIN)/python -m tests.generated
 
 # pip holds a package to its pin for an extra, too, if the pin names the extra
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-strip-extras \

@@ -1,7 +1,7 @@
 """The Gaussian mechanism's σ as papers state it, at ℓ2 sensitivity 1: baselines, never used for a release.
 
 KKMM is Kenthapadi, Korolova, Mironov and Mishra 2013, DR Dwork and Roth 2014. The exact σ, after Balle and Wang 2018,
-is `streamsketch.privacy.gaussian_sigma`.
+is `streamsketch.privacy.gaussian.gaussian_sigma`.
 """
 
 import math
@@ -9,7 +9,7 @@ import math
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from streamsketch.privacy import gaussian_log_delta
+from streamsketch.privacy.gaussian import gaussian_log_delta
 
 
 def kkmm(epsilon: float, delta: float) -> float:

@@ -18,18 +18,19 @@ from benchmarks.verdicts import Check
 from streamsketch import privacy
 from streamsketch.accounting.sensitivity import guarantee_of, sensitivity_of
 from streamsketch.estimation.noise_effect import OutputNoise, effect_of
-from streamsketch.privacy import Noise, NoiseMoments, calibration
+from streamsketch.privacy import calibration
+from streamsketch.privacy.noise import Noise, NoiseMoments
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.additive_noise import CalibratedNoise
 from streamsketch.sketching.sketch import Sketch
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Make = Callable[[int], ss.Projection]
+Make = Callable[[int], ss.projections.Projection]
 
 NEIGHBOURS = ss.L1(1)
 # Each takes dim, sketch_dim and seed.
-MAPS: Mapping[str, Callable[..., ss.Projection]] = {
+MAPS: Mapping[str, Callable[..., ss.projections.Projection]] = {
     "CountSketch": ss.CountSketch,
     "SJLT, s = 4": functools.partial(ss.SJLT, sparsity=4),
     "SJLT, s = 8": functools.partial(ss.SJLT, sparsity=8),
@@ -46,7 +47,7 @@ MAPS: Mapping[str, Callable[..., ss.Projection]] = {
 _SECRET = b"no secret: studies can be rerun."
 
 DISTANCE, NORM, PRODUCT, COSINE = "squared distance", "squared norm", "inner product", "cosine"
-_ESTIMATORS: Mapping[str, Callable[..., ss.Estimate]] = {
+_ESTIMATORS: Mapping[str, Callable[..., ss.estimation.Estimate]] = {
     DISTANCE: ss.squared_distance,
     NORM: lambda x, _: ss.squared_norm(x),
     PRODUCT: ss.inner_product,
@@ -62,7 +63,7 @@ class Budget:
     delta: float
     mechanism: str
 
-    def noise(self, projection: ss.Projection) -> Noise:
+    def noise(self, projection: ss.projections.Projection) -> Noise:
         """Return the library's noise for this projection, for `NEIGHBOURS`."""
         sensitivity = sensitivity_of(projection, NEIGHBOURS)
         return calibration.choose(sensitivity, self.spent, self.mechanism)
@@ -128,7 +129,7 @@ def simulate(
     Where the noise follows the projection's own sensitivity, the prediction is the mean over the noises drawn.
     """
     vectors, masses = np.stack([x, y]), [int(np.abs(one).sum()) for one in (x, y)]
-    estimates: dict[str, list[ss.Estimate]] = {name: [] for name in quantities}
+    estimates: dict[str, list[ss.estimation.Estimate]] = {name: [] for name in quantities}
     noises: list[NoiseMoments] = []
     for seed in range(trials):
         projection = make(seed)
@@ -163,7 +164,11 @@ def keyed(context: bytes) -> KeyedBits:
 
 
 def _sample(
-    name: str, found: list[ss.Estimate], projection: ss.Projection, pair: tuple[Ints, Ints], noises: list[NoiseMoments]
+    name: str,
+    found: list[ss.estimation.Estimate],
+    projection: ss.projections.Projection,
+    pair: tuple[Ints, Ints],
+    noises: list[NoiseMoments],
 ) -> Sample:
     intervals = np.array([estimate.interval() for estimate in found])
     truth = truth_of(name, *pair)
@@ -190,7 +195,7 @@ def truth_of(name: str, x: Ints, y: Ints) -> float:
 
 
 def predicted_variance(
-    name: str, projection: ss.Projection, x: Ints, y: Ints, noises: list[NoiseMoments]
+    name: str, projection: ss.projections.Projection, x: Ints, y: Ints, noises: list[NoiseMoments]
 ) -> float | None:
     """Return Var D̂, Var N̂ or Var Ĝ of Theory 4 with the true vectors, its noise part averaged over ``noises``.
 

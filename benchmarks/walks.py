@@ -43,13 +43,15 @@ from streamsketch.agreement import Column
 from streamsketch.beam import BoundContributions, ReadColumns, ReleasePerKey, SketchPerKey, TumblingWindows
 from streamsketch.beam.streams import DecodeMessages, WriteFilesOnce, encoded_batch
 from streamsketch.cli.app import main
-from streamsketch.privacy import Budget, Guarantee, Mechanism, Neighbours, Noise
+from streamsketch.data.canonical import HASHED_DIM
+from streamsketch.privacy import Budget, Guarantee, Mechanism, Neighbours
+from streamsketch.privacy.noise import Noise
 from streamsketch.release import AdditiveNoise
 
 PACKAGE = f"{Path(ss.__file__).parent}/"
 LEAST = 24
 """Entries of an array that is the datum."""
-_PUBLIC = (ss.Projection, ss.Agreement, Column, Guarantee, Mechanism, Neighbours, Noise, Budget)
+_PUBLIC = (ss.projections.Projection, ss.Agreement, Column, Guarantee, Mechanism, Neighbours, Noise, Budget)
 _CHECKS = ("check", "_check", "warn", "_warn")
 _DEPTH = 4
 
@@ -179,7 +181,7 @@ class Walk:
 # --- walks ------------------------------------------------------------------------------------------------------
 
 ROWS, CELLS = 64, 128
-PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=CELLS, sparsity=4, seed=7)
+PROJECTION = ss.SJLT(dim=HASHED_DIM, sketch_dim=CELLS, sparsity=4, seed=7)
 NEIGHBOURS = ss.L1(3, unit="customer")
 COLUMNS = {
     "shop": [f"shop {row % 2}" for row in range(ROWS)],

@@ -35,6 +35,7 @@ extensions = [
     "names",
     "notebooks",
     "search_words",
+    "summaries",
     "theory",
     "two_themes",
 ]

@@ -32,7 +32,8 @@ from rich.markup import escape
 import streamsketch as ss
 from pipelines.error_curve import error_curve, show_errors
 from streamsketch.beam import MeanPerKey, read_batches, run_secret
-from streamsketch.jobs import RunSecrets, beam_options, write
+from streamsketch.jobs import RunSecrets, beam_options
+from streamsketch.jobs.results import write
 from streamsketch.privacy.samplers import KeyedBits
 
 Vectors = NDArray[np.float64]

@@ -12,7 +12,7 @@ from matplotlib.patches import Patch, Rectangle
 
 import streamsketch as ss
 from pipelines.tables import Results
-from streamsketch.estimation import similarity_order
+from streamsketch.estimation.groups import similarity_order
 
 _HIDDEN: dict[str, Any] = {"facecolor": "#ececec", "edgecolor": "#b5b5b5", "hatch": "////", "linewidth": 0}
 
@@ -68,7 +68,7 @@ def heat_map(results: Results, labels: Mapping[str, str]) -> bytes:
     return content.getvalue()
 
 
-def _draw_counts(axes: Axes, counts: list[ss.Estimate | None]) -> None:
+def _draw_counts(axes: Axes, counts: list[ss.estimation.Estimate | None]) -> None:
     """Draw numbers of units as bars, with 95 % intervals, in the rows of the heat map."""
     for row, count in enumerate(counts):
         if count is not None:

@@ -22,8 +22,9 @@ import streamsketch as ss
 from pipelines.picture import heat_map
 from pipelines.tables import Results, show_results
 from pipelines.truth import look_at_truth
-from streamsketch.core import announce_compiling
-from streamsketch.jobs import FilesJob, RunSecrets, comparisons, write
+from streamsketch.core.kernel_cache import announce_compiling
+from streamsketch.jobs import FilesJob, RunSecrets
+from streamsketch.jobs.results import comparisons, write
 
 FLIGHTS = Path(__file__).parent / "data" / "flights.parquet"
 CITIES = {
@@ -54,7 +55,7 @@ AGREEMENT = ss.Agreement(
     neighbours=PROTECTED,
     clip="equal",
     missing="drop",
-    counting=ss.Counting.of(PROJECTION, PROTECTED, delta=1e-6),
+    counting=ss.privacy.Counting.of(PROJECTION, PROTECTED, delta=1e-6),
 )
 POSSIBLE_INDICES = 16 * 3 * 53  # airlines, airports, weeks: the cells of a histogram
 

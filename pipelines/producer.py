@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from streamsketch.agreement import Agreement
-from streamsketch.streams import Job, StreamPolicy
+from streamsketch.streams.job import Job
+from streamsketch.streams.policy import StreamPolicy
 
 Send = Callable[[int, int, bytes], None]
 """Sends a message: its partition, its timestamp in milliseconds, and its content."""

@@ -31,7 +31,7 @@ from rich.table import Table
 import streamsketch as ss
 from streamsketch.beam.streams import encoded_batch
 from streamsketch.jobs import Replay, StreamJob, Topic, replay
-from streamsketch.streams import Job
+from streamsketch.streams.job import Job
 from tests.clusters.cluster import FlinkCluster
 from tests.clusters.kafka import Kafka
 from tests.clusters.processes import STOPPING, StartError

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
 import streamsketch as ss
-from streamsketch.estimation import OutputNoise, block_of
+from streamsketch.estimation.blocks import block_of
 from streamsketch.estimation.cosines import cosines as noisy_cosines
+from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.projections import MapVariance
 
 

@@ -1,5 +1,5 @@
 """``python -m streamsketch``: the command, without its executable."""
 
-from streamsketch.cli import main
+from streamsketch.cli.app import main
 
 main()

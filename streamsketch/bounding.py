@@ -3,9 +3,12 @@
 Everything about bounds in one place, for users: inside the package, each name is imported from its own folder.
 """
 
-from streamsketch.planning import Accuracy, BoundOption, BoundPlan, plan_bounds
-from streamsketch.privacy import Bounds, ChosenBound, choose_bound
-from streamsketch.sketching import BoundingSummary, bound, bound_units, unit_totals
+from streamsketch.planning.accuracy import Accuracy
+from streamsketch.planning.bounds import BoundOption, BoundPlan, plan_bounds
+from streamsketch.privacy.bound_choice import ChosenBound, choose_bound
+from streamsketch.privacy.bounds import Bounds
+from streamsketch.sketching.bounding.summary import BoundingSummary
+from streamsketch.sketching.bounding.units import bound, bound_units, unit_totals
 
 __all__ = [
     "Accuracy",

@@ -106,7 +106,8 @@ class WireFormatError(StreamsketchError, ValueError):
 
     Examples
     --------
-    >>> from streamsketch import PrivateSketch, WireFormatError
+    >>> from streamsketch import PrivateSketch
+    >>> from streamsketch.errors import WireFormatError
     >>> try:
     ...     PrivateSketch.from_bytes(b"a,b,c")
     ... except WireFormatError as error:

@@ -13,7 +13,7 @@ AGREEMENT = ss.Agreement(
     unit="customer",
     neighbours=NEIGHBOURS,
     clip="equal",
-    counting=ss.Counting(1024),
+    counting=ss.privacy.Counting(1024),
 )
 
 

@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 
-from streamsketch.privacy import KeyedBits
+from streamsketch.privacy.samplers import KeyedBits
 
 _SYSTEM = os.urandom
 

@@ -12,7 +12,9 @@ from typing import Any
 
 from streamsketch.privacy import Mechanism
 from streamsketch.release.private_sketch import PrivateSketch
-from streamsketch.storage import Database, RawSketch, Row, load_raw, save_raw
+from streamsketch.storage import load_raw, save_raw
+from streamsketch.storage.database import Database, Row
+from streamsketch.storage.sketches import RawSketch
 from tests.untrusted.mutations import changed_bytes, changed_json
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import importlib
 import json
 import pydoc
 import subprocess
@@ -9,11 +10,13 @@ import sys
 from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 import pytest
 
 import streamsketch
+from tests.generated.namespaces import documented, shown, superfluous
 
 ROOT = Path(streamsketch.__file__).parent
 
@@ -23,6 +26,7 @@ ORDER = [
     "_lazy",
     "errors",
     "core",
+    "limits",
     "kernels",
     "data",
     "projections",
@@ -174,31 +178,16 @@ def is_handed_on(path: Path, found: Import) -> bool:
     return f"{here}.{found.where}" in HANDED_ON
 
 
-def public_names(of: str) -> dict[str, str]:
-    """Return where each public name of a folder, "" for the package, comes from, as the stub beside it says."""
-    stub = ROOT.joinpath(*of.split(".")) / "__init__.pyi"
-    if not stub.exists():
-        return {}
-    homes = {}
-    for node in ast.parse(stub.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ImportFrom):
-            assert node.level == 1, stub
-            base = ".".join(part for part in (of, node.module) if part)
-            for alias in node.names:
-                homes[alias.name] = f"{base}.{alias.name}" if f"{base}.{alias.name}" in NAMES else base
-    return homes
-
-
-PACKAGES = [name_of(path) for path in MODULES if path.name == "__init__.py" and path.parent != ROOT]
-PUBLIC = {each: public_names(each) for each in PACKAGES}
+SHOWN = {
+    namespace: {name: f"{namespace}.{module}".strip(".") for name, module in names.items()}
+    for namespace, names in shown().items()
+}
 
 
 def target(found: Import) -> str:
     """Return the module that an import reaches."""
     nested = f"{found.module}.{found.name}".lstrip(".")
-    if nested in NAMES:
-        return nested
-    return PUBLIC.get(found.module, {}).get(found.name, found.module)
+    return nested if nested in NAMES else SHOWN.get(found.module, {}).get(found.name, found.module)
 
 
 def test_every_folder_has_its_place() -> None:
@@ -219,13 +208,18 @@ def test_imports_point_one_way() -> None:
             assert is_handed_on(path, found), f"{here} imports {there}"
 
 
-def test_folders_are_crossed_by_public_names_only() -> None:
+def test_folders_are_crossed_by_modules_and_public_names_only() -> None:
+    """Folders show names to users; the package itself imports each name from the module that has it."""
     for module, found in ((name_of(path), found) for path in MODULES for found in imports(path)):
         here = folder(module)
         if found.module == "" and "." in found.name:
             assert folder(found.name) == here, f"{module}: {found.name}"
-        if found.module and folder(found.module) not in {here, "errors", "_version", "_lazy"}:
-            assert found.name in PUBLIC.get(found.module, {}), f"{module}: {found.module}.{found.name}"
+        if found.module and folder(found.module) != here:
+            assert not found.name.startswith("_") or found.module == "_version", f"{module}: {found.name}"
+            assert not any(part.startswith("_") for part in found.module.split(".")[1:]), f"{module}: {found.module}"
+        if found.module in SHOWN and found.module:
+            reached = f"{found.module}.{found.name}"
+            assert reached in NAMES, f"{module}: import {found.name} from {target(found)}"
 
 
 def circle_in(graph: Mapping[str, set[str]]) -> str:
@@ -268,13 +262,30 @@ def test_few_methods_hand_on() -> None:
     assert all(pydoc.locate(f"streamsketch.{name}") for name in ANNOTATED)
 
 
-def test_public_names_are_there_and_listed_once() -> None:
-    for each, homes in PUBLIC.items():
-        stub = ROOT.joinpath(*each.split(".")) / "__init__.pyi"
-        if stub.exists():
-            module = __import__(f"streamsketch.{each}", fromlist=["_"])
-            assert sorted(module.__all__) == sorted(homes)
-            assert all(hasattr(module, name) for name in module.__all__)
+def test_namespaces_show_what_their_pages_document() -> None:
+    """Stubs are written from the pages by ``make generated``; what they list is there, and nothing else is listed."""
+    for namespace, names in SHOWN.items():
+        module = importlib.import_module(f"streamsketch.{namespace}".rstrip("."))
+        modules = {name for name in dir(module) if isinstance(getattr(module, name), ModuleType)}
+        assert set(dir(module)) - ({"__version__"} | modules if not namespace else set()) == set(names), namespace
+        assert sorted(dir(module)) == sorted(module.__all__), namespace
+
+
+def test_the_root_shows_few_names() -> None:
+    """What a first program needs; each further name has a page of its namespace."""
+    assert len(SHOWN[""]) <= 40
+    assert sum(map(len, SHOWN.values())) <= 600
+
+
+def test_what_moved_from_the_root_is_reached_through_it() -> None:
+    """Modules of one file have no folder in which users find them, and arguments of releases are in ``privacy``."""
+    files = {namespace for namespace in documented() if (ROOT / f"{namespace}.py").exists()}
+    assert files == {"bounding", "errors", "limits"}
+    assert files | {"privacy", "estimation", "projections"} <= set(streamsketch.__all__)
+
+
+def test_folders_without_a_page_show_nothing() -> None:
+    assert superfluous() == []
 
 
 def test_projections_and_privacy_do_not_know_each_other() -> None:

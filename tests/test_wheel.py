@@ -24,7 +24,7 @@ import sys
 import streamsketch as ss
 
 assert {folder!r} in ss.__file__, ss.__file__
-projection = ss.Projection.from_json({agreement!r})
+projection = ss.projections.Projection.from_json({agreement!r})
 sketch = projection.sketch()
 sketch.update([1, 2, 3])
 for arguments in (["demo", "--output", "all.parquet"], ["report", "all.parquet", "--output", "page.html"]):

@@ -24,9 +24,11 @@ from benchmarks import palette
 from benchmarks.data import Data
 from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
-from streamsketch.intake import unit_events
-from streamsketch.privacy import Clip
-from streamsketch.sketching import MAX_LIMIT, Bounded, Contributions, UnitDigests, bounded
+from streamsketch.intake.units import unit_events
+from streamsketch.privacy.neighbours import Clip
+from streamsketch.sketching.bounding.clip import MAX_LIMIT, Bounded, bounded
+from streamsketch.sketching.bounding.contributions import Contributions
+from streamsketch.sketching.bounding.digests import UnitDigests
 
 FLIGHTS = Path(__file__).parents[2] / "pipelines" / "data" / "flights.parquet"
 BOUNDS = (3, 10, 30, 100, 300)

@@ -25,7 +25,7 @@ from benchmarks.data import Data
 from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
 from benchmarks.verdicts import Check
-from streamsketch.core import Floats
+from streamsketch.core.numbers import Floats
 from streamsketch.estimation import Estimates
 from streamsketch.estimation.blocks import Block, Units, block_of
 from streamsketch.estimation.cosines import cosines_between

@@ -29,7 +29,7 @@ from benchmarks.study import Study, Table
 from benchmarks.timing import Work, interleave
 from benchmarks.verdicts import Check
 from streamsketch.estimation.noise_effect import effect_of, noise_unit
-from streamsketch.privacy import NoisePlace
+from streamsketch.privacy.mechanism import NoisePlace
 
 DIM, CELLS, SPARSITY, EPSILON = 256, 64, 8, 1.0
 DELTAS = (1e-2, 1e-9)
@@ -127,7 +127,7 @@ def _variances(effort: Effort) -> list[Method]:
     draws: list[tuple[str, float, Draw]] = [
         ("SJLT, Laplace", 0.0, functools.partial(library_estimate, sjlt, pair, ("laplace", 0.0, "output")))
     ]
-    places: dict[str, tuple[Callable[..., ss.Projection], NoisePlace]] = {
+    places: dict[str, tuple[Callable[..., ss.projections.Projection], NoisePlace]] = {
         "SJLT, Gaussian": (sjlt, "output"),
         "FJLT, noise on the output": (fjlt, "output"),
         "FJLT, noise on the input": (fjlt, "input"),
@@ -148,7 +148,7 @@ def _variances(effort: Effort) -> list[Method]:
 
 
 def library_estimate(
-    build: Callable[..., ss.Projection],
+    build: Callable[..., ss.projections.Projection],
     pair: tuple[trials.Ints, trials.Ints],
     how: tuple[str, float, NoisePlace],
     seed: int,
@@ -219,7 +219,7 @@ def _times(effort: Effort) -> Times:
         rng = np.random.default_rng(dim)
         vector, places = rng.integers(-9, 10, dim), rng.choice(dim, _NONZEROS, replace=False)
         shape: dict[str, Any] = {"dim": dim, "sketch_dim": _TIMED_CELLS}
-        builds: dict[str, Callable[..., ss.Projection]] = {
+        builds: dict[str, Callable[..., ss.projections.Projection]] = {
             f"SJLT, s = {SPARSITY}": functools.partial(ss.SJLT, sparsity=SPARSITY, **shape),
             "FJLT": functools.partial(ss.projections.FJLT, **shape),
             "iid Gaussian": functools.partial(ss.projections.GaussianProjection, **shape),
@@ -247,11 +247,11 @@ def _some_columns(matrix: Floats, places: trials.Ints, values: Floats) -> Floats
     return cells
 
 
-def _update(projection: ss.Projection, places: trials.Ints, values: trials.Ints) -> None:
+def _update(projection: ss.projections.Projection, places: trials.Ints, values: trials.Ints) -> None:
     projection.sketch().update(places, values)
 
 
-def _sensitivity(build: Callable[..., ss.Projection], seeds: "itertools.count[int]") -> int:
+def _sensitivity(build: Callable[..., ss.projections.Projection], seeds: "itertools.count[int]") -> int:
     return build(seed=next(seeds)).l2_sensitivity_squared
 
 

@@ -98,7 +98,7 @@ def _cases(effort: Effort, count: int) -> list[Case]:
     return found
 
 
-def _build(name: str, seed: int) -> ss.Projection:
+def _build(name: str, seed: int) -> ss.projections.Projection:
     return trials.MAPS[name](dim=DIM, sketch_dim=CELLS, seed=seed)
 
 
@@ -148,7 +148,7 @@ def one_nonzero_coverage(cells: int, sparsity: int) -> float:
     return covered
 
 
-def _sparse(sparsity: int, seed: int) -> ss.Projection:
+def _sparse(sparsity: int, seed: int) -> ss.projections.Projection:
     return ss.projections.VerySparse(dim=DIM, sketch_dim=CELLS, sparsity=sparsity, seed=seed)
 
 

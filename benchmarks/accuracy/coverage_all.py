@@ -16,7 +16,9 @@ from benchmarks.data import Data
 from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
 from benchmarks.verdicts import Check
-from streamsketch.estimation import Block, By, compare_blocks, effect_of
+from streamsketch.estimation.blocks import Block
+from streamsketch.estimation.measures import By, compare_blocks
+from streamsketch.estimation.noise_effect import effect_of
 
 DIM, SIZE = 256, 8
 NOISES = ("none", "Gaussian", "Laplace")

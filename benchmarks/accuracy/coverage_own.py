@@ -31,15 +31,15 @@ from streamsketch.release.additive_noise import CalibratedNoise
 DIM, CELLS, SIZE = 512, 256, 3.0
 CONFIDENCES = (0.5, 0.9, 0.95, 0.99)
 UNITS, BOUND = 400, 4.0
-ESTIMATORS: dict[str, Callable[..., ss.Estimate]] = {
+ESTIMATORS: dict[str, Callable[..., ss.estimation.Estimate]] = {
     "squared distance": ss.squared_distance,
     "inner product": ss.inner_product,
     "cosine": ss.cosine,
     "profile distance": ss.profile_distance,
 }
-OF_MEANS: dict[str, Callable[..., ss.Estimate]] = {
-    "distance of averages": ss.mean_distance,
-    "product of averages": ss.mean_product,
+OF_MEANS: dict[str, Callable[..., ss.estimation.Estimate]] = {
+    "distance of averages": ss.estimation.mean_distance,
+    "product of averages": ss.estimation.mean_product,
 }
 NOISES = (trials.Budget(1.0, 0.0, "laplace"), trials.Budget(1.0, 1e-6, "gaussian"))
 _MOST_REFUSED = 0.05
@@ -145,7 +145,7 @@ def _clipped(rows: tuple[Any, ...], clip: Clip, seed: int) -> tuple[ss.Sketch, s
     neighbours = ss.SketchL2(BOUND, unit="customer", max_keys=1)
     projection = ss.SJLT(dim=DIM, sketch_dim=CELLS, sparsity=4, seed=seed, resolution="1/4096")
     table = bound_units([rows], projection, neighbours=neighbours, clip=clip)
-    counting = ss.Counting.of(projection, neighbours, delta=1e-6)
+    counting = ss.privacy.Counting.of(projection, neighbours, delta=1e-6)
     publisher = AdditiveNoise(epsilon=1.0, delta=1e-6, neighbours=neighbours, counting=counting).calibrated(projection)
     bits = trials.keyed(f"own {projection} {clip} {seed}".encode())
     return table[0], publisher.for_data(table[0]).draw(bits), publisher.for_data(table[1]).draw(bits)
@@ -159,12 +159,12 @@ def _truths(x: Floats, y: Floats) -> dict[str, float]:
 def _trials(
     setting: tuple[str, str, str],
     draw: Draw,
-    estimators: dict[str, Callable[..., ss.Estimate]],
+    estimators: dict[str, Callable[..., ss.estimation.Estimate]],
     truths: dict[str, float],
     count: int,
 ) -> list[Found]:
-    own: dict[str, list[ss.Estimate]] = {name: [] for name in estimators}
-    public: dict[str, list[ss.Estimate]] = {name: [] for name in estimators}
+    own: dict[str, list[ss.estimation.Estimate]] = {name: [] for name in estimators}
+    public: dict[str, list[ss.estimation.Estimate]] = {name: [] for name in estimators}
     for seed in range(count):
         raw, mine, theirs = draw(seed)
         for name, estimator in estimators.items():
@@ -182,7 +182,10 @@ def _trials(
 
 
 def _found(
-    setting: tuple[str, str, str, str], own: list[ss.Estimate], public: list[ss.Estimate], truth: float
+    setting: tuple[str, str, str, str],
+    own: list[ss.estimation.Estimate],
+    public: list[ss.estimation.Estimate],
+    truth: float,
 ) -> Found:
     values, others = (np.array([one.value for one in side]) for side in (own, public))
     error, other = (float(((side - truth) ** 2).mean()) for side in (values, others))

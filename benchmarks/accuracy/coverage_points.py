@@ -40,9 +40,9 @@ _TARGET = 0.021
 """Root mean square relative error of the most frequent items by the median, as first measured."""
 
 Floats = NDArray[np.float64]
-Make = Callable[[int], ss.Projection]
+Make = Callable[[int], ss.projections.Projection]
 STREAMS = {"skewed": np.rint(20_000 * _SHARES).astype(np.int64), "even": np.full(ITEMS, 20)}
-MAPS: dict[str, Callable[..., ss.Projection]] = {
+MAPS: dict[str, Callable[..., ss.projections.Projection]] = {
     "SJLT, s = 5, k = 1280": functools.partial(ss.SJLT, sketch_dim=1280, sparsity=5),
     "SJLT, s = 4, k = 1024": functools.partial(ss.SJLT, sketch_dim=1024, sparsity=4),
     "SJLT by graph, s = 5, k = 1000": functools.partial(ss.SJLT, sketch_dim=1000, sparsity=5, construction="graph"),
@@ -125,7 +125,9 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
     )
 
 
-def _release(truth: NDArray[np.int64], projection: ss.Projection, noise: str, seed: int) -> ss.PrivateSketch:
+def _release(
+    truth: NDArray[np.int64], projection: ss.projections.Projection, noise: str, seed: int
+) -> ss.PrivateSketch:
     sketch = projection.sketch()
     sketch.update(np.arange(ITEMS), truth)
     return _noisy(sketch, trials.Budget(1.0, 1e-6 if noise == "gaussian" else 0.0, noise), seed)
@@ -158,7 +160,7 @@ _BOUND = 4.0
 def _release_units(
     rows: tuple[NDArray[np.int64], NDArray[np.int64]],
     clip: Literal["equal", "scale"],
-    projection: ss.Projection,
+    projection: ss.projections.Projection,
     noise: str,
     seed: int,
 ) -> ss.PrivateSketch:

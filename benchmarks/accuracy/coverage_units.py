@@ -25,9 +25,10 @@ from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
 from benchmarks.verdicts import Check
 from streamsketch.bounding import bound_units
-from streamsketch.estimation import By, Estimates, compare_blocks
+from streamsketch.estimation import Estimates
 from streamsketch.estimation.blocks import block_of
 from streamsketch.estimation.means import mean_norms_of, mean_products_between
+from streamsketch.estimation.measures import By, compare_blocks
 from streamsketch.release import AdditiveNoise
 
 DIM, SPARSITY = 2048, 4
@@ -145,7 +146,7 @@ def _trials(units: Units, clip: Clip, cells: int, count: int) -> Iterator[Found]
     for seed in range(count):
         projection = ss.SJLT(dim=DIM, sketch_dim=cells, sparsity=SPARSITY, seed=seed, resolution="1/4096")
         table = bound_units([columns], projection, neighbours=neighbours, clip=clip)
-        counting = ss.Counting.of(projection, neighbours, delta=DELTA)
+        counting = ss.privacy.Counting.of(projection, neighbours, delta=DELTA)
         noise = AdditiveNoise(epsilon=EPSILON, delta=DELTA, neighbours=neighbours, counting=counting)
         publisher = noise.calibrated(projection)
         bits = trials.keyed(f"{projection} {units.name} {clip}".encode())

@@ -186,7 +186,7 @@ def _releases_of_units(
     columns = rows.keys, rows.items, np.ones_like(rows.items), rows.units
     options = {} if clip is None else {"clip": clip}
     table = bound_units([columns], projection, neighbours=neighbours, **options)
-    counting = ss.Counting.of(projection, neighbours, delta=delta, epsilon=1.0)
+    counting = ss.privacy.Counting.of(projection, neighbours, delta=delta, epsilon=1.0)
     noise = AdditiveNoise(epsilon=1.0, delta=delta, neighbours=neighbours, counting=counting)
     publisher = noise.calibrated(projection)
     bits = trials.keyed(f"why {projection} {clip} {seed}".encode())

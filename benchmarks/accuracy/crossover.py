@@ -24,7 +24,7 @@ from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
 from benchmarks.trials import DISTANCE, Budget, Sample
 from benchmarks.verdicts import Check
-from streamsketch.privacy import gaussian_log_delta, gaussian_sigma
+from streamsketch.privacy.gaussian import gaussian_log_delta, gaussian_sigma
 
 CELLS = 64
 SPARSITIES = (1, 4, 8, 16)
@@ -127,7 +127,7 @@ class Point:
         )
 
 
-def _sjlt(sparsity: int, seed: int, resolution: Fraction = _FINE) -> ss.Projection:
+def _sjlt(sparsity: int, seed: int, resolution: Fraction = _FINE) -> ss.projections.Projection:
     return ss.SJLT(dim=64, sketch_dim=CELLS, sparsity=sparsity, seed=seed, resolution=resolution)
 
 

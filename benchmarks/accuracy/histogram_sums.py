@@ -23,7 +23,7 @@ from benchmarks.verdicts import Check
 DIM = 1000
 EPSILONS = (3.0, 1.0, 0.3, 0.1)
 CONFIDENCES = (0.5, 0.9, 0.95, 0.99)
-ESTIMATORS = {"ℓ1 norm": ss.l1_norm, "distinct": ss.distinct, "entropy": ss.entropy}
+ESTIMATORS = {"ℓ1 norm": ss.estimation.l1_norm, "distinct": ss.estimation.distinct, "entropy": ss.estimation.entropy}
 _MOST_REFUSED = 0.05
 
 Ints = NDArray[np.int64]
@@ -124,7 +124,7 @@ def _trials(name: str, x: Ints, epsilon: float, count: int) -> list[Found]:
 
 
 def _found(
-    setting: tuple[str, float, str, str], estimates: list[ss.Estimate], truth: float, plain: list[float]
+    setting: tuple[str, float, str, str], estimates: list[ss.estimation.Estimate], truth: float, plain: list[float]
 ) -> Found:
     values = np.array([one.value for one in estimates])
     covered = []

@@ -22,7 +22,8 @@ from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
 from benchmarks.verdicts import Check
 from pipelines.data import make_retail
-from streamsketch.estimation import below_noise_floor, block_of
+from streamsketch.estimation.blocks import block_of
+from streamsketch.estimation.cosines import below_noise_floor
 from streamsketch.planning import TypicalUnit, UnitOption, UnitPlan, UnitSample, plan_units
 from streamsketch.planning.unit_keys import KeyPlanner
 

@@ -23,9 +23,14 @@ from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.estimation.blocks import Block, Units
 from streamsketch.estimation.cosines import below_noise_floor
 from streamsketch.estimation.noise_effect import effect_of
-from streamsketch.intake import unit_events
-from streamsketch.privacy import Budget, Clip, Neighbours, Noise, calibration
-from streamsketch.sketching import Contributions, Runs, UnitBounds, UnitDigests
+from streamsketch.intake.units import unit_events
+from streamsketch.privacy import Budget, Neighbours, calibration
+from streamsketch.privacy.neighbours import Clip
+from streamsketch.privacy.noise import Noise
+from streamsketch.sketching.bounding.contributions import Contributions
+from streamsketch.sketching.bounding.digests import UnitDigests
+from streamsketch.sketching.bounding.runs import Runs
+from streamsketch.sketching.bounding.units import UnitBounds
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -139,7 +144,7 @@ class People:
         """
         return self.sums(choice, choice.projection(self, 0), self.n_items)
 
-    def sums(self, choice: "Choice", projection: ss.Projection, columns: int) -> tuple[Ints, Ints]:
+    def sums(self, choice: "Choice", projection: ss.projections.Projection, columns: int) -> tuple[Ints, Ints]:
         """Return what a choice leaves of people, (keys, columns) in grid steps, and the people in each key."""
         bounds = UnitBounds(projection, choice.neighbours(self), max_keys=choice.most_keys(self), clip=choice.clip)
         found, counts = np.zeros(self.n_keys * columns, dtype=np.int64), np.zeros(self.n_keys, dtype=np.int64)
@@ -194,7 +199,7 @@ class Choice:
         protection = self.protection if self.in_sketch_space else LAPLACE
         return dataclasses.replace(self, cells=0, sparsity=1, protection=protection)
 
-    def projection(self, people: People, seed: int) -> ss.Projection:
+    def projection(self, people: People, seed: int) -> ss.projections.Projection:
         """Return the map of the items."""
         if not self.cells:
             return ss.projections.Identity(dim=people.n_items, resolution=self.resolution)
@@ -216,12 +221,12 @@ class Choice:
         """How a person is clipped."""
         return "equal" if self.protection == EQUAL else "scale"
 
-    def counting(self, people: People, projection: ss.Projection) -> ss.Counting | None:
+    def counting(self, people: People, projection: ss.projections.Projection) -> ss.privacy.Counting | None:
         """Return the default count of people; none where keys are clipped together."""
         if not self.in_sketch_space and self.limit is None:
             return None
         options: dict[str, Any] = {"delta": DELTA, "mechanism": self.mechanism}
-        return ss.Counting.of(projection, self.neighbours(people), **options)
+        return ss.privacy.Counting.of(projection, self.neighbours(people), **options)
 
     @property
     def mechanism(self) -> str:
@@ -379,7 +384,9 @@ def _tables(
 
 
 @functools.lru_cache(maxsize=1 << 16)
-def _noise(people: People, choice: Choice, epsilon: float) -> tuple[ss.Projection, ss.Counting | None, Noise]:
+def _noise(
+    people: People, choice: Choice, epsilon: float
+) -> tuple[ss.projections.Projection, ss.privacy.Counting | None, Noise]:
     """Return a map like those released by, what is published of the number of people, and the calibrated noise."""
     projection = choice.projection(people, 0)
     counting = choice.counting(people, projection)

@@ -33,7 +33,8 @@ from benchmarks.study import Study, Table
 from benchmarks.verdicts import Check
 from streamsketch.estimation import column_differences, describe, mmd
 from streamsketch.estimation.blocks import block_of
-from streamsketch.features import JOINT, Category, Embedding, Features, Number
+from streamsketch.features import Category, Embedding, Features, Number
+from streamsketch.features.features import JOINT
 from streamsketch.release import AdditiveNoise
 from streamsketch.release.additive_noise import CalibratedNoise
 from streamsketch.sketching.sketch import Sketch

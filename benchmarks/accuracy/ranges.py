@@ -147,7 +147,9 @@ def _observe(setting: tuple[str, Schedule], cells: int) -> list[Observed]:
     ]
 
 
-def _history(publish: ss.AdditiveNoise, projection: ss.Projection, windows: list[ss.Sketch], name: str) -> History:
+def _history(
+    publish: ss.AdditiveNoise, projection: ss.projections.Projection, windows: list[ss.Sketch], name: str
+) -> History:
     releaser, bits = Releaser(publish, projection), trials.keyed(name.encode())
     return History([releaser.add(window, bits=lambda *_: bits) for window in windows])
 

@@ -28,9 +28,10 @@ from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
 from benchmarks.verdicts import Check
 from streamsketch.bounding import bound_units
-from streamsketch.estimation import GapLaw, NoiseTerm, noise_unit
+from streamsketch.estimation import GapLaw, NoiseTerm
 from streamsketch.estimation.changes import _controlled, typical_distance
-from streamsketch.privacy import NoisePlace
+from streamsketch.estimation.noise_effect import noise_unit
+from streamsketch.privacy.mechanism import NoisePlace
 from streamsketch.projections import Projection
 from streamsketch.release import AdditiveNoise
 
@@ -175,7 +176,7 @@ def _averages(count: int) -> Iterator[Alarms]:
                 items = np.concatenate(drawn)
                 rows = ((units >= sizes[0]).astype(np.int64), items, np.ones_like(items), units)
                 table = bound_units([rows], projection, neighbours=neighbours, clip=clip)
-                counting = ss.Counting.of(projection, neighbours, delta=1e-6, epsilon=1.0)
+                counting = ss.privacy.Counting.of(projection, neighbours, delta=1e-6, epsilon=1.0)
                 publisher = AdditiveNoise(epsilon=1.0, delta=1e-6, neighbours=neighbours, counting=counting)
                 bits = trials.keyed(f"same {clip} {what} {seed}".encode())
                 released = publisher.calibrated(projection)

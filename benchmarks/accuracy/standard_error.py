@@ -137,11 +137,11 @@ def _cosines(effort: Effort, count: int) -> list[Case]:
     return found
 
 
-def _build(name: str, sketch_dim: int, seed: int) -> ss.Projection:
+def _build(name: str, sketch_dim: int, seed: int) -> ss.projections.Projection:
     return trials.MAPS[name](dim=DIM, sketch_dim=sketch_dim, seed=seed)
 
 
-def _sjlt(sketch_dim: int, sparsity: int, seed: int) -> ss.Projection:
+def _sjlt(sketch_dim: int, sparsity: int, seed: int) -> ss.projections.Projection:
     return ss.SJLT(dim=DIM, sketch_dim=sketch_dim, sparsity=sparsity, seed=seed)
 
 

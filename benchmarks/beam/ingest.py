@@ -38,7 +38,7 @@ _NEIGHBOURS = ss.L1(100, unit="unit", max_keys=20)
 _BOUNDED = _AGREEMENT.replace(unit={"unit": "integer"}, neighbours=_NEIGHBOURS)
 _FINE, _CELLS = _PROJECTION.replace(resolution="1/16384"), ss.SketchL2(1, unit="unit", max_keys=20)
 _WEIGHED = _BOUNDED.replace(
-    projection=_FINE, neighbours=_CELLS, clip="equal", counting=ss.Counting.of(_FINE, _CELLS, delta=1e-6)
+    projection=_FINE, neighbours=_CELLS, clip="equal", counting=ss.privacy.Counting.of(_FINE, _CELLS, delta=1e-6)
 )
 
 

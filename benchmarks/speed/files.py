@@ -22,7 +22,9 @@ import pyarrow.parquet as pq
 import streamsketch as ss
 from benchmarks.rows import MILLISECONDS, NANOSECONDS, Effort, Row, Target, compare
 from benchmarks.timing import Work
-from streamsketch.storage import RawSketch, append_raw, empty_like, save_raw
+from streamsketch.storage import save_raw
+from streamsketch.storage.raw_files import append_raw
+from streamsketch.storage.sketches import RawSketch, empty_like
 
 _DIM, _FEW = 1 << 40, 10
 _TARGETS = {"parquet": Target("ours", 1000 / 15), "csv": Target("ours", 1000 / 3)}
@@ -133,7 +135,7 @@ def _append(effort: Effort) -> list[Row]:
         ]
 
 
-def _table(projection: ss.Projection, keys: int) -> ss.SketchTable:
+def _table(projection: ss.projections.Projection, keys: int) -> ss.SketchTable:
     table = projection.table()
     table.update([f"key {number}" for number in range(keys)], np.arange(keys))
     return table

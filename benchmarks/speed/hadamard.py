@@ -17,7 +17,7 @@ from scipy.linalg import hadamard
 from benchmarks.rows import MICROSECONDS, Effort, Row, Target, compare
 from benchmarks.speed.compiler import compiled
 from benchmarks.timing import Work
-from streamsketch.projections import hadamard_transform
+from streamsketch.projections.hadamard import hadamard_transform
 
 C_TYPES = {"float64": ("double", "long long"), "float32": ("float", "int"), "int64": ("long long", "long long")}
 """dtype → the C names of a cell and of an integer as wide."""

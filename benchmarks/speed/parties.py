@@ -51,7 +51,7 @@ def run(effort: Effort) -> list[Row]:
     return rows
 
 
-def a_sketch(projection: ss.Projection, place: int) -> ss.Sketch:
+def a_sketch(projection: ss.projections.Projection, place: int) -> ss.Sketch:
     """Return a party's data: a thousand visits."""
     sketch = projection.sketch()
     sketch.update(np.arange(1000) + 1000 * place, 1)

@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 import streamsketch as ss
 from benchmarks.rows import MILLISECONDS, NANOSECONDS, Effort, Row, Target, compare, compare_each
 from benchmarks.timing import Work
-from streamsketch.kernels import in_blocks
-from streamsketch.privacy import SystemBits, flips
-from streamsketch.privacy.samplers import discrete_laplace
+from streamsketch.kernels.popcount import in_blocks
+from streamsketch.privacy.flip_sampler import flips
+from streamsketch.privacy.samplers import SystemBits, discrete_laplace
 from streamsketch.signs.hamming import distances_between, nearest_in
 
 _CELLS = 1024

@@ -22,7 +22,8 @@ import streamsketch as ss
 from benchmarks.rows import Effort, Row, Target
 from benchmarks.streams import JARS
 from streamsketch.jobs import Brokers, Malformed, Partitions, Payloads, TopicStream
-from streamsketch.streams import Job, Stream
+from streamsketch.streams import Stream
+from streamsketch.streams.job import Job
 from tests.clusters.kafka import Kafka
 
 _BASE, _SIZE, _DELAY, _WINDOWS = 1_700_000_000, 10, 5, 5  # seconds

@@ -378,7 +378,7 @@ def sites() -> Draw:
     releases = [ss.bound(table, agreement).release(**how) for table in tables]
     tree = ss.linkage(releases, by="mean")
     differ = {
-        name: ss.column_differences(releases[0], each, agreement).to_pandas().set_index("column")
+        name: ss.estimation.column_differences(releases[0], each, agreement).to_pandas().set_index("column")
         for name, each in zip(names[1:], releases[1:], strict=True)
     }
     marks = {"south": ("third", "o"), "east": ("second", "s"), "west": ("first", "D"), "harbour": ("text", "^")}

@@ -66,8 +66,8 @@ class Sent(NamedTuple):
 class Verdict(NamedTuple):
     """The judgement of the server on one hospital."""
 
-    patients: ss.Estimate
-    discrepancy: ss.Estimate | None
+    patients: ss.estimation.Estimate
+    discrepancy: ss.estimation.Estimate | None
     """The discrepancy from the central hospital; None for that one itself."""
     p_value: float
     """The p-value of the hypothesis that both have samples of one population."""
@@ -147,7 +147,9 @@ def admission(releases: Mapping[str, ss.PrivateSketch], limit: float = LIMIT) ->
     """
     agreed, names = agreement(), list(releases)
     far = {
-        (a, b): ss.mmd(releases[a], releases[b], agreed) for place, a in enumerate(names) for b in names[place + 1 :]
+        (a, b): ss.estimation.mmd(releases[a], releases[b], agreed)
+        for place, a in enumerate(names)
+        for b in names[place + 1 :]
     }
     between = {pair: found for (a, b), found in far.items() for pair in ((a, b), (b, a))}
 
@@ -161,7 +163,7 @@ def admission(releases: Mapping[str, ss.PrivateSketch], limit: float = LIMIT) ->
             verdicts[name] = Verdict(releases[name].units, None, 1.0, [], admitted=True)
             continue
         pair, discrepancy = (releases[central], releases[name]), between[central, name]
-        columns = ss.column_differences(*pair, agreed).filter(pc.field("low") > limit)["column"].to_pylist()
+        columns = ss.estimation.column_differences(*pair, agreed).filter(pc.field("low") > limit)["column"].to_pylist()
         p_value = ss.sameness(*pair, by="mean", samples=True).p_value
         admitted = discrepancy.interval()[1] <= limit
         verdicts[name] = Verdict(releases[name].units, discrepancy, p_value, columns, admitted)

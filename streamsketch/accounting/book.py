@@ -10,21 +10,14 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any, Literal
 
 from streamsketch.accounting.sensitivity import most_in_a_cell, sensitivity_of
-from streamsketch.core import check_int, check_text, short
+from streamsketch.core.numbers import check_int, short
+from streamsketch.core.text import check_text
 from streamsketch.errors import InvalidInputError, LedgerError
-from streamsketch.privacy import (
-    Budget,
-    Guarantee,
-    KeySelection,
-    epsilon_to_rho,
-    exact_text,
-    less,
-    pure_rho,
-    rounded_down,
-    rounded_up,
-    written,
-)
-from streamsketch.projections import Projection
+from streamsketch.privacy.budget import Budget, exact_text, less, rounded_down, rounded_up, written
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.mechanism import KeySelection
+from streamsketch.privacy.zcdp import epsilon_to_rho, pure_rho
+from streamsketch.projections.base import Projection
 
 Accounting = Literal["sum", "filter"]
 """How the charges of a data set add up: their sum, or a filter for many small ones, which needs δ > 0."""

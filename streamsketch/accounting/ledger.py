@@ -24,11 +24,11 @@ from streamsketch.accounting.book import (
     text_of,
 )
 from streamsketch.accounting.store import FileStore, Row, Store, Transaction
-from streamsketch.core import check_text
-from streamsketch.data import DataIds
+from streamsketch.core.text import check_text
+from streamsketch.data.data_ids import DataIds
 from streamsketch.errors import InvalidInputError, LedgerError
-from streamsketch.privacy import Guarantee
-from streamsketch.projections import Projection
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.projections.base import Projection
 
 _YEARS = (2000, 3000)  # what else a clock says is a mistake, and an entry would stay for ever
 

@@ -6,25 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.core import short
+from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import (
-    Budget,
-    Candidate,
-    Counting,
-    DiscreteLaplace,
-    Guarantee,
-    Mechanism,
-    Neighbours,
-    Noise,
-    NoisePlace,
-    Sensitivity,
-    calibration,
-    candidates,
-    check_neighbours,
-)
-from streamsketch.projections import Projection
-from streamsketch.schedules import Schedule
+from streamsketch.privacy import calibration
+from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.calibration import Candidate, candidates
+from streamsketch.privacy.counting import Counting
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.mechanism import Mechanism, NoisePlace
+from streamsketch.privacy.neighbours import Neighbours, check_neighbours
+from streamsketch.privacy.noise import Noise, Sensitivity
+from streamsketch.projections.base import Projection
+from streamsketch.schedules.schedule import Schedule
 
 _MOST = (1 << 63) - 1
 

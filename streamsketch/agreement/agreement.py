@@ -11,28 +11,33 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 
-from streamsketch.accounting import check_mechanism
+from streamsketch.accounting.sensitivity import check_mechanism
 from streamsketch.agreement.casts import cast
 from streamsketch.agreement.columns import KEY_TYPES, Column, columns_of
 from streamsketch.agreement.grids import check_fine, fine_enough
 from streamsketch.agreement.terms import PublishedKeys, Selected, Terms, keys_from_dict, keys_text, keys_to_dict
 from streamsketch.agreement.windows import Windows
-from streamsketch.core import check_text, current_limits, json_fields, pa, read_bounded, short, write_whole
-from streamsketch.data import (
-    HASHED_DIM,
-    arrow_column,
-    keys_named,
-)
+from streamsketch.core.files import write_whole
+from streamsketch.core.libraries import pa
+from streamsketch.core.limits import current_limits, json_fields, read_bounded
+from streamsketch.core.numbers import short
+from streamsketch.core.text import check_text
+from streamsketch.data.canonical import HASHED_DIM
+from streamsketch.data.columns import arrow_column, keys_named
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, WireFormatError
-from streamsketch.features import Features
-from streamsketch.privacy import Clip, Counting, Neighbours, check_neighbours, key_threshold
-from streamsketch.projections import Projection, projection_from_fields
-from streamsketch.schedules import Schedule, schedule_of
+from streamsketch.features.features import Features
+from streamsketch.privacy.counting import Counting
+from streamsketch.privacy.key_selection import key_threshold
+from streamsketch.privacy.neighbours import Clip, Neighbours, check_neighbours
+from streamsketch.projections.base import Projection
+from streamsketch.projections.families import projection_from_fields
+from streamsketch.schedules.kinds import schedule_of
+from streamsketch.schedules.schedule import Schedule
 
 if TYPE_CHECKING:
-    from streamsketch.accounting import Ledger
-    from streamsketch.parties import PublicKey
-    from streamsketch.sketching import BoundingSummary
+    from streamsketch.accounting.ledger import Ledger
+    from streamsketch.parties.keys import PublicKey
+    from streamsketch.sketching.bounding.summary import BoundingSummary
 
 Missing: TypeAlias = Literal["refuse", "drop", "keep"]
 
@@ -222,7 +227,7 @@ class Agreement:
         if self.features is None and not hashed and not (len(self.index) == 1 and self.index[0].is_whole):
             raise InvalidInputError(
                 f"a projection of dim {self.projection.dim} takes one index column of integers, got "
-                f"{', '.join(map(str, self.index))}. To hash them, use dim=streamsketch.HASHED_DIM (2**60)"
+                f"{', '.join(map(str, self.index))}. To hash them, use dim=2**60, the default"
             )
         if self.features is not None and (twice := [one for one in self.columns if one.name in self.features.columns]):
             raise InvalidInputError(
@@ -723,9 +728,9 @@ class Agreement:
 
 @functools.cache
 def _publishing() -> ModuleType:
-    from streamsketch import release  # noqa: PLC0415 - releases know agreements, not the reverse
+    from streamsketch.release import agreed  # noqa: PLC0415 - releases know agreements, not the reverse
 
-    return release
+    return agreed
 
 
 def _shown(value: Any) -> str:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.agreement.columns import Column
-from streamsketch.core import pa, pc
-from streamsketch.data import is_bytes_type, is_text_type
+from streamsketch.core.libraries import pa, pc
+from streamsketch.data.columns import is_bytes_type, is_text_type
 from streamsketch.errors import InvalidInputError
 
 _WHOLE = r"^[+-]?[0-9]+(\.0*)?$"

@@ -4,8 +4,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from streamsketch.core import check_text, pa, short
-from streamsketch.data import is_bytes_type, is_text_type
+from streamsketch.core.libraries import pa
+from streamsketch.core.numbers import short
+from streamsketch.core.text import check_text
+from streamsketch.data.columns import is_bytes_type, is_text_type
 from streamsketch.errors import InvalidInputError
 
 TYPES = ("integer", "text", "bytes", "date", "timestamp", "boolean", "decimal(PLACES)")

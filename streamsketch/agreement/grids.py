@@ -5,8 +5,8 @@ import math
 from fractions import Fraction
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import Neighbours
-from streamsketch.projections import Projection
+from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.projections.base import Projection
 
 MOST_COARSE = 1 << 12
 """The least bound on a sketch's norm, in grid steps, that units are clipped to."""

@@ -10,13 +10,17 @@ from streamsketch.agreement.columns import columns_of, logical_type
 from streamsketch.agreement.grids import fine_enough
 from streamsketch.agreement.terms import Spent, Terms
 from streamsketch.agreement.windows import Windows
-from streamsketch.core import pa, short
-from streamsketch.data import is_text_type, schema_of
+from streamsketch.core.libraries import pa
+from streamsketch.core.numbers import short
+from streamsketch.data.columns import is_text_type
+from streamsketch.data.tables import schema_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.features import Features
-from streamsketch.privacy import MOST_KEYS, Clip, Counting, Neighbours, SketchL2
-from streamsketch.projections import Projection
-from streamsketch.schedules import Schedule
+from streamsketch.features.features import Features
+from streamsketch.privacy.counting import Counting
+from streamsketch.privacy.neighbours import MOST_KEYS, Clip, Neighbours
+from streamsketch.privacy.sketch_l2 import SketchL2
+from streamsketch.projections.base import Projection
+from streamsketch.schedules.schedule import Schedule
 
 _INFER = "infer"
 _SMALL_DELTA = (

@@ -3,7 +3,7 @@
 import re
 from typing import TYPE_CHECKING, Any, TypeAlias, Union, overload
 
-from streamsketch.core import short
+from streamsketch.core.numbers import short
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
 
 if TYPE_CHECKING:

@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
-from streamsketch.core import check_text, short
+from streamsketch.core.numbers import short
+from streamsketch.core.text import check_text
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import Budget, calibration, mechanism_names
+from streamsketch.privacy import calibration
+from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.calibration import mechanism_names
 
 Spent: TypeAlias = Decimal | float | str
 """A part of a budget: the decimal that is written, as a number or as text."""

@@ -11,7 +11,9 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from streamsketch.agreement.columns import Column, columns_of
-from streamsketch.core import check_int, check_text, pa, short
+from streamsketch.core.libraries import pa
+from streamsketch.core.numbers import check_int, short
+from streamsketch.core.text import check_text
 from streamsketch.errors import InvalidInputError
 
 Are: TypeAlias = Literal["releases", "keys"]

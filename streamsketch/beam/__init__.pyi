@@ -14,7 +14,6 @@ from .release.contribute import RoundContribution
 from .release.means import MeanPerKey
 from .release.release import ReleasePerKey
 from .release.select import SelectKeys
-from .run.claims import claim_path
 from .run.coders import MeanAggregatorCoder, PrivateSketchCoder, SignSketchCoder, SketchCoder, register_coders
 from .run.runs import FinishRun, configure_run, run_secret
 
@@ -43,7 +42,6 @@ __all__ = [
     "SlidingWindowSums",
     "TumblingWindows",
     "WriteTable",
-    "claim_path",
     "comparison_schema",
     "configure_run",
     "frequency_schema",

@@ -11,10 +11,13 @@ from streamsketch.cli._releasing import ledger_for, remaining_facts
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import guarantee_fields, show_result
 from streamsketch.cli._sketching import tell_seen
-from streamsketch.intake import Events, Intake, RowReader
-from streamsketch.release import publisher_of
-from streamsketch.sketching import bound_batches
-from streamsketch.storage import read_header, release_loaded_as_agreed, transaction
+from streamsketch.intake.events import Events
+from streamsketch.intake.files import RowReader
+from streamsketch.intake.rows import Intake
+from streamsketch.release.agreed_publisher import publisher_of
+from streamsketch.sketching.bounding.units import bound_batches
+from streamsketch.storage.raw_files import read_header, transaction
+from streamsketch.storage.releases import release_loaded_as_agreed
 
 
 def _check_output(output: Path, agreed: ss.Agreement) -> Path:

@@ -9,9 +9,11 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.agreement import TYPES, is_type
-from streamsketch.core import exact_fraction, names_given
-from streamsketch.privacy import NEIGHBOURS, Neighbours
+from streamsketch.agreement.columns import TYPES, is_type
+from streamsketch.core.numbers import exact_fraction
+from streamsketch.core.text import names_given
+from streamsketch.data.canonical import HASHED_DIM
+from streamsketch.privacy.neighbours import NEIGHBOURS, Neighbours
 
 SKETCH_DIM, SPARSITY = 1024, 4
 """Of a projection that is made without saying more."""
@@ -147,10 +149,10 @@ def given_options(options: Mapping[str, object]) -> str:
     return ", ".join(f"--{name.replace('_', '-')}" for name in given)
 
 
-def projection_from(path: Path | None, **options: int | str | None) -> ss.Projection:
+def projection_from(path: Path | None, **options: int | str | None) -> ss.projections.Projection:
     """Return the projection in a file, which excludes other options; without a file, a new SJLT by the options."""
     if path is None:
-        fields = {"dim": ss.HASHED_DIM, "sketch_dim": SKETCH_DIM, "sparsity": SPARSITY, "seed": secrets.randbits(63)}
+        fields = {"dim": HASHED_DIM, "sketch_dim": SKETCH_DIM, "sparsity": SPARSITY, "seed": secrets.randbits(63)}
         given = {name: value for name, value in options.items() if value is not None}
         return ss.SJLT(**(fields | given))  # type: ignore[arg-type]
     if named := given_options(options):
@@ -158,10 +160,10 @@ def projection_from(path: Path | None, **options: int | str | None) -> ss.Projec
     return load_projection(path)
 
 
-def load_projection(path: Path, of_agreement: str = "give --agreement") -> ss.Projection:
+def load_projection(path: Path, of_agreement: str = "give --agreement") -> ss.projections.Projection:
     """Return the projection in a file; errors name the file, and what to do with that of an agreement."""
     try:
-        return ss.Projection.from_json(path.read_bytes())
+        return ss.projections.Projection.from_json(path.read_bytes())
     except ss.InvalidInputError as error:
         reason: object = error
         with contextlib.suppress(ss.InvalidInputError):

@@ -11,9 +11,10 @@ from streamsketch.cli._pairs import SketchPairs, load_pairs
 from streamsketch.cli._reading import name_in_errors, new_file
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import interval_name, plural, show_json
-from streamsketch.core import write_whole
-from streamsketch.estimation import By, DifferenceBy, Differences
-from streamsketch.report import item_text, more_in, picture_of_differences, row_cells
+from streamsketch.core.files import write_whole
+from streamsketch.estimation.differences import DifferenceBy, Differences
+from streamsketch.estimation.measures import By
+from streamsketch.report.differences import item_text, more_in, picture_of_differences, row_cells
 
 
 class Why(NamedTuple):

@@ -12,12 +12,17 @@ import numpy as np
 import streamsketch as ss
 from streamsketch.cli._releasing import left_fields
 from streamsketch.cli._showing import guarantee_fields, plural
-from streamsketch.explanation import explain_release
-from streamsketch.planning import NoiseFloor
-from streamsketch.privacy import KEYS_ARE_PUBLIC, Counting, Guarantee, SystemBits, with_conditions
-from streamsketch.release import AdditiveNoise, CalibratedNoise, Stated
-from streamsketch.sketching import counting_of
-from streamsketch.storage import PastRelease, RawHeader, RawSketch, State, released_before
+from streamsketch.explanation.release import explain_release
+from streamsketch.planning.noise_floor import NoiseFloor
+from streamsketch.privacy.assertions import KEYS_ARE_PUBLIC, with_conditions
+from streamsketch.privacy.counting import Counting
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.samplers import SystemBits
+from streamsketch.release.additive_noise import AdditiveNoise, CalibratedNoise
+from streamsketch.release.ready import Stated
+from streamsketch.sketching.encoding import counting_of
+from streamsketch.storage.releases import released_before
+from streamsketch.storage.sketches import PastRelease, RawHeader, RawSketch, State
 
 _USUAL = 5  # standard deviations of the noise, which cells of a small key stay within
 

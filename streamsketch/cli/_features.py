@@ -10,15 +10,19 @@ from typing import Annotated, Any, get_args
 import typer
 
 import streamsketch as ss
-from streamsketch.agreement import check_alike
+from streamsketch.agreement.same import check_alike
 from streamsketch.cli._reading import name_in_errors
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import join_names
-from streamsketch.core import aligned, current_limits, json_fields, pa, read_bounded, short
-from streamsketch.data import NOT_SHOWN
-from streamsketch.estimation import AnySketch
-from streamsketch.features import JOINT, Category, Embedding, FeatureColumn, Number
-from streamsketch.projections import Identity
+from streamsketch.core.libraries import pa
+from streamsketch.core.limits import current_limits, json_fields, read_bounded
+from streamsketch.core.numbers import short
+from streamsketch.core.text import aligned
+from streamsketch.data.columns import NOT_SHOWN
+from streamsketch.estimation.blocks import AnySketch
+from streamsketch.features.columns import Category, Embedding, FeatureColumn, Number
+from streamsketch.features.features import JOINT
+from streamsketch.projections.identity import Identity
 
 Shares = Annotated[
     list[str] | None,
@@ -60,7 +64,7 @@ def load_features(path: Path, seed: int | None) -> ss.Features:
     try:
         text = read_bounded(path, current_limits().max_json_bytes, "max_json_bytes")
         return ss.Features.from_dict(_fields_of(text, seed))
-    except (ss.InvalidInputError, ss.WireFormatError) as error:
+    except (ss.InvalidInputError, ss.errors.WireFormatError) as error:
         raise ss.InvalidInputError(f"{path} does not hold features: {error}") from None
 
 

@@ -7,11 +7,14 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 import streamsketch as ss
-from streamsketch.agreement import cast
-from streamsketch.core import names_given, pa
-from streamsketch.data import arrow_column, batches, format_of, open_file, parts_of
+from streamsketch.agreement.casts import cast
+from streamsketch.core.libraries import pa
+from streamsketch.core.text import names_given
+from streamsketch.data.columns import arrow_column
+from streamsketch.data.readers.formats import batches, format_of, parts_of
+from streamsketch.data.readers.opening import open_file
 from streamsketch.errors import IncompatibleAgreementsError
-from streamsketch.estimation import AnySketch
+from streamsketch.estimation.blocks import AnySketch
 
 Index = Annotated[
     list[str] | None,
@@ -55,14 +58,14 @@ def agreement_of(sketch: AnySketch, path: Path | None) -> ss.Agreement | None:
 
 
 def items_of_option(
-    projection: ss.Projection, agreed: ss.Agreement | None, index: list[str] | None, items: list[str]
+    projection: ss.projections.Projection, agreed: ss.Agreement | None, index: list[str] | None, items: list[str]
 ) -> "pa.Table":
     """Return the items of an option as a table with a column for each part; without an agreement as `sketch` casts."""
     return _cast(projection, agreed, _given(items, _names(agreed, index)))
 
 
 def items_of_file(
-    projection: ss.Projection,
+    projection: ss.projections.Projection,
     agreed: ss.Agreement | None,
     index: list[str] | None,
     path: Path,
@@ -87,7 +90,7 @@ def _names(agreed: ss.Agreement | None, index: list[str] | None) -> list[str]:
     return [column.name for column in agreed.index]
 
 
-def _cast(projection: ss.Projection, agreed: ss.Agreement | None, table: "pa.Table") -> "pa.Table":
+def _cast(projection: ss.projections.Projection, agreed: ss.Agreement | None, table: "pa.Table") -> "pa.Table":
     """Return items cast as by `sketch`; an agreement casts them later."""
     if not table.num_rows:
         raise ss.InvalidInputError("there are no items: name those that may occur")

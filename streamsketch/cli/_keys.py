@@ -12,7 +12,7 @@ import streamsketch as ss
 from streamsketch.cli._saying import say
 
 if TYPE_CHECKING:
-    from streamsketch.parties import Key, PublicKey
+    from streamsketch.parties.keys import Key, PublicKey
 
 PRIVATE, PUBLIC = ".pem", ".pub"
 VARIABLE = "STREAMSKETCH_PASSPHRASE"
@@ -51,7 +51,7 @@ def public_keys(paths: list[Path] | None) -> "list[PublicKey] | None":
 
 def public_key(path: Path) -> "PublicKey":
     """Return the public key in a file; errors name the file."""
-    from streamsketch.parties import PublicKey  # noqa: PLC0415 - keys are an extra
+    from streamsketch.parties.keys import PublicKey  # noqa: PLC0415 - keys are an extra
 
     try:
         with path.open("rb") as file:
@@ -63,7 +63,7 @@ def public_key(path: Path) -> "PublicKey":
 
 def private_key(path: Path, passphrase_file: Path | None) -> "Key":
     """Return the private key in a file, with the name in the .pub file next to it; warn if others can read it."""
-    from streamsketch.parties import Key  # noqa: PLC0415 - as above
+    from streamsketch.parties.keys import Key  # noqa: PLC0415 - as above
 
     beside = path.with_suffix(PUBLIC)
     name = public_key(beside).name if beside.exists() else ""

@@ -23,23 +23,15 @@ from streamsketch.cli._showing import (
     join_names,
     selected_fields,
 )
-from streamsketch.estimation import (
-    MEASURES,
-    AnySketch,
-    By,
-    Estimates,
-    below_noise_floor,
-    block_of,
-    check_comparable,
-    few_units,
-    interval_text,
-    is_secret,
-    value_text,
-)
-from streamsketch.report import measure_of
+from streamsketch.estimation.blocks import AnySketch, block_of, check_comparable, is_secret
+from streamsketch.estimation.cosines import below_noise_floor
+from streamsketch.estimation.estimate import Estimates, interval_text, value_text
+from streamsketch.estimation.means import few_units
+from streamsketch.estimation.measures import MEASURES, By
+from streamsketch.report.choice import measure_of
 
 if TYPE_CHECKING:
-    from streamsketch.signs import Signs
+    from streamsketch.signs.sketch import Signs
 
 BY_HELP = (
     "Measure to compare by. distance: squared distance, which also measures size. cosine: similarity of direction. "
@@ -226,10 +218,10 @@ class SketchPairs:
             columns[MEASURES[self._beside].title] = [UNDEFINED if one is None else value_text(one) for one in others]
         return columns
 
-    def _estimate(self, pair: Pair) -> ss.Estimate | None:
+    def _estimate(self, pair: Pair) -> ss.estimation.Estimate | None:
         return _estimate_at(self._estimates, pair) if self.is_defined(pair) else None
 
-    def _estimate_beside(self, pair: Pair) -> ss.Estimate | None:
+    def _estimate_beside(self, pair: Pair) -> ss.estimation.Estimate | None:
         of_noise = self._beside == "cosine" and self._lost[list(pair)].any()
         return None if of_noise else _estimate_at(self._estimates_beside, pair)
 
@@ -260,7 +252,7 @@ class SketchPairs:
             say(f"Without cosines, as the squared norm is below the noise floor of {len(self.names)} streams {who}")
 
 
-def _estimate_at(estimates: Estimates | None, pair: Pair) -> ss.Estimate | None:
+def _estimate_at(estimates: Estimates | None, pair: Pair) -> ss.estimation.Estimate | None:
     """Return one comparison, or None if it is undefined."""
     return None if estimates is None or np.isnan(estimates.value[pair]) else estimates[pair]
 
@@ -285,9 +277,9 @@ class _SignPair(NamedTuple):
     """How two releases of signs differ."""
 
     differing: int
-    angle: ss.Estimate | None
+    angle: ss.estimation.Estimate | None
     """In degrees; None if a norm is missing."""
-    cosine: ss.Estimate | None
+    cosine: ss.estimation.Estimate | None
     """None if a norm is missing, or the signs are mostly flips."""
 
 
@@ -316,6 +308,8 @@ class SignPairs:
         self._by_angle = False
 
     def _pair(self, pair: Pair) -> _SignPair:
+        from streamsketch.signs.angles import needs_norms  # noqa: PLC0415 - pairs of sketches load no mechanism of signs
+
         if pair not in self._known:
             x, y = (self._releases[place] for place in pair)
             first, second = (self.names[place] for place in pair)
@@ -323,7 +317,7 @@ class SignPairs:
             angle = cosine = None
             with name_in_errors(first, second):
                 differing = ss.signs.hamming_distance(x, y)
-                if None not in norms or not (ss.signs.needs_norms(x) or ss.signs.needs_norms(y)):
+                if None not in norms or not (needs_norms(x) or needs_norms(y)):
                     angle = ss.signs.angle(x, y, norm_x=norms[0], norm_y=norms[1]).scaled(_DEGREES)
                     cosine = _cosine(x, y, norms)
             self._known[pair] = _SignPair(differing, angle, cosine)
@@ -390,7 +384,7 @@ def _for_each(confidence: float, candidates: int | None) -> float:
     return confidence if candidates is None or candidates == 1 else 1 - (1 - confidence) / candidates
 
 
-def _cosine(x: "Signs", y: "Signs", norms: tuple[float | None, float | None]) -> ss.Estimate | None:
+def _cosine(x: "Signs", y: "Signs", norms: tuple[float | None, float | None]) -> ss.estimation.Estimate | None:
     try:
         return ss.signs.cosine(x, y, norm_x=norms[0], norm_y=norms[1])
     except ss.InvalidInputError:

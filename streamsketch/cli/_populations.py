@@ -25,8 +25,11 @@ from streamsketch.cli._showing import (
     selected_fields,
     show_json,
 )
-from streamsketch.estimation import AnySketch, Interval, block_of, estimate_cells, few_units, is_secret
-from streamsketch.features import JOINT
+from streamsketch.estimation.blocks import AnySketch, block_of, is_secret
+from streamsketch.estimation.estimate import estimate_cells
+from streamsketch.estimation.intervals import Interval
+from streamsketch.estimation.means import few_units
+from streamsketch.features.features import JOINT
 
 _NAME = "discrepancy"
 
@@ -99,11 +102,11 @@ class Populations:
         return not self._few[list(pair)].any()
 
     @functools.cached_property
-    def _found(self) -> dict[Pair, ss.Estimate | None]:
-        found: dict[Pair, ss.Estimate | None] = {}
+    def _found(self) -> dict[Pair, ss.estimation.Estimate | None]:
+        found: dict[Pair, ss.estimation.Estimate | None] = {}
         for pair in combinations(range(len(self.names)), 2):
             with self._naming(pair):
-                found[pair] = ss.mmd(*self._both(pair), self._agreed) if self.is_defined(pair) else None
+                found[pair] = ss.estimation.mmd(*self._both(pair), self._agreed) if self.is_defined(pair) else None
         return found
 
     def _both(self, pair: Pair) -> tuple[AnySketch, AnySketch]:
@@ -196,7 +199,7 @@ def columns_apart(
     x: AnySketch, y: AnySketch, agreed: ss.Agreement, *, confidence: float = 0.95, samples: bool = True
 ) -> list[dict[str, Any]]:
     """Return how far apart two populations are in each column: columns that differ, clearest first, then the others."""
-    found = ss.column_differences(x, y, agreed, confidence=confidence, samples=samples).to_pylist()
+    found = ss.estimation.column_differences(x, y, agreed, confidence=confidence, samples=samples).to_pylist()
     rows = [row | {"differs": row["low"] > 0} for row in found]
     # the order of those that do not is noise, so they come as the agreement has them
     order = {} if agreed.features is None else {block.name: at for at, block in enumerate(agreed.features.blocks)}
@@ -211,7 +214,7 @@ def apart_heads(confidence: float = 0.95) -> tuple[str, str, str]:
 def apart_cells(row: dict[str, Any]) -> tuple[str, str, str]:
     """Return how far apart a column is as the cells of a table, whose heads are `apart_heads`."""
     ends = Interval(row["low"], row["high"])
-    return estimate_cells(ss.Estimate(row["estimate"], 0.0, row["error"] ** 2), ends)
+    return estimate_cells(ss.estimation.Estimate(row["estimate"], 0.0, row["error"] ** 2), ends)
 
 
 def column_fields(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

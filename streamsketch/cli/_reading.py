@@ -11,18 +11,19 @@ import typer
 
 import streamsketch as ss
 from streamsketch import storage
-from streamsketch.agreement import check_same
+from streamsketch.agreement.same import check_same
 from streamsketch.cli._keys import public_keys
 from streamsketch.cli._saying import say
-from streamsketch.estimation import AnySketch
-from streamsketch.intake import key_and_window, window_time
-from streamsketch.once import key_of_file
-from streamsketch.release import check_independent, check_release, mismatch
-from streamsketch.storage import SUFFIX, is_raw
-from streamsketch.wire import kind_of
+from streamsketch.estimation.blocks import AnySketch
+from streamsketch.intake.windows import key_and_window, window_time
+from streamsketch.once.slots import key_of_file
+from streamsketch.release.checking.release import check_release, mismatch
+from streamsketch.release.published import check_independent
+from streamsketch.storage.first_bytes import SUFFIX, is_raw
+from streamsketch.wire.registry import kind_of
 
 if TYPE_CHECKING:
-    from streamsketch.signs import Signs
+    from streamsketch.signs.sketch import Signs
 
 SKETCH, SIGNS, TABLE = ".sketch", ".signs", ".parquet"
 
@@ -166,8 +167,10 @@ def load_signs(paths: list[Path], *, least: int, command: str, signer: list[Path
     for name, release in found.items():
         first = names.setdefault(release.release_id, name)
         if first != name:
+            from streamsketch.signs.hamming import check_comparable  # noqa: PLC0415 - for such files alone
+
             with name_in_errors(first, name):
-                ss.signs.check_comparable([found[first], release])
+                check_comparable([found[first], release])
     return found
 
 
@@ -200,9 +203,13 @@ def hold_signs(paths: list[Path]) -> bool:
 def _is_index(path: Path) -> bool:
     """Return whether a file is an index of signs; the code for indices is loaded only for such a file."""
     try:
-        return kind_of(path) is None and ss.signs.is_index(path)
-    except ss.WireFormatError:
+        if kind_of(path) is not None:
+            return False
+    except ss.errors.WireFormatError:
         return False  # a damaged table
+    from streamsketch.signs.index_file import is_index  # noqa: PLC0415 - for such a file
+
+    return is_index(path)
 
 
 def holds_signs(path: Path) -> bool:
@@ -220,7 +227,7 @@ def holds_table(path: Path) -> bool:
     """Return whether a file holds a table of releases; `OSError` if it cannot be read."""
     try:
         return kind_of(path) in (ss.PrivateTable, ss.signs.SignTable)
-    except ss.WireFormatError:
+    except ss.errors.WireFormatError:
         return False  # a damaged table, which is named where it is read
 
 
@@ -306,19 +313,19 @@ def load_published(path: Path, *kinds: type[Any], signer: list[Path] | None = No
     """
     try:
         found = ss.load(path, signer=public_keys(signer))
-    except ss.WireFormatError as error:
+    except ss.errors.WireFormatError as error:
         if path.is_file() and is_raw(path):
             raise ss.InvalidInputError(f"{path} is a raw sketch, which is secret; release it first") from None
         if (
             path.is_file()
             and path.suffix not in {SKETCH, SIGNS, TABLE}
-            and not ss.signs.is_index(path)
+            and not _is_index(path)
             and kind_of(path) is None
         ):
             remedy = f"To sketch a table: streamsketch sketch {path} …"
             raise ss.InvalidInputError(f"{path} is not a release ({SKETCH}, {SIGNS} or {TABLE}). {remedy}") from None
         expected = _NAMES.get(_kind_of(path).__name__, "release")
-        wrong = ss.WireFormatError(error.where, error.problem)  # without the file, which is named here
+        wrong = ss.errors.WireFormatError(error.where, error.problem)  # without the file, which is named here
         raise ss.InvalidInputError(f"{path} is not a valid {expected}: {wrong}") from None
     if kinds and not isinstance(found, kinds):
         wanted, name = _NAMES[kinds[0].__name__], _NAMES[type(found).__name__]
@@ -332,16 +339,25 @@ def _kind_of(path: Path) -> type[Any]:
     """Return the class of a file's content by its first bytes or its name: errors state what was expected."""
     try:
         kind = kind_of(path)
-    except ss.WireFormatError:
+    except ss.errors.WireFormatError:
         return ss.PrivateTable  # a damaged table is named as such where it is read
     return kind or {SIGNS: ss.signs.SignSketch, TABLE: ss.PrivateTable}.get(path.suffix, ss.PrivateSketch)
+
+
+def _checked(release: Any) -> Any:
+    """Return whether the noise of a release can be what it states."""
+    if isinstance(release, ss.PrivateSketch):
+        return check_release(release)
+    from streamsketch.signs.flip_check import check_signs  # noqa: PLC0415 - which loads the mechanisms of signs
+
+    return check_signs(release)
 
 
 def warn_of_mismatches(path: Path, releases: Mapping[Any, Any]) -> None:
     """Print a sentence on each release that contradicts its statement on its noise."""
     short = 0
     for key, release in releases.items():
-        check = check_release(release) if isinstance(release, ss.PrivateSketch) else ss.signs.check_signs(release)
+        check = _checked(release)
         if check.verdict == "too little":
             short += 1
             if short <= _MOST_WARNINGS:
@@ -361,7 +377,7 @@ def naming_raw(path: Path) -> Iterator[None]:
     """Name the raw file in the errors of reading it."""
     try:
         yield
-    except ss.WireFormatError as error:
+    except ss.errors.WireFormatError as error:
         what = "a release, not a raw sketch" if _is_release(path) else f"not a valid raw sketch: {error}"
         remedy = "" if _is_release(path) or is_raw(path) else f". To sketch a table: streamsketch sketch {path} …"
         raise ss.InvalidInputError(f"{path} is {what}{remedy}") from None
@@ -381,7 +397,7 @@ def _is_table(path: Path) -> bool:
         return False
     try:
         return kind_of(path) is ss.PrivateTable
-    except ss.WireFormatError:
+    except ss.errors.WireFormatError:
         return True  # to be named as damaged, not passed over
 
 

@@ -10,10 +10,12 @@ import typer
 import streamsketch as ss
 from streamsketch import accounting
 from streamsketch.cli._reading import holds_table, load_published
-from streamsketch.privacy import Populations, sharing_data
+from streamsketch.privacy.guarantee import Populations
+from streamsketch.privacy.redundancy import sharing_data
 
 if TYPE_CHECKING:
-    from streamsketch.accounting import Entry, Left, Receipt
+    from streamsketch.accounting.book import Entry, Left
+    from streamsketch.accounting.ledger import Receipt
 
 Epsilon = Annotated[float, typer.Option(help="Privacy loss ε, > 0.")]
 Delta = Annotated[float, typer.Option(help="Probability δ in [0, 1) with which the bound ε may fail.")]

@@ -12,7 +12,7 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._layout import show_facts
 from streamsketch.cli._saying import is_quiet, json_for
-from streamsketch.estimation import estimate_cells
+from streamsketch.estimation.estimate import estimate_cells
 
 Json = Annotated[
     bool,
@@ -59,11 +59,11 @@ def show_result(title: str, facts: dict[str, str], fields: Any, *, as_json: bool
 
 
 def estimate_columns(
-    estimates: list[ss.Estimate | None], confidence: float, name: str, *, candidates: int | None = None
+    estimates: list[ss.estimation.Estimate | None], confidence: float, name: str, *, candidates: int | None = None
 ) -> dict[str, list[str]]:
     """Return estimates as the columns of a table for people; ``candidates`` is given if they were selected."""
 
-    def cells(one: ss.Estimate | None) -> tuple[str, str, str]:
+    def cells(one: ss.estimation.Estimate | None) -> tuple[str, str, str]:
         if one is None:
             return UNDEFINED, "", ""
         ends = one.interval(confidence) if candidates is None else one.selected_interval(candidates, confidence)
@@ -80,7 +80,7 @@ def interval_name(confidence: float) -> str:
 
 
 def estimate_fields(
-    estimate: ss.Estimate, confidence: float, name: str = "squared_distance"
+    estimate: ss.estimation.Estimate, confidence: float, name: str = "squared_distance"
 ) -> dict[str, float | None]:
     """Return an estimate as JSON fields; a missing end of an interval is null."""
     fields = estimate.with_interval(confidence)
@@ -90,7 +90,7 @@ def estimate_fields(
     return shown | secret
 
 
-def selected_fields(estimate: ss.Estimate, confidence: float, candidates: int, name: str) -> dict[str, Any]:
+def selected_fields(estimate: ss.estimation.Estimate, confidence: float, candidates: int, name: str) -> dict[str, Any]:
     """Return the JSON fields of an estimate that was selected from ``candidates``; null if there is no upper end."""
     low, high = estimate.selected_interval(candidates, confidence)
     ends = {"low": low, "high": high if math.isfinite(high) else None, "candidates": candidates}

@@ -3,7 +3,7 @@
 from typing import Any
 
 import streamsketch as ss
-from streamsketch.privacy import Neighbours
+from streamsketch.privacy.neighbours import Neighbours
 
 _SIZES = 256, 1024, 4096
 _MECHANISMS: dict[str, Any] = {

@@ -4,8 +4,8 @@ from typing import Any
 
 import streamsketch as ss
 from streamsketch.cli._features import load_features
-from streamsketch.core import write_whole
-from streamsketch.report import picture_of_sites
+from streamsketch.core.files import write_whole
+from streamsketch.report.site_plans import picture_of_sites
 
 _OF_SHIFTS = {
     "shift": ("in_columns",),

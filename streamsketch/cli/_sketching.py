@@ -13,12 +13,19 @@ import streamsketch as ss
 from streamsketch.cli._inputs import Snapshots, Stop
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import plural, progress_bar
-from streamsketch.core import pa, pc
-from streamsketch.data import NO_LOSS
-from streamsketch.intake import BadLines, Events, EventWindows, Intake, RowReader, Seen, pipe_blocks
-from streamsketch.privacy import UNKNOWN, Bounds, Clip
-from streamsketch.sketching import bound_batches
-from streamsketch.storage import RawHeader, RawSketch, State, append_raw, check_size
+from streamsketch.core.libraries import pa, pc
+from streamsketch.data.grid import NO_LOSS
+from streamsketch.intake.calendar import EventWindows
+from streamsketch.intake.events import Events
+from streamsketch.intake.files import RowReader
+from streamsketch.intake.lines import BadLines, pipe_blocks
+from streamsketch.intake.rows import Intake
+from streamsketch.intake.seen import Seen
+from streamsketch.privacy.bounds import UNKNOWN, Bounds
+from streamsketch.privacy.neighbours import Clip
+from streamsketch.sketching.bounding.units import bound_batches
+from streamsketch.storage.raw_files import append_raw
+from streamsketch.storage.sketches import RawHeader, RawSketch, State, check_size
 
 MOST_BAD = 0.01
 """The share of lines up to which bad ones are left out with status 0."""

@@ -18,11 +18,22 @@ from streamsketch.cli._inputs import STDIN, Format, Snapshots, Stop
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import plural, progress_bar, show_json
 from streamsketch.cli._sketching import tell_bad_lines
-from streamsketch.core import exclusive, remove_partial, write_whole
-from streamsketch.data import format_of
-from streamsketch.intake import BadLines, LineFormat, Log, LostLogError, Messages, RowReader
-from streamsketch.once import MAX_DROPPED, DeadLetters, LedgerCharge, OtherRowsError, RowCounts, Sink, sink_in
-from streamsketch.streams import STREAM_SUFFIX, Job, Stream, StreamPolicy
+from streamsketch.core.files import exclusive, remove_partial, write_whole
+from streamsketch.data.readers.formats import format_of
+from streamsketch.intake.files import RowReader
+from streamsketch.intake.lines import BadLines, LineFormat
+from streamsketch.intake.log import Log
+from streamsketch.intake.messages import Messages
+from streamsketch.intake.rotation import LostLogError
+from streamsketch.once.charges import LedgerCharge
+from streamsketch.once.counts import MAX_DROPPED, RowCounts
+from streamsketch.once.dead_letters import DeadLetters
+from streamsketch.once.rows import OtherRowsError
+from streamsketch.once.sinks import Sink, sink_in
+from streamsketch.streams.job import Job
+from streamsketch.streams.policy import StreamPolicy
+from streamsketch.streams.state import STREAM_SUFFIX
+from streamsketch.streams.stream import Stream
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 
 import streamsketch as ss
-from streamsketch.core import is_installed, pa, sparse
+from streamsketch.core.libraries import is_installed, pa, sparse
+from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.errors import WeakGuaranteeWarning
-from streamsketch.sketching import WHOLE, Contributions, UnitDigests, by_shard, decoded
+from streamsketch.sketching.bounding.contributions import WHOLE, Contributions
+from streamsketch.sketching.bounding.digests import UnitDigests
+from streamsketch.sketching.bounding.shards import by_shard, decoded
 
 _DIM = 64
 _SHOPS = ["north", "south"] * (_DIM // 2)
@@ -23,7 +26,7 @@ _PLACES = np.arange(_DIM)
 _VALUES = _PLACES % 5 + 1
 _MANY = np.arange(1 << 16) % _DIM  # enough to be added tile by tile
 
-_MAPS: list[Callable[[], ss.Projection]] = [
+_MAPS: list[Callable[[], ss.projections.Projection]] = [
     lambda: ss.CountSketch(sketch_dim=32, seed=1),
     lambda: ss.SJLT(dim=_DIM, sketch_dim=32, sparsity=4, seed=1),
     lambda: ss.SJLT(dim=_DIM, sketch_dim=64, sparsity=8, seed=1),
@@ -80,7 +83,7 @@ def _hash() -> None:
     ss.frequency(_sketch(projection).release(epsilon=1.0, neighbours=ss.L1(1)), words[:2])
 
 
-def _sketch(projection: ss.Projection, least: int = 0) -> ss.Sketch:
+def _sketch(projection: ss.projections.Projection, least: int = 0) -> ss.Sketch:
     sketch = projection.sketch()
     sketch.update(_PLACES[least:])
     return sketch
@@ -115,8 +118,10 @@ def _bound() -> None:
         (ss.SketchL2, fine, ("scale", "equal")),
     ]
     for relation, resolution, clips in rules:
-        for unit, index, value, dim in (("person", "place", "amount", _DIM), ("number", "item", None, ss.HASHED_DIM)):
-            maps: list[ss.Projection] = [ss.CountSketch(dim=dim, sketch_dim=32, seed=1, resolution=resolution)]
+        for unit, index, value, dim in (("person", "place", "amount", _DIM), ("number", "item", None, HASHED_DIM)):
+            maps: list[ss.projections.Projection] = [
+                ss.CountSketch(dim=dim, sketch_dim=32, seed=1, resolution=resolution)
+            ]
             if dim == _DIM:
                 maps.append(ss.projections.Identity(dim=dim, resolution=resolution))
                 maps.append(ss.projections.OPORP(dim=dim, sketch_dim=32, seed=1, resolution=resolution))

@@ -6,7 +6,9 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.agreement import clip_of_features, counting_of, fine_enough, keys_text, whole_unit_bounds
+from streamsketch.agreement.grids import fine_enough
+from streamsketch.agreement.infer import clip_of_features, counting_of, whole_unit_bounds
+from streamsketch.agreement.terms import keys_text
 from streamsketch.cli._agreeing import (
     L1,
     L2,
@@ -29,9 +31,11 @@ from streamsketch.cli._features import check_columns, features_text, load_featur
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, show_result
-from streamsketch.core import names_given, pa, pq, short
-from streamsketch.data import open_file
-from streamsketch.schedules import schedule_from_json
+from streamsketch.core.libraries import pa, pq
+from streamsketch.core.numbers import short
+from streamsketch.core.text import names_given
+from streamsketch.data.readers.opening import open_file
+from streamsketch.schedules.kinds import schedule_from_json
 
 _WORTH_SAYING = 0.9  # of the error
 
@@ -206,7 +210,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     new_file(output, ".json", "an agreement")
     schema = None if sample is None else _schema(sample)
     options: dict[str, Any] = {"sketch_dim": sketch_dim, "sparsity": sparsity, "resolution": resolution}
-    by: ss.Projection
+    by: ss.projections.Projection
     if features is None:
         if not index:
             raise ss.InvalidInputError(
@@ -340,7 +344,7 @@ def _keys(listed: list[str], share: str | None, *, keys_are_public: bool) -> Any
     return "public" if keys_are_public else listed or None
 
 
-def _typed(schema: "pa.Schema", projection: ss.Projection, fields: dict[str, Any]) -> ss.Agreement:
+def _typed(schema: "pa.Schema", projection: ss.projections.Projection, fields: dict[str, Any]) -> ss.Agreement:
     """Return the agreement whose columns take their types from a schema."""
     terms = {name: fields.pop(name) for name in ("terms", "keys", "windows", "schedule")}
     return ss.agree(schema, projection, **fields).replace(**terms)
@@ -373,7 +377,7 @@ def _check_features(agreed: ss.Agreement, sample: Path | None, schema: "pa.Schem
         check_columns(agreed.features, schema, sample)
 
 
-def _facts(agreed: ss.Agreement, given: ss.Projection) -> dict[str, str]:
+def _facts(agreed: ss.Agreement, given: ss.projections.Projection) -> dict[str, str]:
     """Return the content of an agreement, for people; ``given`` is its projection before its grid was chosen."""
     grid = (
         f"resolution {agreed.projection.grid}, on which a clipped unit's sketch has a norm of "

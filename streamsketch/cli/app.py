@@ -19,7 +19,8 @@ import streamsketch as ss
 from streamsketch.cli._help import Command, Group
 from streamsketch.cli._pages import topic_of
 from streamsketch.cli._saying import be_quiet, kind_of, print_everywhere, say, say_error, wants_json
-from streamsketch.core import announce_compiling, once_loaded, pa
+from streamsketch.core.kernel_cache import announce_compiling
+from streamsketch.core.libraries import once_loaded, pa
 from streamsketch.errors import (
     BoundExceededWarning,
     KeyTypeWarning,
@@ -284,7 +285,7 @@ def _say_usage(error: Any) -> None:
 
         message = message.removesuffix(".") + meant(chosen[1], re.findall("'([^']+)'", chosen[2]))
     if _NO_NUMBER.search(message):
-        from streamsketch.core import number_hint  # noqa: PLC0415 - as above
+        from streamsketch.core.numbers import number_hint  # noqa: PLC0415 - as above
 
         if hint := number_hint(text := _given_to(getattr(error, "param", None))):
             message = f"{message.removesuffix('.')}, got {text!r}{hint}"

@@ -16,11 +16,14 @@ from streamsketch.cli._populations import apart_cells, apart_heads, column_field
 from streamsketch.cli._reading import files_in, load_windows, new_file
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import UNDEFINED, Json, join_names, meant, plural, show_json
-from streamsketch.core import write_whole
-from streamsketch.estimation import MEASURES, Against, Changes, Control, SameBy, format_value, value_text
-from streamsketch.intake import window_time
-from streamsketch.release import PrivateSketch
-from streamsketch.report import LEAST_TYPICAL, picture_of_changes
+from streamsketch.core.files import write_whole
+from streamsketch.estimation.changes import Against, Changes, Control
+from streamsketch.estimation.estimate import format_value, value_text
+from streamsketch.estimation.measures import MEASURES
+from streamsketch.estimation.same import SameBy
+from streamsketch.intake.windows import window_time
+from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.report.changes import LEAST_TYPICAL, picture_of_changes
 
 _TYPICAL = "typical"
 _MOST_COLUMNS = 3  # of an alarm

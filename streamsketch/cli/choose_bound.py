@@ -16,12 +16,15 @@ from streamsketch.cli._reading import find_duplicate, new_file
 from streamsketch.cli._releasing import DatasetOption, LedgerOption, ledger_for
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, show_result
-from streamsketch.core import names_given, write_whole
-from streamsketch.data import check_delimiter
-from streamsketch.intake import Events, Intake, RowReader
-from streamsketch.planning import BoundPlan
-from streamsketch.report import picture_of
-from streamsketch.sketching import totals_of
+from streamsketch.core.files import write_whole
+from streamsketch.core.text import names_given
+from streamsketch.data.readers.delimited import check_delimiter
+from streamsketch.intake.events import Events
+from streamsketch.intake.files import RowReader
+from streamsketch.intake.rows import Intake
+from streamsketch.planning.bounds import BoundPlan
+from streamsketch.report.bounds import picture_of
+from streamsketch.sketching.bounding.units import totals_of
 
 _CONFIDENCE = 0.95  # of the rank error
 

@@ -15,7 +15,7 @@ from streamsketch.cli._pairs import BY_HELP, Norms, Only, Pairs, SketchPairs, ch
 from streamsketch.cli._populations import show_populations
 from streamsketch.cli._reading import Files, Raw
 from streamsketch.cli._showing import Confidence, Json, show_json
-from streamsketch.estimation import By
+from streamsketch.estimation.measures import By
 
 
 def compare(  # noqa: PLR0913 - a command's options are its parameters

@@ -25,9 +25,12 @@ from streamsketch.cli._jobs import (
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, plural, progress_bar, show_json
 from streamsketch.cli._unbounded import charge_of, dead_letters_in, slots_of
-from streamsketch.core import exclusive, remove_partial, write_whole
-from streamsketch.once import OtherRowsError
-from streamsketch.streams import STREAM_SUFFIX, Job, Stream, StreamPolicy
+from streamsketch.core.files import exclusive, remove_partial, write_whole
+from streamsketch.once.rows import OtherRowsError
+from streamsketch.streams.job import Job
+from streamsketch.streams.policy import StreamPolicy
+from streamsketch.streams.state import STREAM_SUFFIX
+from streamsketch.streams.stream import Stream
 
 
 def consume(  # noqa: PLR0913 - a command's options are its parameters
@@ -124,7 +127,9 @@ def consume(  # noqa: PLR0913 - a command's options are its parameters
     with extras():
         brokers = jobs.Brokers(servers, settings_in(client_settings))
     number = None
-    with jobs.logs(log.value, topic=topic), ExitStack() as stack:
+    from streamsketch.jobs.logs import logs  # noqa: PLC0415 - as other jobs, when one is run
+
+    with logs(log.value, topic=topic), ExitStack() as stack:
         try:
             sink = stack.enter_context(slots_of(run_by, database))
             stack.enter_context(exclusive(path))

@@ -24,8 +24,11 @@ from streamsketch.cli._showing import (
     meant,
     show_json,
 )
-from streamsketch.estimation import AnySketch, Interval, block_of, has_people, interval_text, is_secret, value_text
-from streamsketch.features import Number
+from streamsketch.estimation.blocks import AnySketch, block_of, is_secret
+from streamsketch.estimation.estimate import interval_text, value_text
+from streamsketch.estimation.intervals import Interval
+from streamsketch.estimation.populations import has_people
+from streamsketch.features.columns import Number
 
 _SHARE_OF_RANGE = 0.05  # of a range: a mean whose interval is as near as that to an end
 _SHORT = {"standard deviation": "std. dev."}
@@ -34,10 +37,10 @@ _SHORT = {"standard deviation": "std. dev."}
 class _Described(NamedTuple):
     """What a population is like."""
 
-    number: ss.Estimate
+    number: ss.estimation.Estimate
     """Of its units."""
     rows: list[dict[str, Any]]
-    """Of `streamsketch.describe`."""
+    """Of `streamsketch.estimation.describe`."""
     secret: bool
 
 
@@ -80,7 +83,7 @@ def describe(  # noqa: PLR0913 - a command's options are its parameters
             _number(sketch),
             [
                 row
-                for row in ss.describe(sketch, agreed, shares=shares, confidence=confidence).to_pylist()
+                for row in ss.estimation.describe(sketch, agreed, shares=shares, confidence=confidence).to_pylist()
                 if not column or row["column"] in column
             ],
             secret=is_secret([sketch]),
@@ -113,7 +116,7 @@ def describe(  # noqa: PLR0913 - a command's options are its parameters
         say("warning: raw sketches took part: what is printed here is as secret as they are.")
 
 
-def _number(sketch: AnySketch) -> ss.Estimate:
+def _number(sketch: AnySketch) -> ss.estimation.Estimate:
     """Return the number of units."""
     units = block_of([sketch]).units
     if units is None:
@@ -123,7 +126,7 @@ def _number(sketch: AnySketch) -> ss.Estimate:
         )
     if isinstance(sketch, ss.PrivateSketch):
         return sketch.units
-    return ss.Estimate(float(units.number[0]), 0.0, float(units.variance[0]), lowest=0.0)
+    return ss.estimation.Estimate(float(units.number[0]), 0.0, float(units.variance[0]), lowest=0.0)
 
 
 def _at_ends(features: ss.Features, rows: list[dict[str, Any]]) -> Iterator[str]:
@@ -187,5 +190,5 @@ def _unless_same(row: tuple[str, ...], before: tuple[str, ...], count: int) -> s
 def _cells(row: dict[str, Any]) -> tuple[str, str]:
     if math.isnan(row["estimate"]):
         return UNDEFINED, ""
-    one = ss.Estimate(row["estimate"], 0.0, row["error"] ** 2)
+    one = ss.estimation.Estimate(row["estimate"], 0.0, row["error"] ** 2)
     return value_text(one), interval_text(one, Interval(row["low"], row["high"]))

@@ -11,11 +11,14 @@ from streamsketch.cli._keys import Signers
 from streamsketch.cli._reading import Files, load_published
 from streamsketch.cli._releasing import NOT_DISJOINT, PopulationsOption
 from streamsketch.cli._showing import Json, show_json
-from streamsketch.core import filled
+from streamsketch.core.text import filled
 from streamsketch.errors import printable
-from streamsketch.explanation import INDIVIDUAL, BaseExplanation, explain_jointly, heading_of, one_release
-from streamsketch.privacy import Populations, sharing_data
-from streamsketch.release import Published, PublishedTable
+from streamsketch.explanation.base import BaseExplanation
+from streamsketch.explanation.joint import INDIVIDUAL, explain_jointly, heading_of, one_release
+from streamsketch.privacy.guarantee import Populations
+from streamsketch.privacy.redundancy import sharing_data
+from streamsketch.release.published import Published
+from streamsketch.release.published_table import PublishedTable
 
 _SHARED = "{} and {} share data, so their populations are not disjoint."
 _SHOWN_PAIRS = 5

@@ -23,9 +23,14 @@ from streamsketch.cli._pairs import Only, check_top, select_names
 from streamsketch.cli._reading import Files, Raw, load_sketches, new_file
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Confidence, Json, estimate_fields, interval_name, plural, progress_bar, show_json
-from streamsketch.core import pa, pa_csv, pq, replacing, spreadsheet_text
-from streamsketch.data import is_text_type
-from streamsketch.estimation import AnySketch, Interval, PointEstimator, estimate_cells, is_secret
+from streamsketch.core.files import replacing
+from streamsketch.core.libraries import pa, pa_csv, pq
+from streamsketch.core.text import spreadsheet_text
+from streamsketch.data.columns import is_text_type
+from streamsketch.estimation.blocks import AnySketch, is_secret
+from streamsketch.estimation.estimate import estimate_cells
+from streamsketch.estimation.intervals import Interval
+from streamsketch.estimation.points import PointEstimator
 
 _MOST_SHOWN = 10_000  # rows on a screen
 _NUMBERS = ("estimate", "error", "low", "high")
@@ -202,7 +207,7 @@ def _show(found: Mapping[str, _Found], confidence: float) -> None:
         for place, row in enumerate(one.table.to_pylist()):
             item = plain_item(row["item"])
             ends = Interval(row["low"], row["high"])
-            cells = estimate_cells(ss.Estimate(row["estimate"], row["error"] ** 2, 0.0), ends)
+            cells = estimate_cells(ss.estimation.Estimate(row["estimate"], row["error"] ** 2, 0.0), ends)
             text = ", ".join(map(str, item)) if isinstance(item, list) else str(item)
             shown = (text, *cells) if len(found) == 1 else (name if place == 0 else "", text, *cells)
             for column, cell in zip(columns.values(), shown, strict=True):

@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -14,10 +14,15 @@ from streamsketch.cli._layout import show, show_facts, table_of
 from streamsketch.cli._reading import files_in, load_windows, new_file
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, join_names, meant, plural, show_json
-from streamsketch.continual import History
-from streamsketch.core import pa, write_whole
-from streamsketch.estimation import Changes, SameTest, format_value, value_text
-from streamsketch.report import picture_of_changes, picture_of_series
+from streamsketch.continual.history import History
+from streamsketch.core.files import write_whole
+from streamsketch.estimation.changes import Changes
+from streamsketch.estimation.estimate import format_value, value_text
+from streamsketch.estimation.same import SameTest
+from streamsketch.report.changes import picture_of_changes, picture_of_series
+
+if TYPE_CHECKING:
+    from streamsketch.core.libraries import pa
 
 Of: TypeAlias = Literal["changes", "squared_norm", "units"]
 """The estimates of a series of ranges."""

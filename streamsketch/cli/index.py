@@ -9,7 +9,7 @@ import streamsketch as ss
 from streamsketch.cli._keys import Signers, public_keys
 from streamsketch.cli._reading import find_duplicate, holds_signs, new_file, warn_of_mismatches
 from streamsketch.cli._showing import Json, show_result
-from streamsketch.signs import SignIndex
+from streamsketch.signs.sign_index import SignIndex
 
 INDEX = ".index"
 

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.agreement import fingerprint_of
+from streamsketch.agreement.same import fingerprint_of
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._layout import show, show_facts, table_of
 from streamsketch.cli._reading import load_published, load_raw_file
 from streamsketch.cli._showing import Json, estimate_fields, guarantee_fields, plural, show_json, show_result
-from streamsketch.estimation import interval_text, published_counts
-from streamsketch.storage import SUFFIX, is_raw
+from streamsketch.estimation.counts import published_counts
+from streamsketch.estimation.estimate import interval_text
+from streamsketch.storage.first_bytes import SUFFIX, is_raw
 
 if TYPE_CHECKING:
-    from streamsketch.signs import Signs
-    from streamsketch.storage import RawSketch
+    from streamsketch.signs.sketch import Signs
+    from streamsketch.storage.sketches import RawSketch
 
 
 def inspect(
@@ -218,7 +219,7 @@ def _count_fields(release: ss.PrivateSketch) -> dict[str, Any]:
 
 def _projection_fields(held: Any) -> dict[str, Any]:
     """Return the agreement or projection of a release or a raw sketch."""
-    projection: ss.Projection = held.projection
+    projection: ss.projections.Projection = held.projection
     fields = {"projection": projection.to_json(), "fingerprint": projection.fingerprint}
     agreement = fingerprint_of(held.agreement)
     return fields if agreement is None else fields | {"agreement": agreement}

@@ -26,10 +26,12 @@ from streamsketch.cli._jobs import (
 )
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, guarantee_fields, plural, show_json, show_result
-from streamsketch.core import names_given
-from streamsketch.estimation import below_noise_floor, block_of
-from streamsketch.privacy import mechanism_names
-from streamsketch.streams import Job, StreamPolicy
+from streamsketch.core.text import names_given
+from streamsketch.estimation.blocks import block_of
+from streamsketch.estimation.cosines import below_noise_floor
+from streamsketch.privacy.calibration import mechanism_names
+from streamsketch.streams.job import Job
+from streamsketch.streams.policy import StreamPolicy
 
 BeamOptions = Annotated[
     list[str] | None,

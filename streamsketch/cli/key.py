@@ -8,8 +8,8 @@ import typer
 from streamsketch.cli._keys import PRIVATE, PUBLIC, PassphraseFile, passphrase_of, private_key, public_key
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._showing import Json, show_result
-from streamsketch.core import write_whole
-from streamsketch.parties import Key, PublicKey
+from streamsketch.core.files import write_whole
+from streamsketch.parties.keys import Key, PublicKey
 
 
 def new(

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.accounting import Dataset, Left, check_dataset
+from streamsketch.accounting.book import Dataset, Left, check_dataset
 from streamsketch.cli._agreeing import L1, L2, OneCoordinate, SketchL2, neighbours_of
 from streamsketch.cli._layout import show as show_table
 from streamsketch.cli._layout import table_of
@@ -26,9 +26,9 @@ from streamsketch.cli._releasing import (
 )
 from streamsketch.cli._saying import kind_of, say_error
 from streamsketch.cli._showing import Json, guarantee_fields, plural, show_json, show_result
-from streamsketch.core import write_whole
+from streamsketch.core.files import write_whole
 from streamsketch.errors import LedgerError
-from streamsketch.privacy import Mechanism
+from streamsketch.privacy.mechanism import Mechanism
 
 Where = Annotated[str, typer.Argument(help="An SQLite file, or postgresql+psycopg://…", metavar="LEDGER")]
 Name = Annotated[str, typer.Option("--dataset", help="Name of the data set in the ledger.")]

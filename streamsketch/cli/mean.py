@@ -17,7 +17,7 @@ from streamsketch.cli._showing import (
     guarantee_fields,
     show_result,
 )
-from streamsketch.estimation import interval_text
+from streamsketch.estimation.estimate import interval_text
 
 
 def mean(

@@ -12,7 +12,9 @@ from streamsketch.cli._releasing import PopulationsOption, check_single, sum_of_
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, guarantee_fields, plural, show_json, show_result
 from streamsketch.cli._sketching import bounds_of_sum
-from streamsketch.storage import SUFFIX, RawSketch, distinct_releases, is_raw, save_raw
+from streamsketch.storage.first_bytes import SUFFIX, is_raw
+from streamsketch.storage.raw_files import save_raw
+from streamsketch.storage.sketches import RawSketch, distinct_releases
 
 
 def merge(

@@ -14,10 +14,12 @@ from streamsketch.cli._pairs import WITHOUT_NORMS, ByOption, Norms, Only, check_
 from streamsketch.cli._reading import Files, hold_signs, load_signs, name_in_errors
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Confidence, Json, interval_name, join_names, meant, show_json
-from streamsketch.core import pa
-from streamsketch.data import key_values
-from streamsketch.estimation import format_value
-from streamsketch.signs import SignIndex, Signs, needs_norms
+from streamsketch.core.libraries import pa
+from streamsketch.data.columns import key_values
+from streamsketch.estimation.estimate import format_value
+from streamsketch.signs.angles import needs_norms
+from streamsketch.signs.sign_index import SignIndex
+from streamsketch.signs.sketch import Signs
 
 
 def nearest(  # noqa: PLR0913 - a command's options are its parameters
@@ -105,7 +107,7 @@ def _search(
     """Print the nearest members of an index."""
     try:
         index = SignIndex.load(path)
-    except ss.WireFormatError as error:
+    except ss.errors.WireFormatError as error:
         raise ss.InvalidInputError(f"{path} is not a valid index of signs: {error}") from None
     releases, length = list(queries.values()), _norm_of(norm)
     try:
@@ -146,7 +148,9 @@ def _search(
         title = f"signs that differ, of {cells:,}, among {len(index):,} releases"
         if degrees is not None:
             found_angles = list(zip(*degrees, strict=True))
-            columns["angle"] = [str(ss.Estimate(value, error**2, 0.0)) for value, _, _, error in found_angles]
+            columns["angle"] = [
+                str(ss.estimation.Estimate(value, error**2, 0.0)) for value, _, _, error in found_angles
+            ]
             columns[interval_name(confidence)] = [
                 f"{format_value(low, error)} … {format_value(high, error)}" for _, low, high, error in found_angles
             ]

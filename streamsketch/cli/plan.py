@@ -30,10 +30,12 @@ from streamsketch.cli._schedule_plan import schedule_plan
 from streamsketch.cli._showing import Json, show_json
 from streamsketch.cli._sign_plan import sign_mechanisms, sign_plan
 from streamsketch.cli._site_plan import site_plan, write_site_plan
-from streamsketch.core import pa, pa_csv, write_whole
-from streamsketch.data import read_parquet
-from streamsketch.privacy import Neighbours
-from streamsketch.report import picture_of_keys
+from streamsketch.core.files import write_whole
+from streamsketch.core.libraries import pa, pa_csv
+from streamsketch.data.canonical import HASHED_DIM
+from streamsketch.data.readers.parquet import read_parquet
+from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.report.keys import picture_of_keys
 
 _TWO = 2
 _OF_STREAMS = "squared_distance", "events", "relative_error", "l1", "l2", "one_coordinate"
@@ -631,7 +633,7 @@ def _numbers(text: str, option: str) -> list[float]:
 
 def _dim(text: str) -> int:
     if text == "hashed":
-        return ss.HASHED_DIM
+        return HASHED_DIM
     try:
         return int(text)
     except ValueError:

@@ -15,20 +15,15 @@ from streamsketch.cli._reading import naming_raw, new_file
 from streamsketch.cli._releasing import Again, DatasetOption, Delta, LedgerOption, ledger_for, remaining_facts
 from streamsketch.cli._showing import Json, guarantee_fields, show_result
 from streamsketch.cli._sketching import release_options
-from streamsketch.core import names_given
-from streamsketch.data import check_delimiter
-from streamsketch.privacy import Neighbours, mechanism_names
-from streamsketch.release import AdditiveNoise
-from streamsketch.storage import (
-    PastRelease,
-    RawHeader,
-    ReleasedBeforeError,
-    is_raw,
-    read_header,
-    release_loaded,
-    released_before,
-    transaction,
-)
+from streamsketch.core.text import names_given
+from streamsketch.data.readers.delimited import check_delimiter
+from streamsketch.privacy.calibration import mechanism_names
+from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.release.additive_noise import AdditiveNoise
+from streamsketch.storage.first_bytes import is_raw
+from streamsketch.storage.raw_files import read_header, transaction
+from streamsketch.storage.releases import ReleasedBeforeError, release_loaded, released_before
+from streamsketch.storage.sketches import PastRelease, RawHeader
 
 
 def release(  # noqa: PLR0913, PLR0915 - a command's options are its parameters

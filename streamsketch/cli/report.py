@@ -14,10 +14,13 @@ from streamsketch.cli._pairs import Only, select_names
 from streamsketch.cli._reading import Force, files_in, load_files, new_file
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, show_json
-from streamsketch.core import write_whole
+from streamsketch.core.files import write_whole
 from streamsketch.errors import printable
-from streamsketch.estimation import By
-from streamsketch.report import Dictionary, federation_of, page_of, page_of_federation
+from streamsketch.estimation.measures import By
+from streamsketch.report.differences import Dictionary
+from streamsketch.report.federation import federation_of
+from streamsketch.report.federation_page import page_of_federation
+from streamsketch.report.page import page_of
 
 
 def report(  # noqa: PLR0913 - a command's options are its parameters

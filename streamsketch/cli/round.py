@@ -13,11 +13,15 @@ from streamsketch.cli._reading import naming_raw, new_file
 from streamsketch.cli._releasing import Again, DatasetOption, Delta, Epsilon, LedgerOption, ledger_for
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, guarantee_fields, show_json, show_result
-from streamsketch.core import current_limits, locked, read_bounded, write_whole
-from streamsketch.parties import PublicKey, Round
-from streamsketch.privacy import mechanism_names
-from streamsketch.release import RELEASE_ID_BYTES
-from streamsketch.storage import PastRelease, released_before, transaction
+from streamsketch.core.files import locked, write_whole
+from streamsketch.core.limits import current_limits, read_bounded
+from streamsketch.parties.keys import PublicKey
+from streamsketch.parties.rounds import Round
+from streamsketch.privacy.calibration import mechanism_names
+from streamsketch.release.private_sketch import RELEASE_ID_BYTES
+from streamsketch.storage.raw_files import transaction
+from streamsketch.storage.releases import released_before
+from streamsketch.storage.sketches import PastRelease
 
 ROUND, CONTRIBUTION = ".json", ".contribution"
 
@@ -190,7 +194,7 @@ def _read(path: Path) -> Round:
     except ss.StreamsketchError as error:
         text = str(error)
         named = f"{path}{text.removeprefix('this')}" if text.startswith("this is not") else f"{path}: {text}"
-        kind = ss.InvalidInputError if isinstance(error, ss.WireFormatError) else type(error)
+        kind = ss.InvalidInputError if isinstance(error, ss.errors.WireFormatError) else type(error)
         raise kind(named) from None
 
 

@@ -10,8 +10,8 @@ from streamsketch.cli._keys import KeyOption, PassphraseFile, private_key
 from streamsketch.cli._layout import show_facts
 from streamsketch.cli._releasing import parse_receipt
 from streamsketch.cli._showing import Json, show_json
-from streamsketch.parties import sign as sign_file
-from streamsketch.parties import verify
+from streamsketch.parties.signing import sign as sign_file
+from streamsketch.parties.signing import verify
 
 
 def sign(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.agreement import check_agreed, check_fine
+from streamsketch.agreement.grids import check_fine
+from streamsketch.agreement.same import check_agreed
 from streamsketch.cli._agreeing import SKETCH_DIM, SPARSITY, SketchL2, given_options, neighbours_of, projection_from
 from streamsketch.cli._inputs import STDIN, Decimal, Delimiter, Encoding, Format, Multiline
 from streamsketch.cli._reading import find_duplicate, load_raw_file, new_file
@@ -24,11 +25,19 @@ from streamsketch.cli._sketching import (
     tell_bad_lines,
     tell_seen,
 )
-from streamsketch.core import names_given, write_whole
-from streamsketch.data import check_delimiter
-from streamsketch.intake import BadLines, EventWindows, Intake, RowReader, Seen, event_windows
-from streamsketch.privacy import UNKNOWN, Bounds, Clip
-from streamsketch.storage import SUFFIX, RawHeader, RawSketch, State, append_raw, read_header
+from streamsketch.core.files import write_whole
+from streamsketch.core.text import names_given
+from streamsketch.data.readers.delimited import check_delimiter
+from streamsketch.intake.calendar import EventWindows, event_windows
+from streamsketch.intake.files import RowReader
+from streamsketch.intake.lines import BadLines
+from streamsketch.intake.rows import Intake
+from streamsketch.intake.seen import Seen
+from streamsketch.privacy.bounds import UNKNOWN, Bounds
+from streamsketch.privacy.neighbours import Clip
+from streamsketch.storage.first_bytes import SUFFIX
+from streamsketch.storage.raw_files import append_raw, read_header
+from streamsketch.storage.sketches import RawHeader, RawSketch, State
 
 if TYPE_CHECKING:
     from streamsketch.cli._unbounded import UnboundedLog
@@ -462,7 +471,7 @@ def _check_inputs(inputs: list[str], form: Format | None, every: float) -> None:
         raise ss.InvalidInputError(f"--every must be a number of seconds > 0, got {every:g}")
 
 
-def _projection(path: Path | None, new: Path | None, options: dict[str, int | str | None]) -> ss.Projection:
+def _projection(path: Path | None, new: Path | None, options: dict[str, int | str | None]) -> ss.projections.Projection:
     if (path is None) == (new is None):
         raise ss.InvalidInputError(
             "name the projection: --projection FILE, which the other parties have too, or --write-projection FILE to "
@@ -473,7 +482,7 @@ def _projection(path: Path | None, new: Path | None, options: dict[str, int | st
     return projection_from(path, **options)
 
 
-def _start(output: Path, stated: ss.Projection | ss.Agreement, *, keyed: bool, append: bool) -> RawHeader:
+def _start(output: Path, stated: ss.projections.Projection | ss.Agreement, *, keyed: bool, append: bool) -> RawHeader:
     state: State = ss.SketchTable(stated) if keyed else ss.Sketch(stated)
     if append and output.exists():
         header: RawHeader = load_raw_file(output, read_header)

@@ -12,8 +12,8 @@ from streamsketch.cli._releasing import receipt_text
 from streamsketch.cli._saying import kind_of, say_error
 from streamsketch.cli._showing import Json, show_json
 from streamsketch.errors import SignatureError
-from streamsketch.parties import Statement
-from streamsketch.parties import verify as verify_file
+from streamsketch.parties.signing import verify as verify_file
+from streamsketch.parties.statements import Statement
 
 
 def verify(

@@ -8,8 +8,8 @@ import typer
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, show_json
-from streamsketch.core import write_whole
-from streamsketch.report import viewer_page
+from streamsketch.core.files import write_whole
+from streamsketch.report.viewer import viewer_page
 
 
 def viewer(

@@ -9,7 +9,9 @@ import streamsketch as ss
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, progress_bar, show_result
 from streamsketch.cli._workload import STEPS, run
-from streamsketch.core import before_compiling, kernel_files, numba
+from streamsketch.core.jit import kernel_files
+from streamsketch.core.kernel_cache import before_compiling
+from streamsketch.core.libraries import numba
 
 
 def warmup(*, as_json: Json = False) -> None:

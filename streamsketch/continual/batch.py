@@ -3,10 +3,14 @@
 from collections.abc import Iterable
 from typing import Any
 
-from streamsketch.accounting import Ledger
+from streamsketch.accounting.ledger import Ledger
 from streamsketch.errors import InvalidInputError
-from streamsketch.release import AdditiveNoise, CalibratedNoise, PrivateSketch, PrivateTable, Releaser
-from streamsketch.sketching import Sketch, SketchTable
+from streamsketch.release.additive_noise import AdditiveNoise, CalibratedNoise
+from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.release.private_table import PrivateTable
+from streamsketch.release.releaser import Releaser
+from streamsketch.sketching.sketch import Sketch
+from streamsketch.sketching.table import SketchTable
 
 
 def release(

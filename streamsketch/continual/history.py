@@ -8,27 +8,29 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
-from streamsketch.core import pa, short
+from streamsketch.core.libraries import pa
+from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError, SketchOverflowError
-from streamsketch.estimation import (
+from streamsketch.estimation.changes import (
     Against,
     Changes,
     Control,
-    Estimate,
-    SameTest,
     SeriesOptions,
     changes_of,
     check_series_options,
-    check_tolerance,
-    same_as_zero,
-    squared_norm,
     typical_tolerance,
 )
-from streamsketch.intake import window_time
-from streamsketch.privacy import Guarantee
-from streamsketch.projections import Projection
-from streamsketch.release import HistoryPart, PrivateSketch, PrivateTable
-from streamsketch.schedules import Schedule, decoded
+from streamsketch.estimation.estimate import Estimate
+from streamsketch.estimation.estimators import squared_norm
+from streamsketch.estimation.same import SameTest, check_tolerance, same_as_zero
+from streamsketch.intake.windows import window_time
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.projections.base import Projection
+from streamsketch.release.history import HistoryPart
+from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.release.private_table import PrivateTable
+from streamsketch.schedules.progress import decoded
+from streamsketch.schedules.schedule import Schedule
 
 Range: TypeAlias = tuple[Any, Any] | str
 """Windows from the first to the second, without it, by number or name; or a year, month or date, by name."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.core import pa, pc
+from streamsketch.core.libraries import pa, pc
 from streamsketch.errors import InvalidInputError
 
 _DICTIONARY, _ROWS = 2, 3  # kinds of messages, as Message.fbs of Arrow numbers them

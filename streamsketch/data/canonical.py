@@ -10,9 +10,9 @@ import hashlib
 
 import numpy as np
 
-from streamsketch.core import INT64_MAX
+from streamsketch.core.numbers import INT64_MAX
 from streamsketch.errors import InvalidInputError
-from streamsketch.kernels import MAX_KEY
+from streamsketch.kernels.hashing import MAX_KEY
 
 HASHED_DIM = MAX_KEY + 1
 """The size of the fingerprint domain, 2^60: the `dim` that keys other than integers need."""

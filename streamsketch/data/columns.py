@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, pa, pc, short
+from streamsketch.core.libraries import pa, pc
+from streamsketch.core.numbers import Ints, short
 from streamsketch.errors import InvalidInputError
 
 _ASCII = 0x7F

@@ -21,7 +21,7 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from streamsketch.core import concealed
+from streamsketch.core.concealed import concealed
 from streamsketch.data.canonical import canonical_bytes
 from streamsketch.errors import InvalidInputError
 

@@ -12,17 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import (
-    INT64_MAX,
-    MAX_EXPONENT,
-    Exact,
-    Ints,
-    as_int64,
-    check_resolution,
-    exact_fraction,
-    pa,
-    warn_outside,
-)
+from streamsketch.core.libraries import pa
+from streamsketch.core.numbers import INT64_MAX, MAX_EXPONENT, Exact, Ints, as_int64, check_resolution, exact_fraction
+from streamsketch.core.text import warn_outside
 from streamsketch.data.columns import number_column
 from streamsketch.errors import InvalidInputError, TruncationWarning
 

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.core import Ints, as_int64, pa, pc
+from streamsketch.core.libraries import pa, pc
+from streamsketch.core.numbers import Ints, as_int64
 from streamsketch.data.canonical import HASHED_DIM, OUT_OF_RANGE, PERSON, check_indices, fingerprint, seed_bytes
 from streamsketch.data.columns import is_text_type, joined_bytes, key_column, value_type
 from streamsketch.errors import InvalidInputError
-from streamsketch.kernels import MAX_KEY, Words, add_product, digest_column, field_elements, keyed_state
+from streamsketch.kernels.blake2b import digest_column, keyed_state
+from streamsketch.kernels.hashing import MAX_KEY, Words, add_product, field_elements
 
 _FEW, _MOST_SAMPLED, _DIFFERENT = 512, 1 << 14, 0.75  # rows, rows, and the share from which keys rarely repeat
 
@@ -111,7 +113,7 @@ def check_hashed_dim(dim: int, what: str) -> None:
     if dim != HASHED_DIM:
         raise InvalidInputError(
             f"{what} are hashed to 60 bits, which needs a projection with dim=2**60, but this one has dim={dim}. "
-            f"Use dim=streamsketch.HASHED_DIM, or map the keys to integers in [0, {dim}) yourself"
+            f"Use dim=2**60, the default, or map the keys to integers in [0, {dim}) yourself"
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.core import pa
+from streamsketch.core.libraries import pa
 
 _PLACES = 40  # a number of more is left as it is written, for whoever reads it to refuse
 _BEYOND = "1e999"  # of every range, as infinities are

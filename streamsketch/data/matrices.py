@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import pa, sparse
+from streamsketch.core.libraries import pa, sparse
 from streamsketch.data.grid import quantise, quantise_one
 from streamsketch.errors import InvalidInputError
 

@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from streamsketch.core import named, pa, short
+from streamsketch.core.libraries import pa
+from streamsketch.core.numbers import short
+from streamsketch.core.text import named
 from streamsketch.data.columns import NOT_SHOWN
 from streamsketch.data.lenient import lenient_column
 from streamsketch.errors import InvalidInputError

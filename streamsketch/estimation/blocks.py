@@ -7,15 +7,18 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.agreement import check_same
-from streamsketch.core import Ints
+from streamsketch.agreement.same import check_same
+from streamsketch.core.numbers import Ints
 from streamsketch.estimation.equal_units import EqualUnits, equal_units_of
 from streamsketch.estimation.estimate import Estimate, Estimates
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise, effect_of, noise_unit
-from streamsketch.privacy import NoiseMoments
-from streamsketch.projections import MapVariance, Projection
-from streamsketch.release import PrivateSketch, check_independent, check_same_place, warn_of_mismatches
-from streamsketch.sketching import Sketch
+from streamsketch.privacy.noise import NoiseMoments
+from streamsketch.projections.base import Projection
+from streamsketch.projections.variance import MapVariance
+from streamsketch.release.checking.release import warn_of_mismatches
+from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.release.published import check_independent, check_same_place
+from streamsketch.sketching.sketch import Sketch
 
 AnySketch: TypeAlias = PrivateSketch | Sketch
 

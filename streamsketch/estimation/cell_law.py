@@ -7,7 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from streamsketch.core import Floats, Ints, special
+from streamsketch.core import special
+from streamsketch.core.numbers import Floats, Ints
 from streamsketch.estimation.intervals import quantile
 
 _MOST_SIZES = 1 << 12  # kept of the cells' sizes: all of the largest half, and quantiles of the others

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsketch.core import Floats
+from streamsketch.core.numbers import Floats
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, difference
 from streamsketch.estimation.coarse_noise import terms_in
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
 from streamsketch.estimation.noise_law import NoiseTerm, gcd_of_ratios
-from streamsketch.projections import Projection
-from streamsketch.release import PrivateSketch
+from streamsketch.projections.base import Projection
+from streamsketch.release.private_sketch import PrivateSketch
 
 
 class Cells(NamedTuple):

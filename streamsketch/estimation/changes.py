@@ -7,7 +7,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
-from streamsketch.core import Floats, pa, short
+from streamsketch.core.libraries import pa
+from streamsketch.core.numbers import Floats, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, block_of, check_comparable, is_secret
 from streamsketch.estimation.estimate import SECRECY, SECRET_METADATA, Estimate, format_value, value_text

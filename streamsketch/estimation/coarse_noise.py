@@ -7,12 +7,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from streamsketch.core import Floats
+from streamsketch.core.numbers import Floats
 from streamsketch.estimation.intervals import Grain
 from streamsketch.estimation.noise_law import NoiseTerm, lattice_of, stated_terms
-from streamsketch.privacy import NoiseMoments
-from streamsketch.projections import MapVariance
-from streamsketch.release import PrivateSketch
+from streamsketch.privacy.noise import NoiseMoments
+from streamsketch.projections.variance import MapVariance
+from streamsketch.release.private_sketch import PrivateSketch
 
 Pair: TypeAlias = tuple[Floats, Floats]
 
@@ -45,7 +45,7 @@ class NoiseReach:
         Examples
         --------
         >>> from fractions import Fraction
-        >>> from streamsketch.privacy import DiscreteLaplace
+        >>> from streamsketch.privacy.laplace import DiscreteLaplace
         >>> reach = NoiseReach((NoiseTerm(DiscreteLaplace(Fraction(1)), 1.0),))
         >>> round(reach.least_width(0.05), 6), round(reach.least_width(0.6), 6)
         (3.0, 0.5)

@@ -8,7 +8,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats, special
+from streamsketch.core import special
+from streamsketch.core.numbers import Floats
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import Block, mark_secret
 from streamsketch.estimation.coarse_noise import grain_of_products
@@ -16,7 +17,7 @@ from streamsketch.estimation.distances import steps_of_pairs
 from streamsketch.estimation.estimate import Estimates
 from streamsketch.estimation.intervals import Grain
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
-from streamsketch.projections import MapVariance
+from streamsketch.projections.variance import MapVariance
 
 _TWO_ERRORS = 1.96  # of a 95 % interval
 _NOISE_FLOOR = 2.0  # standard errors of an empty stream's squared norm

@@ -7,8 +7,11 @@ from streamsketch.estimation.coarse_noise import NoiseReach, reach_of
 from streamsketch.estimation.estimate import Estimate
 from streamsketch.estimation.noise_effect import noise_unit
 from streamsketch.estimation.noise_law import stated_terms
-from streamsketch.privacy import Counting, Neighbours, NoiseMoments
-from streamsketch.release import PrivateSketch, check_streams
+from streamsketch.privacy.counting import Counting
+from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.privacy.noise import NoiseMoments
+from streamsketch.release.history import check_streams
+from streamsketch.release.private_sketch import PrivateSketch
 
 _COUNT = (
     "bound the data under an agreement that counts units, such as streamsketch.agree(…, unit=…, max_keys=…), or "

@@ -7,8 +7,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
-from streamsketch.agreement import Agreement
-from streamsketch.core import Floats, Ints, check_int, pa, pc, short, sparse
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.core.libraries import pa, pc, sparse
+from streamsketch.core.numbers import Floats, Ints, check_int, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, block_of, check_comparable, is_secret
 from streamsketch.estimation.cell_law import CellLaw
@@ -20,7 +21,7 @@ from streamsketch.estimation.items import Groups, distinct_items, groups_of
 from streamsketch.estimation.means import averages_of, check_known
 from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.estimation.points import PointEstimator, Points, SharedCells, check_point_estimator, points_from
-from streamsketch.sketching import Sketch
+from streamsketch.sketching.sketch import Sketch
 
 DifferenceBy: TypeAlias = Literal["distance", "mean"]
 """Whether sums differ, or averages over units."""

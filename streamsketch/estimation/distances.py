@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats
+from streamsketch.core.numbers import Floats
 from streamsketch.estimation.blocks import Block, difference, mark_secret
 from streamsketch.estimation.coarse_noise import grain_of_norms, grain_of_products
 from streamsketch.estimation.equal_units import EqualUnits, MapPart, of_norms, of_products

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsketch.core import Floats
+from streamsketch.core.numbers import Floats
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
-from streamsketch.projections import MapVariance
-from streamsketch.release import PrivateSketch
-from streamsketch.sketching import Sketch
+from streamsketch.projections.variance import MapVariance
+from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.sketching.sketch import Sketch
 
 _SURE = 2.0  # standard errors
 _OF_BOTH = 2  # of the error of a squared length, in those of the length

@@ -8,7 +8,8 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats, pa, pc
+from streamsketch.core.libraries import pa, pc
+from streamsketch.core.numbers import Floats
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.intervals import (
     ErrorModel,
@@ -541,7 +542,7 @@ class Estimates:
         >>> pairwise(sketches).to_arrow(["a", "b", "c"]).column("second").to_pylist()
         ['b', 'c', 'c']
         """
-        from streamsketch.data import key_column  # noqa: PLC0415 - as above
+        from streamsketch.data.columns import key_column  # noqa: PLC0415 - as above
 
         names = key_column(list(keys), "key")
         if self.value.shape != (len(names), len(names)):

@@ -11,7 +11,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from streamsketch.core import Floats, root_of, special
+from streamsketch.core import special
+from streamsketch.core.numbers import Floats
+from streamsketch.core.roots import root_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.noise_effect import InputNoise, effect_of
 from streamsketch.estimation.noise_law import Lattice, NoiseTerm, lattice_of, on_grid, with_normal
@@ -27,8 +29,10 @@ from streamsketch.estimation.square_sums import (
     Squares,
     Stretched,
 )
-from streamsketch.privacy import DiscreteGaussian, NoiseMoments, NoisePlace
-from streamsketch.projections import Projection
+from streamsketch.privacy.gaussian import DiscreteGaussian
+from streamsketch.privacy.mechanism import NoisePlace
+from streamsketch.privacy.noise import NoiseMoments
+from streamsketch.projections.base import Projection
 
 Signal: TypeAlias = tuple[Floats, Floats]
 """What is in a cell besides noise: sizes, in data units, and their probabilities; the sign is random."""
@@ -94,7 +98,7 @@ class GapLaw:
     Examples
     --------
     >>> from fractions import Fraction
-    >>> from streamsketch.privacy import DiscreteLaplace
+    >>> from streamsketch.privacy.laplace import DiscreteLaplace
     >>> from streamsketch.projections import SJLT
     >>> projection = SJLT(sketch_dim=64, sparsity=4, seed=7)
     >>> one = NoiseTerm(DiscreteLaplace(Fraction(4)), projection.cell_unit)

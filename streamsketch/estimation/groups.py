@@ -8,7 +8,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats, check_int, distance, hierarchy, scipy_special
+from streamsketch.core.libraries import distance, hierarchy, scipy_special
+from streamsketch.core.numbers import Floats, check_int
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable
 from streamsketch.estimation.estimate import SECRECY

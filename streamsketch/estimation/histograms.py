@@ -11,15 +11,15 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from streamsketch.core import Floats, Ints
+from streamsketch.core.numbers import Floats, Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable, mark_secret
 from streamsketch.estimation.counts import published_counts
 from streamsketch.estimation.estimate import Estimate
 from streamsketch.estimation.noise_law import lattice_of, noise_terms
-from streamsketch.privacy import DiscreteLaplace
-from streamsketch.projections import Identity
-from streamsketch.release import PrivateSketch
+from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.projections.identity import Identity
+from streamsketch.release.private_sketch import PrivateSketch
 
 Entry: TypeAlias = Callable[[Floats], Floats]
 """A function of an entry in grid steps."""

@@ -5,10 +5,11 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from streamsketch.core import Floats, check_int, special
+from streamsketch.core import special
+from streamsketch.core.numbers import Floats, check_int
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
-from streamsketch.projections import MapVariance, Real
+from streamsketch.projections.variance import MapVariance, Real
 
 Method: TypeAlias = Literal["normal", "chebyshev"]
 

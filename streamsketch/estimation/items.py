@@ -4,12 +4,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsketch.agreement import Agreement, cast, check_alike
-from streamsketch.core import Ints, named, pa, pc
-from streamsketch.data import arrow_column, batches_of
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.agreement.casts import cast
+from streamsketch.agreement.same import check_alike
+from streamsketch.core.libraries import pa, pc
+from streamsketch.core.numbers import Ints
+from streamsketch.core.text import named
+from streamsketch.data.columns import arrow_column
+from streamsketch.data.tables import batches_of
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
 from streamsketch.estimation.blocks import AnySketch
-from streamsketch.release import PrivateSketch
+from streamsketch.release.private_sketch import PrivateSketch
 
 
 class Items(NamedTuple):

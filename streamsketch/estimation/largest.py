@@ -1,12 +1,12 @@
 """The largest entries of a stream among the items of a public dictionary, and what the dictionary misses."""
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamsketch.agreement import Agreement
-from streamsketch.core import Floats, Ints, check_int, pa
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.core.numbers import Floats, Ints, check_int
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable, mark_secret
 from streamsketch.estimation.distances import norms_of
@@ -15,7 +15,11 @@ from streamsketch.estimation.intervals import quantile
 from streamsketch.estimation.items import distinct_items
 from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.estimation.points import PointEstimator, points_of
-from streamsketch.projections import Identity, Projection
+from streamsketch.projections.base import Projection
+from streamsketch.projections.identity import Identity
+
+if TYPE_CHECKING:
+    from streamsketch.core.libraries import pa
 
 _ROUNDING = 2.0**-50  # of a sum of squares
 

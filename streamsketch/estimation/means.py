@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats
+from streamsketch.core.numbers import Floats
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import (
     AnySketch,
@@ -33,7 +33,7 @@ from streamsketch.estimation.distances import (
 from streamsketch.estimation.estimate import Estimate, Estimates
 from streamsketch.estimation.intervals import norm_growth
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
-from streamsketch.projections import MapVariance
+from streamsketch.projections.variance import MapVariance
 
 LEAST_UNITS = 2.0
 """Standard errors of a number of units, above which there is an average."""

@@ -6,9 +6,10 @@ All in data units: K2 and K4 are a noise's cumulants there. Formulas: Theory 4 a
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from streamsketch.privacy import NoisePlace
-from streamsketch.projections import MapVariance, Projection, Real
-from streamsketch.release import noisy_coordinates
+from streamsketch.privacy.mechanism import NoisePlace
+from streamsketch.projections.base import Projection
+from streamsketch.projections.variance import MapVariance, Real
+from streamsketch.release.private_sketch import noisy_coordinates
 
 Pair: TypeAlias = tuple[Real, Real]
 

@@ -9,11 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsketch.core import Floats, special
+from streamsketch.core import special
+from streamsketch.core.numbers import Floats
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.noise_effect import noise_unit
-from streamsketch.privacy import AddedNoise, Noise, NoiseMoments
-from streamsketch.release import NoisePart, PrivateSketch
+from streamsketch.privacy.mechanism import AddedNoise
+from streamsketch.privacy.noise import Noise, NoiseMoments
+from streamsketch.release.private_sketch import NoisePart, PrivateSketch
 
 _TAIL = 1e-25  # left out at each end of a law
 _LOG_TAIL = 58.0

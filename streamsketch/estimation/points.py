@@ -7,8 +7,9 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args, overload
 
 import numpy as np
 
-from streamsketch.agreement import Agreement
-from streamsketch.core import Floats, Ints, check_int, pa, short
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.core.libraries import pa
+from streamsketch.core.numbers import Floats, Ints, check_int, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, check_comparable
 from streamsketch.estimation.cell_law import CellLaw, normal_median_variance

@@ -7,17 +7,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsketch.agreement import Agreement, check_alike
-from streamsketch.core import Floats, pa, special
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.agreement.same import check_alike
+from streamsketch.core import special
+from streamsketch.core.libraries import pa
+from streamsketch.core.numbers import Floats
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable, is_secret, pair_of
 from streamsketch.estimation.estimate import SECRET_METADATA, Estimate, Estimates
 from streamsketch.estimation.intervals import ErrorModel, Intervals, invert, invert_selected, quantile
 from streamsketch.estimation.means import averages_of, check_known, few_units, mean_distances_in, mean_norms_of
 from streamsketch.estimation.noise_effect import OutputNoise
-from streamsketch.features import JOINT, REST, Category, Embedding, Features, Number
-from streamsketch.features import Block as FeatureBlock
-from streamsketch.release import PrivateSketch
+from streamsketch.features.columns import Category, Embedding, Number
+from streamsketch.features.features import JOINT, REST, Features
+from streamsketch.features.features import Block as FeatureBlock
+from streamsketch.release.private_sketch import PrivateSketch
 
 _FEWER = 3.0  # standard errors, by which numbers of units and norms may be smaller than estimated
 _ROUNDING = 1 / 12  # of a grid step², the variance of features' rounding, which all rows may share

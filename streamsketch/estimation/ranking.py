@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats
+from streamsketch.core.numbers import Floats
 from streamsketch.estimation.intervals import Interval, Intervals
 
 

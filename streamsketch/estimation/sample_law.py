@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats
+from streamsketch.core.numbers import Floats
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
 
 SAMPLE_ERRORS = 3.0

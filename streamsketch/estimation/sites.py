@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import ndtr
 
-from streamsketch.agreement import Agreement
-from streamsketch.core import Floats
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.core.numbers import Floats
 from streamsketch.errors import InvalidInputError, printable
 from streamsketch.estimation.blocks import block_of, check_comparable
 from streamsketch.estimation.estimate import Estimate, Estimates
@@ -19,7 +19,7 @@ from streamsketch.estimation.gap_law import check_level
 from streamsketch.estimation.means import few_units, mean_distances_between
 from streamsketch.estimation.populations import column_differences, describe, mmd
 from streamsketch.estimation.same import check_tolerance, sameness
-from streamsketch.release import PrivateSketch
+from streamsketch.release.private_sketch import PrivateSketch
 
 MOST_PAIRS = 45
 """The most pairs of sites that are tested, which is the number of pairs of ten sites."""

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats, interpolated, special
+from streamsketch.core import special
+from streamsketch.core.numbers import Floats
+from streamsketch.core.roots import interpolated
 
 SMALLEST = 1e-15
 """The least p-value under noise: a smaller one is given as this."""

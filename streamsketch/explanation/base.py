@@ -8,10 +8,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from streamsketch.core import aligned, filled
-from streamsketch.privacy import Basis, Budget, Guarantee, IndividualGuarantee
-from streamsketch.projections import Projection
-from streamsketch.release import NoiseCheck, Verdict
+from streamsketch.core.text import aligned, filled
+from streamsketch.privacy.bounds import Basis
+from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.projections.base import Projection
+from streamsketch.release.checking.noise import NoiseCheck, Verdict
 
 _FALSE_ALARMS = 0.05
 _BASES: dict[Basis | None, str] = {

@@ -4,26 +4,22 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast, get_args, overload
 
-from streamsketch.core import filled
+from streamsketch.core.text import filled
 from streamsketch.errors import InvalidInputError, printable
 from streamsketch.explanation.base import BaseExplanation, budget_text
 from streamsketch.explanation.registry import registry_entry
 from streamsketch.explanation.release import Explanation, explain_release
-from streamsketch.privacy import (
-    Accounted,
-    Guarantee,
-    Neighbours,
-    Populations,
-    PrivacyCost,
-    account,
-    apart_in_streams,
-    compose,
-    non_redundant,
-    sharing_data,
-)
-from streamsketch.projections import Projection
-from streamsketch.release import NoiseCheck, PrivateSketch, Published, PublishedTable, Verdict
-from streamsketch.signs import IndividualSignSketch, Signs, SignSketch
+from streamsketch.privacy.assertions import apart_in_streams
+from streamsketch.privacy.composition import Accounted, PrivacyCost, account
+from streamsketch.privacy.guarantee import Guarantee, Populations, compose
+from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.privacy.redundancy import non_redundant, sharing_data
+from streamsketch.projections.base import Projection
+from streamsketch.release.checking.noise import NoiseCheck, Verdict
+from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.release.published import Published
+from streamsketch.release.published_table import PublishedTable
+from streamsketch.signs.sketch import IndividualSignSketch, Signs, SignSketch
 
 if TYPE_CHECKING:
     from streamsketch.explanation.signs import IndividualSignExplanation, SignExplanation

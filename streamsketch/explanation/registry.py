@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from streamsketch.explanation.base import EXACT_SKETCH, WHO_TAKES_PART, BaseExplanation, meaning_of
-from streamsketch.privacy import Guarantee, IndividualGuarantee
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.individual import IndividualGuarantee
 
 SCHEMA = "github.com/opendp/deployments-registry-data, schemas/deployments-schema.yaml"
 

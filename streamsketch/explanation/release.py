@@ -6,17 +6,11 @@ import math
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from streamsketch.accounting import sensitivity_of
+from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import (
-    Estimate,
-    effect_of,
-    estimate_of_counts,
-    format_value,
-    noise_unit,
-    total_factors,
-    unit_factors,
-)
+from streamsketch.estimation.counts import estimate_of_counts, total_factors, unit_factors
+from streamsketch.estimation.estimate import Estimate, format_value
+from streamsketch.estimation.noise_effect import effect_of, noise_unit
 from streamsketch.explanation.base import (
     EXACT_SKETCH,
     WHO_TAKES_PART,
@@ -26,23 +20,25 @@ from streamsketch.explanation.base import (
     leading_digit,
 )
 from streamsketch.explanation.registry import registry_entry
-from streamsketch.privacy import NOISES, Budget, Counting, Guarantee, KeySelection, NoiseMoments, NoisePlace, candidates
-from streamsketch.projections import Projection
-from streamsketch.release import (
+from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.calibration import candidates
+from streamsketch.privacy.counting import Counting
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.mechanism import KeySelection, NoisePlace
+from streamsketch.privacy.noise import NOISES, NoiseMoments
+from streamsketch.projections.base import Projection
+from streamsketch.release.checking.noise import NoiseCheck, unread_matrix
+from streamsketch.release.checking.release import (
     QUICK_ENTRIES,
     Composition,
-    HistoryPart,
-    NoiseCheck,
-    NoisePart,
-    PrivateSketch,
-    SketchClip,
     StatedNoise,
     check_stated,
     composition_of,
     impossible_norm,
-    unread_matrix,
     with_norm,
 )
+from streamsketch.release.history import HistoryPart
+from streamsketch.release.private_sketch import NoisePart, PrivateSketch, SketchClip
 
 _LONG = 1e10
 _PLACES: dict[NoisePlace, str] = {

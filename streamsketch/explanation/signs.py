@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import Estimate, format_value
+from streamsketch.estimation.estimate import Estimate, format_value
 from streamsketch.explanation.base import (
     EXACT_SKETCH,
     WHO_TAKES_PART,
@@ -18,20 +18,14 @@ from streamsketch.explanation.base import (
     leading_digit,
 )
 from streamsketch.explanation.registry import registry_entry
-from streamsketch.privacy import Guarantee, IndividualGuarantee, KeySelection
-from streamsketch.release import NoiseCheck, unread_matrix
-from streamsketch.signs import (
-    Expected,
-    FlipLaw,
-    IndividualSignSketch,
-    Method,
-    Signs,
-    SignSketch,
-    cell_steps,
-    check_flips,
-    check_individual,
-    expected,
-)
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.privacy.mechanism import KeySelection
+from streamsketch.release.checking.noise import NoiseCheck, unread_matrix
+from streamsketch.signs.angles import Expected, expected
+from streamsketch.signs.flip_check import check_flips, check_individual
+from streamsketch.signs.sign_changes import FlipLaw, cell_steps
+from streamsketch.signs.sketch import IndividualSignSketch, Method, Signs, SignSketch
 
 _DEGREES = (30, 60, 90)
 _TIMES = (1, 3, 10)

@@ -1,19 +1,4 @@
-from .columns import Category, Embedding, FeatureColumn, Number
-from .cosines import TURN_BITS, cosine_table
-from .features import JOINT, LONGEST_ROW, REST, Block, Features
-from .kernels import Cells
+from .columns import Category, Embedding, Number
+from .features import Block, Features
 
-__all__ = [
-    "JOINT",
-    "LONGEST_ROW",
-    "REST",
-    "TURN_BITS",
-    "Block",
-    "Category",
-    "Cells",
-    "Embedding",
-    "FeatureColumn",
-    "Features",
-    "Number",
-    "cosine_table",
-]
+__all__ = ["Block", "Category", "Embedding", "Features", "Number"]

@@ -5,8 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.core import Floats, Ints, pa, pc
-from streamsketch.data import HASHED_DIM, indices_of, is_text_type, value_type
+from streamsketch.core.libraries import pa, pc
+from streamsketch.core.numbers import Floats, Ints
+from streamsketch.data.canonical import HASHED_DIM
+from streamsketch.data.columns import is_text_type, value_type
+from streamsketch.data.keys import indices_of
 from streamsketch.errors import InvalidInputError
 
 _SPACE = " \t\n\f\r"

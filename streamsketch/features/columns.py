@@ -6,7 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from streamsketch.core import check_int, check_text, short
+from streamsketch.core.numbers import check_int, short
+from streamsketch.core.text import check_text
 from streamsketch.errors import InvalidInputError
 
 MOST_MOMENTS = 16

@@ -11,8 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsketch.core import Floats, check_int, check_text, json_fields, pa, short
-from streamsketch.data import batches_of, check_codes
+from streamsketch.core.libraries import pa
+from streamsketch.core.limits import json_fields
+from streamsketch.core.numbers import Floats, check_int, short
+from streamsketch.core.text import check_text
+from streamsketch.data.columns import check_codes
+from streamsketch.data.tables import batches_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.features.arrays import listed_places, numbers_in, text_hashes, texts_in, vectors_in
 from streamsketch.features.columns import (
@@ -36,7 +40,8 @@ from streamsketch.features.kernels import (
     add_waves,
     quantise_vectors,
 )
-from streamsketch.projections import GaussianProjection, Identity
+from streamsketch.projections.identity import Identity
+from streamsketch.projections.independent import GaussianProjection
 
 JOINT = "(joint)"
 """Name of the block over all numbers together."""

@@ -5,7 +5,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats, Ints, kernel
+from streamsketch.core.jit import kernel
+from streamsketch.core.numbers import Floats, Ints
 from streamsketch.features.cosines import TURN_BITS
 
 Cells = NDArray[np.int32]

@@ -10,8 +10,9 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from streamsketch.core import Ints, pa, pc, short
-from streamsketch.data import value_type
+from streamsketch.core.libraries import pa, pc
+from streamsketch.core.numbers import Ints, short
+from streamsketch.data.columns import value_type
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.windows import Tumbling, Whole, microseconds
 

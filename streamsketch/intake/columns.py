@@ -6,8 +6,8 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import pa, pc
-from streamsketch.data import is_text_type, value_type
+from streamsketch.core.libraries import pa, pc
+from streamsketch.data.columns import is_text_type, value_type
 from streamsketch.errors import InvalidInputError
 
 Mask: TypeAlias = NDArray[np.bool_]

@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.core import Ints, concealed, pa, pc
-from streamsketch.features import Cells
+from streamsketch.core.concealed import concealed
+from streamsketch.core.libraries import pa, pc
+from streamsketch.core.numbers import Ints
+from streamsketch.features.kernels import Cells
 from streamsketch.intake.calendar import EventWindows
 
 

@@ -6,20 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from streamsketch.agreement import Agreement
-from streamsketch.data import (
-    LONGEST_ROW,
-    Decoder,
-    Format,
-    batches,
-    csv_dialect,
-    format_of,
-    open_file,
-    parts_of,
-    uncompressed,
-)
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.data.readers.delimited import csv_dialect
+from streamsketch.data.readers.formats import Format, batches, format_of, parts_of
+from streamsketch.data.readers.opening import open_file, uncompressed
+from streamsketch.data.readers.rows import LONGEST_ROW
+from streamsketch.data.readers.streams import Decoder
 from streamsketch.errors import InvalidInputError
-from streamsketch.features import Number
+from streamsketch.features.columns import Number
 from streamsketch.intake.events import Events
 from streamsketch.intake.framing import QUOTED
 from streamsketch.intake.lines import BLOCK_BYTES, Add, BadLines, LineFormat, Lines, Stop, file_blocks, pipe_blocks

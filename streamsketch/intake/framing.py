@@ -9,7 +9,7 @@ not write such cells (`ONE_LINE`). Files whose cells may hold line breaks need a
 import json
 import re
 
-from streamsketch.core import pa
+from streamsketch.core.libraries import pa
 
 QUOTED = "the writer of the CSV quotes each cell with a line break, a quote or a delimiter, and doubles quotes in it"
 """Condition of guarantees if cells of whole files may hold line breaks."""

@@ -7,22 +7,16 @@ import select
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias
 
-from streamsketch.core import open_secret, pa, write_all
-from streamsketch.data import (
-    LONGEST_ROW,
-    Dialect,
-    csv_header,
-    csv_piece,
-    first_row,
-    json_batch,
-    not_a_row,
-    split_rows,
-    strict_until,
-    whole_rows,
-)
+from streamsketch.core.files import open_secret, write_all
+from streamsketch.data.readers.delimited import Dialect, csv_header, csv_piece
+from streamsketch.data.readers.json_lines import json_batch
+from streamsketch.data.readers.rows import LONGEST_ROW, first_row, not_a_row, split_rows, strict_until, whole_rows
 from streamsketch.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from streamsketch.core.libraries import pa
 
 BLOCK_BYTES = 1 << 20
 _NUMBERS = re.compile(r"\d[\d,]*")

@@ -9,7 +9,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Self
 
-from streamsketch.data import LONGEST_ROW
+from streamsketch.data.readers.rows import LONGEST_ROW
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.files import RowReader
 from streamsketch.intake.framing import ONE_LINE

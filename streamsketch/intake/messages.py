@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
-from streamsketch.data import LONGEST_ROW
+from streamsketch.data.readers.rows import LONGEST_ROW
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.files import RowReader
 from streamsketch.intake.framing import heartbeat, is_heartbeat, json_rows

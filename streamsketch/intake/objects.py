@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from streamsketch.core import pa
-from streamsketch.data import arrow_column
+from streamsketch.core.libraries import pa
+from streamsketch.data.columns import arrow_column
 from streamsketch.errors import InvalidInputError
 
 Row: TypeAlias = tuple[Any, Any, Any, Any]

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamsketch.agreement import Column
-from streamsketch.core import pa, pc
-from streamsketch.data import is_text_type, value_type
+from streamsketch.agreement.columns import Column
+from streamsketch.core.libraries import pa, pc
+from streamsketch.data.columns import is_text_type, value_type
 from streamsketch.intake.columns import plain
 
 MISSING_TEXTS = (

@@ -15,23 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.core import Ints, pa, pc
-from streamsketch.data import (
-    arrow_column,
-    check_hashed_dim,
-    indices_of,
-    is_bytes_type,
-    is_key_type,
-    is_text_type,
-    quantise,
-    quantise_one,
-    value_type,
-)
+from streamsketch.core.libraries import pa, pc
+from streamsketch.core.numbers import Ints
+from streamsketch.data.columns import arrow_column, is_bytes_type, is_key_type, is_text_type, value_type
+from streamsketch.data.grid import quantise, quantise_one
+from streamsketch.data.keys import check_hashed_dim, indices_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.columns import Mask, check_text, null, plain, salvage
 from streamsketch.intake.events import Events
 from streamsketch.intake.objects import Lists, is_list
-from streamsketch.projections import Projection
+from streamsketch.projections.base import Projection
 
 _INT32_MAX = (1 << 31) - 1
 _INT64_MAX = (1 << 63) - 1

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from streamsketch.core import Ints, pa, pc, short
-from streamsketch.data import value_type
+from streamsketch.core.libraries import pa, pc
+from streamsketch.core.numbers import Ints, short
+from streamsketch.data.columns import value_type
 from streamsketch.errors import InvalidInputError
 
 _SECOND, _MINUTE, _DAY = 10**6, 60 * 10**6, 86_400 * 10**6

@@ -13,32 +13,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamsketch.agreement import Agreement
-from streamsketch.core import short
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.core.numbers import short
 from streamsketch.errors import DependentNoiseError, IncompatibleAgreementsError, InvalidInputError
-from streamsketch.estimation import (
-    Estimate,
-    SameTest,
-    check_tolerance,
-    column_differences,
-    cosine,
-    describe,
-    frequency,
-    inner_product,
-    mean_distance,
-    mean_norm,
-    mean_product,
-    mmd,
-    profile_distance,
-    sameness,
-    squared_distance,
-    squared_norm,
-    total_of,
-    units_of,
-)
-from streamsketch.features import Category
-from streamsketch.privacy import Populations
-from streamsketch.release import PrivateSketch, check_release
+from streamsketch.estimation.counts import total_of, units_of
+from streamsketch.estimation.estimate import Estimate
+from streamsketch.estimation.estimators import cosine, inner_product, profile_distance, squared_distance, squared_norm
+from streamsketch.estimation.means import mean_distance, mean_norm, mean_product
+from streamsketch.estimation.points import frequency
+from streamsketch.estimation.populations import column_differences, describe, mmd
+from streamsketch.estimation.same import SameTest, check_tolerance, sameness
+from streamsketch.features.columns import Category
+from streamsketch.privacy.guarantee import Populations
+from streamsketch.release.checking.release import check_release
+from streamsketch.release.private_sketch import PrivateSketch
 
 _FIELDS = ["value", "standard_error", "low_95", "high_95"]
 _ESTIMATE = f"STRUCT({', '.join(f'{name} DOUBLE' for name in _FIELDS)})"

@@ -10,9 +10,10 @@ from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg
 
-from streamsketch.accounting import Ledger
+from streamsketch.accounting.ledger import Ledger
 from streamsketch.errors import LedgerError, StreamsketchError
-from streamsketch.local import ModelUpdates, Report, is_reported
+from streamsketch.local.report import Report
+from streamsketch.local.updates import ModelUpdates, is_reported
 
 _LOG = logging.getLogger("flwr")
 REPORT = "report"

@@ -12,9 +12,11 @@ from nvflare.apis.fl_constant import FLContextKey
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable
 
-from streamsketch.accounting import Ledger
+from streamsketch.accounting.ledger import Ledger
 from streamsketch.errors import InvalidInputError, StreamsketchError
-from streamsketch.local import ModelUpdates, Report, is_reported, mechanism_from_fields
+from streamsketch.local.mechanism import mechanism_from_fields
+from streamsketch.local.report import Report
+from streamsketch.local.updates import ModelUpdates, is_reported
 
 REPORT = "report"
 """Key of the report in a client's result."""

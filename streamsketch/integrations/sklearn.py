@@ -9,11 +9,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from streamsketch.core import Floats
-from streamsketch.data import schema_of
+from streamsketch.core.numbers import Floats
+from streamsketch.data.tables import schema_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.features import Features
-from streamsketch.projections import KINDS, projection_from_fields
+from streamsketch.features.features import Features
+from streamsketch.projections.families import KINDS, projection_from_fields
 
 
 class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

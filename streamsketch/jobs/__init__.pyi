@@ -3,11 +3,9 @@ from .causes import Cause, FlinkJob
 from .consume import TopicStream, log_end, log_failure, malformed_size
 from .dropped import DroppedRows
 from .files import FilesJob
-from .logs import LogForm, logs
 from .partitions import Bounds, Log, LostOffsetsError, Partitions
 from .payloads import Malformed, Message, Payloads
 from .replay import Replay, replay
-from .results import comparisons, read_comparisons, read_releases, write
 from .run import RunSecrets, beam_options
 from .serving import Server
 from .stream import GrowingFolder, Source, StreamJob, Topic
@@ -23,7 +21,6 @@ __all__ = [
     "FlinkJob",
     "GrowingFolder",
     "Log",
-    "LogForm",
     "LostOffsetsError",
     "Malformed",
     "Message",
@@ -45,16 +42,11 @@ __all__ = [
     "Watch",
     "beam_options",
     "client_settings",
-    "comparisons",
     "group_of",
     "log_end",
     "log_failure",
-    "logs",
     "malformed_size",
-    "read_comparisons",
-    "read_releases",
     "records",
     "replay",
     "slots_in",
-    "write",
 ]

@@ -11,7 +11,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
-from streamsketch.core import current_limits, read_bounded
+from streamsketch.core.limits import current_limits, read_bounded
 from streamsketch.errors import InvalidInputError, StreamsketchError
 
 GROUP = "streamsketch"

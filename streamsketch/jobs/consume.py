@@ -10,16 +10,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamsketch.core import write_whole
+from streamsketch.core.files import write_whole
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import LostLogError, Stop
-from streamsketch.intake import idle_after as idle_condition
+from streamsketch.intake.framing import idle_after as idle_condition
+from streamsketch.intake.lines import Stop
+from streamsketch.intake.rotation import LostLogError
 from streamsketch.jobs.brokers import TopicError, UnreachableError
 from streamsketch.jobs.logs import causes_of
 from streamsketch.jobs.partitions import Bounds, Log, LostOffsetsError
 from streamsketch.jobs.payloads import Malformed, Payloads
-from streamsketch.once import MAX_DROPPED, RowCounts, log_event
-from streamsketch.streams import Stream
+from streamsketch.once.counts import MAX_DROPPED, RowCounts
+from streamsketch.once.logs import log_event
+from streamsketch.streams.stream import Stream
 
 _LOG = logging.getLogger(__name__)
 _POLL = 0.1  # seconds
@@ -58,7 +60,7 @@ class TopicStream:
         Seconds after which a partition that was read to its end, and whose clock stands still, no longer holds windows
         back; None for never. Which rows are late then depends on when the partitions were read, not on the logs alone.
         One unit's rows may keep a partition from its end, so the guarantee states a condition
-        (`streamsketch.intake.idle_after`).
+        (`streamsketch.intake.framing.idle_after`).
     counts
         Folder of counts of rows read and dropped, for `DroppedRows`; None to write none.
     clock

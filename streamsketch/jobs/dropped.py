@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from streamsketch.jobs.causes import Found
-from streamsketch.once import MAX_DROPPED, RowCounts, counts_in
+from streamsketch.once.counts import MAX_DROPPED, RowCounts, counts_in
 
 
 class DroppedRows:
@@ -20,7 +20,7 @@ class DroppedRows:
     Examples
     --------
     >>> from streamsketch.streams import RowCounts
-    >>> from streamsketch.once import Tally
+    >>> from streamsketch.once.counts import Tally
     >>> folder = getfixture("tmp_path")
     >>> tally = Tally(str(folder))
     >>> tally.add(RowCounts(read=100, late=5))

@@ -11,21 +11,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from apache_beam.io.filesystems import FileSystems
 
-from streamsketch.agreement import Agreement
-from streamsketch.beam import (
-    BoundContributions,
-    ReadColumns,
-    ReleasePerKey,
-    SketchPerKey,
-    WriteTable,
-    read_batches,
-)
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.beam.compare.tables import WriteTable
+from streamsketch.beam.intake.bound import BoundContributions
+from streamsketch.beam.intake.read import ReadColumns, read_batches
+from streamsketch.beam.intake.sketch import SketchPerKey
+from streamsketch.beam.release.release import ReleasePerKey
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import EventWindows, check_times_of_day, event_windows, times_in
+from streamsketch.intake.calendar import EventWindows, check_times_of_day, event_windows
+from streamsketch.intake.windows import times_in
 from streamsketch.jobs.results import SKETCHES, clear, read_releases, write_results
 from streamsketch.jobs.run import RunSecrets, beam_options
-from streamsketch.privacy import KEYS_ARE_PUBLIC, Clip, Guarantee, with_conditions
-from streamsketch.release import AdditiveNoise, PrivateTable
+from streamsketch.privacy.assertions import KEYS_ARE_PUBLIC, with_conditions
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.neighbours import Clip
+from streamsketch.release.additive_noise import AdditiveNoise
+from streamsketch.release.private_table import PrivateTable
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal, TypeAlias
 
-from streamsketch.once import EVENT, OPERATOR, SECRET_EVENTS
+from streamsketch.once.logs import EVENT, OPERATOR, SECRET_EVENTS
 
 LogForm: TypeAlias = Literal["json", "text"]
 

@@ -11,20 +11,16 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from streamsketch.agreement import Agreement
-from streamsketch.core import concealed, current_limits, open_secret, write_all
-from streamsketch.data import message_batches
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.core.concealed import concealed
+from streamsketch.core.files import open_secret, write_all
+from streamsketch.core.limits import current_limits
+from streamsketch.data.arrow_messages import message_batches
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import (
-    BadLines,
-    Lines,
-    RowReader,
-    heartbeat,
-    is_heartbeat,
-    json_rows,
-    salvage,
-    single_value,
-)
+from streamsketch.intake.columns import salvage, single_value
+from streamsketch.intake.files import RowReader
+from streamsketch.intake.framing import heartbeat, is_heartbeat, json_rows
+from streamsketch.intake.lines import BadLines, Lines
 
 Format: TypeAlias = Literal["arrow", "json"]
 Add: TypeAlias = Callable[[pa.RecordBatch, int], Any]

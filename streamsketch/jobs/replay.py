@@ -14,14 +14,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from apache_beam.transforms.window import IntervalWindow, TimestampedValue
 
-from streamsketch.beam.streams import PartitionClock, slot_of
-from streamsketch.core import Ints
+from streamsketch.beam.streams.lateness import PartitionClock
+from streamsketch.beam.streams.slots import slot_of
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import micros_in, window_time
+from streamsketch.intake.windows import micros_in, window_time
 from streamsketch.jobs.run import beam_options
 from streamsketch.jobs.stream import StreamJob
 from streamsketch.jobs.topics import Record
-from streamsketch.sketching import Sketch
+from streamsketch.sketching.sketch import Sketch
 
 
 class Replay(NamedTuple):

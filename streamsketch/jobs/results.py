@@ -13,11 +13,11 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from apache_beam.io.filesystems import FileSystems
 
-from streamsketch.core import spreadsheet_text
+from streamsketch.core.text import spreadsheet_text
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import MEASURES, By, pairwise
-from streamsketch.release import PrivateTable
-from streamsketch.wire import load
+from streamsketch.estimation.measures import MEASURES, By, pairwise
+from streamsketch.release.private_table import PrivateTable
+from streamsketch.wire.registry import load
 
 _LONGEST_NAME = 200
 _COMPARED: tuple[By, ...] = ("distance", "cosine")

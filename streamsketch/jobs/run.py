@@ -9,7 +9,8 @@ import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions, PortableOptions, StandardOptions
 
-from streamsketch.beam import FinishRun, claim_path, configure_run
+from streamsketch.beam.run.claims import claim_path
+from streamsketch.beam.run.runs import FinishRun, configure_run
 from streamsketch.errors import InvalidInputError
 
 _LOG = logging.getLogger(__name__)

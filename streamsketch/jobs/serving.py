@@ -11,7 +11,7 @@ from typing import Self
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 
-from streamsketch.core import write_whole
+from streamsketch.core.files import write_whole
 from streamsketch.jobs.watch import Watch
 
 _PREFIX = "streamsketch_stream_"

@@ -12,30 +12,30 @@ import pyarrow as pa
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.utils.timestamp import Timestamp
 
-from streamsketch.accounting import Ledger
-from streamsketch.agreement import Agreement
-from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows, comparison_schema
-from streamsketch.beam.streams import (
-    BoundAcrossWindows,
-    ChangesBetweenWindows,
-    DecodeMessages,
-    ReadGrowingFolder,
-    ReadTopic,
-    WindowChange,
-    WindowDistances,
-    WriteAlarms,
-    WriteDeadLetters,
-    WriteFilesOnce,
-    WriteRowsOnce,
-    configure_stream,
-    refused_alarm,
-)
-from streamsketch.core import check_int
+from streamsketch.accounting.ledger import Ledger
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.beam.compare.results import comparison_schema
+from streamsketch.beam.intake.bound import BoundContributions
+from streamsketch.beam.intake.sketch import SketchPerKey
+from streamsketch.beam.intake.windows import TumblingWindows
+from streamsketch.beam.release.release import ReleasePerKey
+from streamsketch.beam.streams.alarms import WriteAlarms, refused_alarm
+from streamsketch.beam.streams.bound import BoundAcrossWindows
+from streamsketch.beam.streams.changes import ChangesBetweenWindows, WindowChange, WindowDistances
+from streamsketch.beam.streams.dead_letters import WriteDeadLetters
+from streamsketch.beam.streams.folder import ReadGrowingFolder
+from streamsketch.beam.streams.messages import DecodeMessages
+from streamsketch.beam.streams.secret import configure_stream
+from streamsketch.beam.streams.sinks import WriteFilesOnce, WriteRowsOnce
+from streamsketch.beam.streams.topic import ReadTopic
+from streamsketch.core.numbers import check_int
 from streamsketch.errors import InvalidInputError, StreamsketchError
 from streamsketch.jobs.logs import LogForm, causes_of, logs
 from streamsketch.jobs.run import beam_options
-from streamsketch.once import connection, log_event
-from streamsketch.streams import Job, StreamPolicy
+from streamsketch.once.databases import connection
+from streamsketch.once.logs import log_event
+from streamsketch.streams.job import Job
+from streamsketch.streams.policy import StreamPolicy
 
 _LOG = logging.getLogger(__name__)
 MOST_BYTES = 1 << 30
@@ -139,7 +139,7 @@ class StreamJob:
     >>> from pathlib import Path
     >>> from streamsketch import L1, SJLT, Agreement, Terms, Windows
     >>> from streamsketch.jobs import Topic
-    >>> from streamsketch.streams import Job
+    >>> from streamsketch.streams.job import Job
     >>> columns = {"key": "carrier", "index": "route", "unit": "aircraft", "neighbours": L1(12, unit="aircraft")}
     >>> published = {"terms": Terms(epsilon=1), "keys": ["AA", "UA"]}
     >>> published |= {"windows": Windows(time="time", every="1 hour", first="2013-01-01")}

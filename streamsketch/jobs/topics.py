@@ -7,7 +7,7 @@ from typing import NamedTuple
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import ConfigResource, NewTopic  # type: ignore[attr-defined]  # as documented
 
-from streamsketch.intake import is_heartbeat
+from streamsketch.intake.framing import is_heartbeat
 from streamsketch.jobs.brokers import GROUP, Brokers, TopicError
 from streamsketch.jobs.causes import Found
 

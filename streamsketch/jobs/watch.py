@@ -11,12 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from streamsketch.agreement import Agreement
+from streamsketch.agreement.agreement import Agreement
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import window_time
+from streamsketch.intake.windows import window_time
 from streamsketch.jobs.causes import Cause
-from streamsketch.once import Slot, connection, named_key
-from streamsketch.streams import Job, StreamPolicy
+from streamsketch.once.databases import connection
+from streamsketch.once.slots import Slot, named_key
+from streamsketch.streams.job import Job
+from streamsketch.streams.policy import StreamPolicy
 
 _BUSY = ("SQLITE_BUSY", "SQLITE_LOCKED")
 
@@ -124,7 +126,8 @@ class Watch:
     Examples
     --------
     >>> from streamsketch import L1, SJLT, Agreement, Terms, Windows
-    >>> from streamsketch.streams import FileSink, Job, Slot
+    >>> from streamsketch.streams import FileSink, Slot
+    >>> from streamsketch.streams.job import Job
     >>> folder = str(getfixture("tmp_path"))
     >>> columns = {"key": "carrier", "index": "route", "neighbours": L1(1), "keys": ["AA", "UA"]}
     >>> published = {"terms": Terms(epsilon=1), "windows": Windows(time="time", every="1 hour", first="1970-01-01")}

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, cgutils, compiles_for, intrinsic, ir, kernel, part, read_only, types
+from streamsketch.core.jit import compiles_for, intrinsic, kernel, part, read_only
+from streamsketch.core.libraries import cgutils, ir, types
+from streamsketch.core.numbers import Ints
 from streamsketch.kernels.carryless import arrays, check_contiguous
 from streamsketch.kernels.hashing import Words
 from streamsketch.kernels.llvm_types import i32, i64

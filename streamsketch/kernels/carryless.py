@@ -13,7 +13,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from streamsketch.core import cgutils, intrinsic, ir, numba, types
+from streamsketch.core.jit import intrinsic
+from streamsketch.core.libraries import cgutils, ir, numba, types
 from streamsketch.kernels.llvm_types import i8, i32, i64, i128
 
 TILE = 16

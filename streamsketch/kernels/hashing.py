@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import kernel
+from streamsketch.core.jit import kernel
 from streamsketch.kernels.carryless import TILE, hash_tile, instructions, multiply_add
 
 Words: TypeAlias = NDArray[np.uint64]

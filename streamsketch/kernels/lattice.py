@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsketch.core import Ints, kernel
+from streamsketch.core.jit import kernel
+from streamsketch.core.numbers import Ints
 from streamsketch.kernels.hashing import WORD_BITS, Words
 
 _DIGITS = 256  # fractional bits of the fixed-point weights; rounding affects fewer than 20 of them

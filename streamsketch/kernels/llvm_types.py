@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from streamsketch.core import ir
+from streamsketch.core.libraries import ir
 
 
 def i8() -> Any:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, kernel
+from streamsketch.core.jit import kernel
+from streamsketch.core.numbers import Ints
 from streamsketch.kernels.hashing import Words, evaluate
 from streamsketch.kernels.vectors import VECTOR_BYTES, add_signed, transpose_tile
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamsketch.core import Ints, kernel, read_only
+from streamsketch.core.jit import kernel, read_only
+from streamsketch.core.numbers import Ints
 from streamsketch.kernels.hashing import Words, field_elements
 
 _MIXING_BITS = 80

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.core import cgutils, compiles_for, intrinsic, ir, literal_intrinsic, numba, types
+from streamsketch.core.jit import compiles_for, intrinsic, literal_intrinsic
+from streamsketch.core.libraries import cgutils, ir, numba, types
 from streamsketch.kernels.carryless import AVX512, TILE, Emitter, arrays, check_contiguous, emitter
 from streamsketch.kernels.hashing import BitSlices, Words
 from streamsketch.kernels.llvm_types import i8, i16, i64

@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, kernel
+from streamsketch.core.jit import kernel
+from streamsketch.core.numbers import Ints
 from streamsketch.kernels.carryless import TILE
 from streamsketch.kernels.hashing import Words, evaluate
 from streamsketch.kernels.tiles import tile_starts

@@ -11,7 +11,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from streamsketch.core import Ints, intrinsic, ir, kernel, part, types
+from streamsketch.core.jit import intrinsic, kernel, part
+from streamsketch.core.libraries import ir, types
+from streamsketch.core.numbers import Ints
 from streamsketch.kernels.carryless import TILE, hash_tile
 from streamsketch.kernels.hashing import Words
 from streamsketch.kernels.llvm_types import i8, i32

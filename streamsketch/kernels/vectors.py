@@ -7,7 +7,8 @@ vectors the transform of 2^15 doubles is about three times as fast, and the proj
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from streamsketch.core import cgutils, compiles_for, intrinsic, ir, literal_intrinsic, numba, types
+from streamsketch.core.jit import compiles_for, intrinsic, literal_intrinsic
+from streamsketch.core.libraries import cgutils, ir, numba, types
 from streamsketch.kernels.llvm_types import i32
 
 VECTOR_BYTES = 64

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from streamsketch.core import cgutils, intrinsic, ir, types
+from streamsketch.core.jit import intrinsic
+from streamsketch.core.libraries import cgutils, ir, types
 from streamsketch.kernels.llvm_types import i64
 
 _BYTES = 8

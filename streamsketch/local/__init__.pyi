@@ -1,11 +1,10 @@
-from .aggregation import MeanAggregator, step_exponent_of
+from .aggregation import MeanAggregator
 from .baselines.priv_hs import PrivHS, RePrivHS
 from .baselines.priv_unit import PrivUnit
 from .baselines.sqkr import SQKR
 from .compressed import CompPrivUnitG
 from .gaussian import GaussianMechanism
-from .mechanism import Mechanism, mechanism_from_fields
-from .plausible_lengths import all_fit, implausible
+from .mechanism import Mechanism
 from .priv_unit_g import PrivUnitG
 from .proj_unit import ProjUnit
 from .report import Report, Reports
@@ -25,9 +24,5 @@ __all__ = [
     "RePrivHS",
     "Report",
     "Reports",
-    "all_fit",
-    "implausible",
     "is_reported",
-    "mechanism_from_fields",
-    "step_exponent_of",
 ]

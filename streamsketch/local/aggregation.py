@@ -6,14 +6,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats, Ints, check_int
+from streamsketch.core.numbers import Floats, Ints, check_int
 from streamsketch.errors import InvalidInputError, SketchOverflowError
-from streamsketch.kernels import Words
+from streamsketch.kernels.hashing import Words
 from streamsketch.local.mechanism import Mechanism
 from streamsketch.local.plausible_lengths import all_fit, implausible, lengths_fit
 from streamsketch.local.portable_floats import power_below
 from streamsketch.local.report import Report, Reported, Reports
-from streamsketch.release import Encoded
+from streamsketch.release.published import Encoded
 
 MAX_COUNT = (1 << 31) - 1
 """Largest number of reports of one aggregator: each adds at most 2^32 steps to a cell, so cells fit into 63 bits."""

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats, kernel, read_only
+from streamsketch.core.jit import kernel, read_only
+from streamsketch.core.numbers import Floats
 from streamsketch.errors import InvalidInputError
-from streamsketch.kernels import Words
+from streamsketch.kernels.hashing import Words
 from streamsketch.local import randomized_response
 from streamsketch.local.mechanism import Mechanism, register
 from streamsketch.local.parameters import GaussianCap, gaussian_cap
@@ -23,7 +24,8 @@ from streamsketch.local.random_words import (
     secret_words,
 )
 from streamsketch.local.report import Layout
-from streamsketch.privacy import BitSource, Bytes
+from streamsketch.privacy.exact_coins import Bytes
+from streamsketch.privacy.samplers import BitSource
 
 MAX_EPSILON = 20.0
 """Beyond it one report takes more than about 10^8 candidates."""

@@ -9,14 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats
+from streamsketch.core.numbers import Floats
 from streamsketch.errors import InvalidInputError
-from streamsketch.kernels import Words
+from streamsketch.kernels.hashing import Words
 from streamsketch.local.mechanism import Mechanism, register
 from streamsketch.local.plausible_lengths import noisy_lengths
 from streamsketch.local.random_words import dot_rows
 from streamsketch.local.report import Layout
-from streamsketch.privacy import MAX_SIGMA_SQUARED, BitSource, Budget, DiscreteGaussian, Sensitivity, gaussian_sigma
+from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.gaussian import DiscreteGaussian, gaussian_sigma
+from streamsketch.privacy.noise import Sensitivity
+from streamsketch.privacy.samplers import MAX_SIGMA_SQUARED, BitSource
 
 _FRACTION_BITS = 16
 _SLACK = 2.0**-40  # a unit vector's length after division by it

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats, Ints, check_int, json_fields, short
+from streamsketch.core.limits import json_fields
+from streamsketch.core.numbers import Floats, Ints, check_int, short
 from streamsketch.errors import InvalidInputError
-from streamsketch.kernels import Words
+from streamsketch.kernels.hashing import Words
 from streamsketch.local.parameters import MAX_EPSILON, MIN_EPSILON
 from streamsketch.local.random_words import dot_rows, round_to_steps, squared_lengths
 from streamsketch.local.report import Layout, Report, Reports
-from streamsketch.privacy import BitSource, Budget, SystemBits
+from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.samplers import BitSource, SystemBits
 
 if TYPE_CHECKING:
     from streamsketch.local.aggregation import MeanAggregator

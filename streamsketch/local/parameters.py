@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from streamsketch.core import optimize, scipy_special
+from streamsketch.core.libraries import optimize, scipy_special
 from streamsketch.local.portable_floats import round_portably
 
 MIN_EPSILON, MAX_EPSILON = 2.0**-10, 256.0

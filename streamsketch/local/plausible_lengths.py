@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import scipy_special
+from streamsketch.core.libraries import scipy_special
 from streamsketch.local.parameters import GaussianCap
 from streamsketch.local.random_words import dot_rows
 from streamsketch.local.report import Layout, Reported

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats
+from streamsketch.core.numbers import Floats
 from streamsketch.errors import InvalidInputError
-from streamsketch.kernels import Words
+from streamsketch.kernels.hashing import Words
 from streamsketch.local.mechanism import Mechanism, register
 from streamsketch.local.parameters import GaussianCap, gaussian_cap
 from streamsketch.local.plausible_lengths import gaussian_lengths
 from streamsketch.local.random_words import dot_rows, quantiles, secret_words, standard_normals, uniforms
 from streamsketch.local.report import Layout
-from streamsketch.privacy import BitSource
+from streamsketch.privacy.samplers import BitSource
 
 PRECISIONS = ("float32", "float16")
 _LARGEST_FLOAT16 = 65504.0

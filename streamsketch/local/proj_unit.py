@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats, Ints
+from streamsketch.core.numbers import Floats, Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.kernels import Words
+from streamsketch.kernels.hashing import Words
 from streamsketch.local.compressed import Compression
 from streamsketch.local.mechanism import CHUNK_CELLS, MAX_DIM, register
 from streamsketch.local.parameters import GaussianCap, gaussian_cap
@@ -19,8 +19,9 @@ from streamsketch.local.priv_unit_g import WithPrecision, check_float16, randomi
 from streamsketch.local.random_words import salt, secret_words
 from streamsketch.local.report import Layout
 from streamsketch.local.rotations import HadamardMap, MatrixMap, RandomMap, SharedHaarMap, SharedHadamardMap
-from streamsketch.privacy import BitSource
-from streamsketch.projections import GaussianProjection, Rotation
+from streamsketch.privacy.samplers import BitSource
+from streamsketch.projections.independent import GaussianProjection
+from streamsketch.projections.rotation import Rotation
 
 ROTATIONS = ("hadamard", "haar", "gaussian")
 _LOG_FAILURE = 13.815510557964274  # ln 10^6, of the norm bound

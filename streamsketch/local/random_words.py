@@ -11,10 +11,14 @@ order.
 
 import numpy as np
 
-from streamsketch.core import Floats, Ints, kernel
-from streamsketch.kernels import Words, aligned_zeros, field_elements, mix
-from streamsketch.privacy import BitSource, Bytes
-from streamsketch.projections import transform_cells
+from streamsketch.core.jit import kernel
+from streamsketch.core.numbers import Floats, Ints
+from streamsketch.kernels.hashing import Words, field_elements
+from streamsketch.kernels.matrices import aligned_zeros
+from streamsketch.kernels.permutation import mix
+from streamsketch.privacy.exact_coins import Bytes
+from streamsketch.privacy.samplers import BitSource
+from streamsketch.projections.hadamard import transform_cells
 
 LARGEST_NORMAL = 9.3
 """A bound on the absolute value of a Gaussian from one word."""

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.kernels import Words
+from streamsketch.kernels.hashing import Words
 
 _WORDS = 1 << 64
 # not the caller's context, whose precision would affect the guarantee; e^256 has 112 digits before the point

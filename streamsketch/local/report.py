@@ -7,10 +7,10 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import short
+from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
-from streamsketch.kernels import Words
-from streamsketch.release import Encoded
+from streamsketch.kernels.hashing import Words
+from streamsketch.release.published import Encoded
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,14 +7,17 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from streamsketch.core import Floats, Ints, read_only
+from streamsketch.core.jit import read_only
+from streamsketch.core.numbers import Floats, Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.kernels import Words
+from streamsketch.kernels.hashing import Words
 from streamsketch.local import random_words
 from streamsketch.local.mechanism import add_in_chunks, whole_steps
 from streamsketch.local.portable_floats import gamma_ratio
 from streamsketch.local.random_words import dot_rows
-from streamsketch.projections import GaussianProjection, Rotation, transform_cells
+from streamsketch.projections.hadamard import transform_cells
+from streamsketch.projections.independent import GaussianProjection
+from streamsketch.projections.rotation import Rotation
 
 _FRACTION_BITS = 12  # of the matrices' entries
 _TINY = 1e-12  # a projection this short is a rounding error

@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.accounting import Ledger, charge_for
-from streamsketch.core import Floats, check_text, short
+from streamsketch.accounting.ledger import Ledger, charge_for
+from streamsketch.core.numbers import Floats, short
+from streamsketch.core.text import check_text
 from streamsketch.errors import InvalidInputError
 from streamsketch.local.mechanism import Mechanism
 from streamsketch.local.report import Report
-from streamsketch.privacy import L2, BitSource, Guarantee
-from streamsketch.privacy import Mechanism as Means
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.l2 import L2
+from streamsketch.privacy.mechanism import Mechanism as Means
+from streamsketch.privacy.samplers import BitSource
 
 _ROUNDING = "the rounding of floats in a report shows nothing of its update"
 

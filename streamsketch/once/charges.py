@@ -5,12 +5,12 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
-from streamsketch.accounting import Ledger
-from streamsketch.data import DataIds
+from streamsketch.accounting.ledger import Ledger
+from streamsketch.data.data_ids import DataIds
 from streamsketch.errors import InvalidInputError, LedgerError
 from streamsketch.once.logs import log_event
-from streamsketch.privacy import Guarantee
-from streamsketch.projections import Projection
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.projections.base import Projection
 
 _LOG = logging.getLogger(__name__)
 

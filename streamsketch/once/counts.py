@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from streamsketch.core import write_whole
+from streamsketch.core.files import write_whole
 
 _SECONDS = 1.0  # between two writes of a worker
 _SUFFIX = ".json"

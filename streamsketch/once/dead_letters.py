@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamsketch.core import write_whole
+from streamsketch.core.files import write_whole
 from streamsketch.errors import InvalidInputError
 
 FILE_BYTES = 1 << 22

@@ -4,13 +4,13 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from streamsketch.core import Ints
-from streamsketch.data import canonical_bytes
+from streamsketch.core.numbers import Ints
+from streamsketch.data.canonical import canonical_bytes
 from streamsketch.once.keys import StateSecret, joined, number_bytes
 from streamsketch.once.names import digest_of_draw, drawn_numbers, names_of_keys
-from streamsketch.privacy import KeyedBits
-from streamsketch.release import Calibrated
-from streamsketch.sketching import Sketch
+from streamsketch.privacy.samplers import KeyedBits
+from streamsketch.release.ready import Calibrated
+from streamsketch.sketching.sketch import Sketch
 
 _SECRET_BYTES = 32
 _ID_BYTES = 16

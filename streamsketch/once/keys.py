@@ -4,7 +4,7 @@ import hashlib
 import hmac
 from collections.abc import Iterable
 
-from streamsketch.data import SECRET_BYTES, DataIds, from_list
+from streamsketch.data.data_ids import SECRET_BYTES, DataIds, from_list
 
 _SALT = b"streamsketch stream 1"
 

@@ -4,13 +4,13 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from streamsketch.core import Ints
-from streamsketch.data import canonical_bytes
+from streamsketch.core.numbers import Ints
+from streamsketch.data.canonical import canonical_bytes
 from streamsketch.once.keys import joined
-from streamsketch.privacy import Guarantee
-from streamsketch.projections import Projection
-from streamsketch.release import Calibrated
-from streamsketch.sketching import Sketch
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.projections.base import Projection
+from streamsketch.release.ready import Calibrated
+from streamsketch.sketching.sketch import Sketch
 
 
 def drawn_numbers(sketch: Sketch, guarantee: Guarantee, counts: Ints | None = None) -> list[Ints]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from streamsketch.data import canonical_bytes
+from streamsketch.data.canonical import canonical_bytes
 from streamsketch.once.alarms import OTHER_BYTES, WITHHELD, Alarm, raised
 from streamsketch.once.sinks import Sink
 from streamsketch.once.slots import Slot

@@ -5,9 +5,10 @@ import datetime as dt
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from streamsketch.accounting import Ledger
-from streamsketch.core import check_int, short
-from streamsketch.data import DataIds, canonical_bytes
+from streamsketch.accounting.ledger import Ledger
+from streamsketch.core.numbers import check_int, short
+from streamsketch.data.canonical import canonical_bytes
+from streamsketch.data.data_ids import DataIds
 from streamsketch.errors import InvalidInputError
 from streamsketch.once.alarms import REFUSED, Alarm
 from streamsketch.once.charges import LedgerCharge, check_together, draw_id
@@ -25,9 +26,15 @@ from streamsketch.once.versions import (
     version_slot,
     version_tag,
 )
-from streamsketch.privacy import KEYS_AND_WINDOWS_ARE_PUBLIC, KeyedBits, with_conditions
-from streamsketch.release import Calibrated, keys_for, sketches_to_release
-from streamsketch.sketching import NO_KEY, Sketch, SketchTable, public_names
+from streamsketch.privacy.assertions import KEYS_AND_WINDOWS_ARE_PUBLIC, with_conditions
+from streamsketch.privacy.samplers import KeyedBits
+from streamsketch.release.keys_to_release import sketches_to_release
+from streamsketch.release.ready import Calibrated
+from streamsketch.release.terms_kept import keys_for
+from streamsketch.sketching.bounding.contributions import NO_KEY
+from streamsketch.sketching.keyed import public_names
+from streamsketch.sketching.sketch import Sketch
+from streamsketch.sketching.table import SketchTable
 
 
 class Released(NamedTuple):

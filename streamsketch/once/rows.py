@@ -5,18 +5,23 @@ from typing import Any, Self
 
 import numpy as np
 
-from streamsketch.agreement import Agreement
-from streamsketch.core import concealed
-from streamsketch.data import DataIds
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.core.concealed import concealed
+from streamsketch.data.data_ids import DataIds
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.once.charges import Charge, LedgerCharge
 from streamsketch.once.draws import DrawSecret
 from streamsketch.once.keys import StateSecret
 from streamsketch.once.names import names_of_keys
-from streamsketch.privacy import Guarantee
-from streamsketch.release import HISTORY_ID_BYTES, CalibratedNoise, HistoryState, Releaser, sketches_to_release
-from streamsketch.schedules import Schedule
-from streamsketch.sketching import NO_KEY, Sketch, SketchTable
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.release.additive_noise import CalibratedNoise
+from streamsketch.release.history import HISTORY_ID_BYTES
+from streamsketch.release.keys_to_release import sketches_to_release
+from streamsketch.release.releaser import HistoryState, Releaser
+from streamsketch.schedules.schedule import Schedule
+from streamsketch.sketching.bounding.contributions import NO_KEY
+from streamsketch.sketching.sketch import Sketch
+from streamsketch.sketching.table import SketchTable
 
 ANEW = "begin a new state and a new folder, with a start after what was released"
 

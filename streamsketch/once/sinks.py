@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-from streamsketch.core import create_file, sweep_earlier, write_new
+from streamsketch.core.files import create_file, sweep_earlier, write_new
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import EventWindows
+from streamsketch.intake.calendar import EventWindows
 from streamsketch.once.databases import connection
 from streamsketch.once.slots import VERSION, Slot
 

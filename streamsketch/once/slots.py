@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 
-from streamsketch.data import plain_key
+from streamsketch.data.columns import plain_key
 from streamsketch.errors import InvalidInputError
 
 VERSION = "version"

@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from streamsketch.data import canonical_bytes
+from streamsketch.data.canonical import canonical_bytes
 from streamsketch.once.alarms import OTHER_VERSION, WITHHELD, Alarm, raised
 from streamsketch.once.keys import joined
 from streamsketch.once.sinks import Sink

@@ -3,11 +3,4 @@ from .rounds import Round
 from .signing import sign, verify
 from .statements import Statement
 
-__all__ = [
-    "Key",
-    "PublicKey",
-    "Round",
-    "Statement",
-    "sign",
-    "verify",
-]
+__all__ = ["Key", "PublicKey", "Round", "Statement", "sign", "verify"]

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints
+from streamsketch.core.numbers import Ints
 from streamsketch.data import data_ids
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.parties import envelope

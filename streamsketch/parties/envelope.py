@@ -9,7 +9,7 @@ try:
 except ImportError:
     raise ModuleNotFoundError("signed envelopes need pybase64 (the extra `parties` of streamsketch)") from None
 
-from streamsketch.core import check_length, current_limits
+from streamsketch.core.limits import check_length, current_limits
 from streamsketch.errors import SignatureError
 from streamsketch.parties.keys import Key, PublicKey
 

@@ -10,8 +10,8 @@ import secrets
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from streamsketch.core import short
-from streamsketch.data import canonical_bytes
+from streamsketch.core.numbers import short
+from streamsketch.data.canonical import canonical_bytes
 from streamsketch.errors import InvalidInputError, SignatureError
 from streamsketch.parties import envelope
 from streamsketch.parties.keys import Key, PublicKey

@@ -26,7 +26,9 @@ except ImportError:
         "keys, rounds and signatures need cryptography (the extra `parties` of streamsketch)"
     ) from None
 
-from streamsketch.core import check_text, read_bounded, write_whole
+from streamsketch.core.files import write_whole
+from streamsketch.core.limits import read_bounded
+from streamsketch.core.text import check_text
 from streamsketch.errors import InvalidInputError
 from streamsketch.parties.spent import SUFFIX, Spent
 

@@ -11,9 +11,10 @@ from typing import Any, get_args
 
 import numpy as np
 
-from streamsketch.accounting import Ledger, charge, check_carried, check_mechanism, sensitivity_of
-from streamsketch.agreement import Agreement
-from streamsketch.core import short
+from streamsketch.accounting.ledger import Ledger, charge
+from streamsketch.accounting.sensitivity import check_carried, check_mechanism, sensitivity_of
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError, SignatureError
 from streamsketch.parties import envelope
 from streamsketch.parties.contributions import (
@@ -39,23 +40,19 @@ from streamsketch.parties.identity import (
     sign_round,
 )
 from streamsketch.parties.keys import Key, PublicKey
-from streamsketch.privacy import (
-    AddedNoise,
-    BitSource,
-    Bounds,
-    Budget,
-    Counting,
-    Guarantee,
-    Mechanism,
-    Neighbours,
-    Noise,
-    Shares,
-    SystemBits,
-    calibration,
-)
-from streamsketch.projections import Projection
-from streamsketch.release import RELEASE_ID_BYTES, PrivateSketch, SketchClip, numbers_of
-from streamsketch.sketching import Sketch
+from streamsketch.privacy import calibration
+from streamsketch.privacy.bounds import Bounds
+from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.counting import Counting
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.mechanism import AddedNoise, Mechanism, Shares
+from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.privacy.noise import Noise
+from streamsketch.privacy.samplers import BitSource, SystemBits
+from streamsketch.projections.base import Projection
+from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch, SketchClip
+from streamsketch.release.ready import numbers_of
+from streamsketch.sketching.sketch import Sketch
 
 _ROUND_ID_BYTES = 16
 _MOST_TEXT = 1 << 21  # characters: of as many parties and signatures

@@ -7,13 +7,17 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from streamsketch.accounting import Receipt
-from streamsketch.core import current_limits, locked, pa, pq, read_bounded, short, write_whole
+from streamsketch.accounting.ledger import Receipt
+from streamsketch.core.files import locked, write_whole
+from streamsketch.core.libraries import pa, pq
+from streamsketch.core.limits import current_limits, read_bounded
+from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError, SignatureError, WireFormatError
 from streamsketch.parties import envelope
 from streamsketch.parties.keys import Key, PublicKey
 from streamsketch.parties.statements import MEDIA_TYPE, Statement, decode_statement, describe, encode_statement
-from streamsketch.release import Encoded, PublishedTable
+from streamsketch.release.published import Encoded
+from streamsketch.release.published_table import PublishedTable
 
 BUNDLE = ".intoto.jsonl"
 """What the name of a file of signatures ends in, after the name of the file that they are of."""

@@ -6,7 +6,7 @@ import threading
 from io import FileIO
 from pathlib import Path
 
-from streamsketch.core import append, appending
+from streamsketch.core.files import append, appending
 from streamsketch.errors import InvalidInputError
 
 SUFFIX = ".rounds"

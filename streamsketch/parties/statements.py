@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from streamsketch._version import __version__
-from streamsketch.accounting import Receipt
-from streamsketch.agreement import Agreement, check_fingerprint
-from streamsketch.core import MAX_TEXT, check_text, current_limits, is_printable
+from streamsketch.accounting.ledger import Receipt
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.agreement.same import check_fingerprint
+from streamsketch.core.limits import current_limits
+from streamsketch.core.text import MAX_TEXT, check_text, is_printable
 from streamsketch.errors import InvalidInputError, SignatureError, StreamsketchError
 from streamsketch.parties import envelope
 from streamsketch.parties.contributions import CONTRIBUTION
 from streamsketch.parties.keys import PublicKey
 from streamsketch.parties.rounds import Round
-from streamsketch.release import Encoded, Published
+from streamsketch.release.published import Encoded, Published
 
 MEDIA_TYPE = "application/vnd.in-toto+json"
 _TYPE = "https://in-toto.io/Statement/v1"

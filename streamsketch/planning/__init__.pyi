@@ -1,5 +1,3 @@
-from .accuracy import Accuracy
-from .bounds import BoundOption, BoundPlan, plan_bounds
 from .facts import Goal, StreamFacts
 from .noise_floor import NoiseFloor
 from .planner import plan
@@ -14,9 +12,6 @@ from .unit_options import UnitOption
 from .unit_plans import Outlook, UnitPlan, plan_sizes, plan_units
 
 __all__ = [
-    "Accuracy",
-    "BoundOption",
-    "BoundPlan",
     "ClassShift",
     "Goal",
     "MeanShift",
@@ -40,7 +35,6 @@ __all__ = [
     "UnitPlan",
     "UnitSample",
     "plan",
-    "plan_bounds",
     "plan_schedule",
     "plan_signs",
     "plan_sites",

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamsketch.core import Floats, short
+from streamsketch.core.numbers import Floats, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.planning.facts import Goal
 from streamsketch.planning.typical import (
@@ -20,8 +20,9 @@ from streamsketch.planning.typical import (
     modelled_sums,
 )
 from streamsketch.planning.unit_options import QUESTIONS, Question, UnitGoal, clipped, with_each_mechanism
-from streamsketch.privacy import Budget, Neighbours
-from streamsketch.projections import Projection
+from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.projections.base import Projection
 
 _SURE = 9.3  # standard deviations of a noisy count: Laplace noise alone exceeds it once in a million draws
 

@@ -8,12 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.accounting import sensitivity_of
-from streamsketch.core import Exact, aligned, exact_fraction, filled, short
+from streamsketch.accounting.sensitivity import sensitivity_of
+from streamsketch.core.numbers import Exact, exact_fraction, short
+from streamsketch.core.text import aligned, filled
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import format_value
-from streamsketch.privacy import L1, Budget, candidates, squared_distance_variance
-from streamsketch.projections import Projection
+from streamsketch.estimation.estimate import format_value
+from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.calibration import candidates
+from streamsketch.privacy.l1 import L1
+from streamsketch.privacy.noise import squared_distance_variance
+from streamsketch.projections.base import Projection
 
 
 @dataclasses.dataclass(frozen=True)

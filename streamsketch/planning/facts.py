@@ -7,11 +7,12 @@ from fractions import Fraction
 from numbers import Real
 from typing import cast
 
-from streamsketch.core import Exact, check_int, check_resolution, exact_fraction, short
-from streamsketch.data import HASHED_DIM
+from streamsketch.core.numbers import Exact, check_int, check_resolution, exact_fraction, short
+from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import Budget, Neighbours
-from streamsketch.projections import MAX_SKETCH_DIM
+from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.projections.base import MAX_SKETCH_DIM
 
 _MOST_EVENTS = 1 << 60
 _LEAST_DISTANCE, _MOST_DISTANCE = 1e-60, 1e30  # squared distances whose own squares are finite
@@ -24,7 +25,7 @@ class StreamFacts:
     Parameters
     ----------
     dim
-        Number of possible indices. The default is `streamsketch.HASHED_DIM`, for keys that will be hashed.
+        Number of possible indices. The default is 2^60, for keys that will be hashed.
     squared_distances
         One or several squared distances ‖x - y‖₂² of interest, in squared data units. The default is 2 · ``events``,
         the smallest distance that two streams of ``events`` counts each without common coordinates can have.

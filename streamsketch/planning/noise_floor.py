@@ -7,11 +7,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from streamsketch.core import Floats, short, special
+from streamsketch.core import special
+from streamsketch.core.numbers import Floats, short
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import OutputNoise, least_norm
-from streamsketch.privacy import Noise
-from streamsketch.projections import Projection
+from streamsketch.estimation.cosines import least_norm
+from streamsketch.estimation.noise_effect import OutputNoise
+from streamsketch.privacy.noise import Noise
+from streamsketch.projections.base import Projection
 
 _STEPS = 60  # of bisections
 _MOST = 2.0**40  # times the floor: no length is missed with any probability that can be asked for

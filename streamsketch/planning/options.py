@@ -15,25 +15,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.accounting import sensitivity_of
-from streamsketch.core import root_of, special
-from streamsketch.data import HASHED_DIM
+from streamsketch.accounting.sensitivity import sensitivity_of
+from streamsketch.core import special
+from streamsketch.core.roots import root_of
+from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import Estimate, OutputNoise
+from streamsketch.estimation.estimate import Estimate
+from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.planning.facts import Goal, Protection, StreamFacts
-from streamsketch.privacy import L2, NOISES, Candidate, Neighbours, Noise, Sensitivity, candidates
-from streamsketch.projections import (
-    MAX_MASS,
-    MAX_SKETCH_DIM,
-    OPORP,
-    SJLT,
-    SRHT,
-    BlockHashed,
-    CountSketch,
-    Identity,
-    Projection,
-    Rademacher,
-)
+from streamsketch.privacy.calibration import Candidate, candidates
+from streamsketch.privacy.l2 import L2
+from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.privacy.noise import NOISES, Noise, Sensitivity
+from streamsketch.projections.base import MAX_MASS, MAX_SKETCH_DIM, Projection
+from streamsketch.projections.block_hashed import BlockHashed
+from streamsketch.projections.identity import Identity
+from streamsketch.projections.oporp import OPORP
+from streamsketch.projections.sjlt import SJLT, CountSketch, Rademacher
+from streamsketch.projections.srht import SRHT
 
 _FEW_MEETINGS = 40.0  # expected; with more, the error is normal
 _MOST_MEETINGS = 60

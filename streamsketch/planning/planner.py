@@ -7,8 +7,9 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.planning.facts import Goal, Protection, StreamFacts
 from streamsketch.planning.options import Option, is_reached, options_for
 from streamsketch.planning.plans import Plan
-from streamsketch.privacy import Budget, Neighbours
-from streamsketch.projections import MAX_SKETCH_DIM
+from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.projections.base import MAX_SKETCH_DIM
 
 _NEAR_BEST = 1.05  # the optimum is flat: half the cells often cost less than this
 _MOST_EPSILON = 100.0  # beyond it there is no privacy worth planning for

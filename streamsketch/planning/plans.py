@@ -6,15 +6,20 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from streamsketch.accounting import guarantee_of
-from streamsketch.core import NO_BREAK, aligned, filled
-from streamsketch.data import HASHED_DIM
-from streamsketch.estimation import format_value
+from streamsketch.accounting.sensitivity import guarantee_of
+from streamsketch.core.text import NO_BREAK, aligned, filled
+from streamsketch.data.canonical import HASHED_DIM
+from streamsketch.estimation.estimate import format_value
 from streamsketch.planning.facts import Goal, StreamFacts
 from streamsketch.planning.noise_floor import NoiseFloor
 from streamsketch.planning.options import Option, planned_sensitivity
-from streamsketch.privacy import NOISES, Budget, Guarantee, Neighbours
-from streamsketch.projections import BlockHashed, Projection, Rademacher
+from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.privacy.noise import NOISES
+from streamsketch.projections.base import Projection
+from streamsketch.projections.block_hashed import BlockHashed
+from streamsketch.projections.sjlt import Rademacher
 
 _HOPELESS = 100.0  # errors of more than this multiple of the distance are shown in three digits
 _LONG = 1e8

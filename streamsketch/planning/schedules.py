@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from streamsketch.core import aligned, check_int, short
+from streamsketch.core.numbers import check_int, short
+from streamsketch.core.text import aligned
 from streamsketch.errors import InvalidInputError, NoiseTooWideError
-from streamsketch.schedules import Factorisation, Schedule, Separate, Tree
+from streamsketch.schedules.factorisation import Factorisation
+from streamsketch.schedules.schedule import Schedule
+from streamsketch.schedules.separate import Separate
+from streamsketch.schedules.tree import Tree
 
 if TYPE_CHECKING:
-    from streamsketch.agreement import Agreement
+    from streamsketch.agreement.agreement import Agreement
 
 Range: TypeAlias = int | Literal["prefix"]
 """So many windows in a row, anywhere in the stream; or all windows from the first on."""
@@ -184,7 +188,7 @@ def _drawable(
             raise InvalidInputError("the noise of a schedule depends on agreement and epsilon: pass both, or neither")
         yield from schedules
         return
-    from streamsketch.release import AdditiveNoise  # noqa: PLC0415 - plans without an agreement do not load releases
+    from streamsketch.release.additive_noise import AdditiveNoise  # noqa: PLC0415 - plans without an agreement do not load releases
 
     relation, refusal, drawn = agreement.neighbours, None, 0
     if relation is None:

@@ -9,21 +9,17 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from streamsketch.core import Floats, aligned, check_int, filled, scipy_special, short
+from streamsketch.core.libraries import scipy_special
+from streamsketch.core.numbers import Floats, check_int, short
+from streamsketch.core.text import aligned, filled
 from streamsketch.errors import InvalidInputError
 from streamsketch.planning.typical import either
-from streamsketch.privacy import FlipLaw
-from streamsketch.projections import Projection
-from streamsketch.signs import (
-    Method,
-    SignMechanism,
-    SignProducts,
-    SignPublisher,
-    expected,
-    plain_products,
-    shared_covariance,
-    sign_products,
-)
+from streamsketch.privacy.sign_flips import FlipLaw
+from streamsketch.projections.base import Projection
+from streamsketch.signs.angles import expected
+from streamsketch.signs.publishers import SignMechanism, SignPublisher
+from streamsketch.signs.sign_products import SignProducts, plain_products, shared_covariance, sign_products
+from streamsketch.signs.sketch import Method
 
 Cosines: TypeAlias = float | Sequence[float]
 

@@ -11,9 +11,10 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from streamsketch.core import Floats, check_int, short
+from streamsketch.core.numbers import Floats, check_int, short
 from streamsketch.errors import InvalidInputError
-from streamsketch.features import JOINT, REST, Block, Category, Embedding, Features, Number
+from streamsketch.features.columns import Category, Embedding, Number
+from streamsketch.features.features import JOINT, REST, Block, Features
 
 _VALUES = 20  # of a hashed category, all as frequent
 _COSINE = 0.5  # of two people's embeddings

@@ -8,21 +8,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsketch.accounting import guarantee_of, sensitivity_of
-from streamsketch.agreement import counting_of
-from streamsketch.core import aligned, check_int, check_text, filled, root_of, scipy_special, short
+from streamsketch.accounting.sensitivity import guarantee_of, sensitivity_of
+from streamsketch.agreement.infer import counting_of
+from streamsketch.core.libraries import scipy_special
+from streamsketch.core.numbers import check_int, short
+from streamsketch.core.roots import root_of
+from streamsketch.core.text import aligned, check_text, filled
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import (
-    LEAST_UNITS,
-    NORMAL_KURTOSIS,
-    SAMPLE_ERRORS,
-    OutputNoise,
-    format_value,
-    kept_share,
-    longest_norms,
-    samples_apart,
-)
-from streamsketch.features import Category, Embedding, FeatureColumn, Features, Number
+from streamsketch.estimation.estimate import format_value
+from streamsketch.estimation.means import LEAST_UNITS
+from streamsketch.estimation.noise_effect import OutputNoise
+from streamsketch.estimation.sample_law import NORMAL_KURTOSIS, SAMPLE_ERRORS, kept_share, longest_norms, samples_apart
+from streamsketch.features.columns import Category, Embedding, FeatureColumn, Number
+from streamsketch.features.features import Features
 from streamsketch.planning.site_facts import (
     Means,
     ShareShift,
@@ -31,7 +29,12 @@ from streamsketch.planning.site_facts import (
     check_shift,
     random_share,
 )
-from streamsketch.privacy import Budget, Counting, Guarantee, Noise, SketchL2, candidates
+from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.calibration import candidates
+from streamsketch.privacy.counting import Counting
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.noise import Noise
+from streamsketch.privacy.sketch_l2 import SketchL2
 
 WAVES = 8, 16, 32, 64
 """Numbers of random frequencies to choose from: with fewer than 8, intervals of a discrepancy have no upper end."""
@@ -62,7 +65,7 @@ class SitePrediction(NamedTuple):
     drawn: float
     """What the draw of units adds to it: the expected discrepancy of two samples of one population."""
     error: float
-    """The standard error of `streamsketch.mmd`, over noise, seeds and the draw of units."""
+    """The standard error of `streamsketch.estimation.mmd`, over noise, seeds and the draw of units."""
     noise: float
     """Its standard deviation under noise alone."""
     power: float

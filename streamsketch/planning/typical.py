@@ -12,8 +12,9 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from streamsketch.core import Floats, Ints, pa, pc, short, sparse
-from streamsketch.data import batches_of, names_of
+from streamsketch.core.libraries import pa, pc, sparse
+from streamsketch.core.numbers import Floats, Ints, short
+from streamsketch.data.tables import batches_of, names_of
 from streamsketch.errors import InvalidInputError
 
 Sizes: TypeAlias = float | Sequence[float]

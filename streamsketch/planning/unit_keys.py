@@ -3,17 +3,22 @@
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from streamsketch.accounting import sensitivity_of
-from streamsketch.core import Floats, special
-from streamsketch.estimation import LEAST_UNITS
+from streamsketch.accounting.sensitivity import sensitivity_of
+from streamsketch.core import special
+from streamsketch.core.numbers import Floats
+from streamsketch.estimation.means import LEAST_UNITS
 from streamsketch.planning.noise_floor import NoiseFloor
 from streamsketch.planning.typical import UnitFacts
 from streamsketch.planning.unit_options import UnitOption, clipped, cosine_variances
-from streamsketch.privacy import NOISES, Budget, Clip, Neighbours
+from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.noise import NOISES
+
+if TYPE_CHECKING:
+    from streamsketch.privacy.neighbours import Clip, Neighbours
 
 _MOST_EPSILON = 20.0
 _STEPS = 40  # of bisections

@@ -12,17 +12,25 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from streamsketch.accounting import sensitivity_of
-from streamsketch.agreement import fine_enough
-from streamsketch.core import Floats
-from streamsketch.data import HASHED_DIM
+from streamsketch.accounting.sensitivity import sensitivity_of
+from streamsketch.agreement.grids import fine_enough
+from streamsketch.core.numbers import Floats
+from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import OutputNoise
+from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.planning.facts import Goal
 from streamsketch.planning.noise_floor import NoiseFloor
 from streamsketch.planning.typical import UnitFacts, UnitSums
-from streamsketch.privacy import L1, Budget, Clip, Counting, Neighbours, Noise, SketchL2, candidates
-from streamsketch.projections import SJLT, CountSketch, Identity, Projection
+from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.calibration import candidates
+from streamsketch.privacy.counting import Counting
+from streamsketch.privacy.l1 import L1
+from streamsketch.privacy.neighbours import Clip, Neighbours
+from streamsketch.privacy.noise import Noise
+from streamsketch.privacy.sketch_l2 import SketchL2
+from streamsketch.projections.base import Projection
+from streamsketch.projections.identity import Identity
+from streamsketch.projections.sjlt import SJLT, CountSketch
 
 Question: TypeAlias = Literal["cosine", "distance", "mean", "point"]
 QUESTIONS: tuple[Question, ...] = get_args(Question)

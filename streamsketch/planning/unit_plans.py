@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsketch.accounting import guarantee_of
-from streamsketch.agreement import Agreement
-from streamsketch.core import NO_BREAK, Exact, aligned, check_int, check_text, exact_fraction, filled, short, short_name
-from streamsketch.data import HASHED_DIM
+from streamsketch.accounting.sensitivity import guarantee_of
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.core.numbers import Exact, check_int, exact_fraction, short
+from streamsketch.core.text import NO_BREAK, aligned, check_text, filled, short_name
+from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import format_value
+from streamsketch.estimation.estimate import format_value
 from streamsketch.planning.facts import Goal
 from streamsketch.planning.noise_floor import NoiseFloor
 from streamsketch.planning.typical import MOST_SUMS, UnitFacts, either, key_sizes
@@ -29,8 +30,10 @@ from streamsketch.planning.unit_options import (
     unit_options,
     with_each_mechanism,
 )
-from streamsketch.privacy import MOST_KEYS, Budget, Clip, Guarantee, Neighbours
-from streamsketch.projections import Projection
+from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.neighbours import MOST_KEYS, Clip, Neighbours
+from streamsketch.projections.base import Projection
 
 _NEAR_BEST = {True: 1.03, False: 1.06}  # the optimum is flat, and sums shorter than those stated want fewer cells
 _WORTH_SAYING = 1.1  # times the error

@@ -11,7 +11,7 @@ released then follows from them alone. Like all parameters, they must be chosen 
 import dataclasses
 from typing import Any, TypeVar
 
-from streamsketch.core import MAX_TEXT
+from streamsketch.core.text import MAX_TEXT
 
 KEYS_ARE_PUBLIC = "the keys are public"
 """Of tables of which the keys that have data are published."""
@@ -42,7 +42,7 @@ def with_conditions(stated: StatedT, *conditions: str) -> StatedT:
     Examples
     --------
     >>> from streamsketch import L1
-    >>> from streamsketch.privacy import Bounds
+    >>> from streamsketch.privacy.bounds import Bounds
     >>> with_conditions(Bounds(L1(3, unit="customer")), apart_in_streams("customer")).conditions
     ('no customer is in two of the streams',)
     """

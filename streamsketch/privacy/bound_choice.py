@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Exact, Ints, exact_fraction, short
+from streamsketch.core.numbers import Exact, Ints, exact_fraction, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.budget import Budget, least
 from streamsketch.privacy.guarantee import Guarantee

@@ -4,7 +4,7 @@ import dataclasses
 from fractions import Fraction
 from typing import Any, Literal, Self, TypeAlias
 
-from streamsketch.core import check_text
+from streamsketch.core.text import check_text
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.assertions import apart_in_merge, with_conditions
 from streamsketch.privacy.neighbours import MOST_KEYS, Neighbours

@@ -12,7 +12,8 @@ from fractions import Fraction
 from numbers import Real
 from typing import Any
 
-from streamsketch.core import short, warn_outside
+from streamsketch.core.numbers import short
+from streamsketch.core.text import warn_outside
 from streamsketch.errors import InvalidInputError, WeakGuaranteeWarning
 
 _MIN_EPSILON, _MAX_EPSILON = 1e-6, 1e6  # beyond these a guarantee is noise or nothing

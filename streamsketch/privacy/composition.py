@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streamsketch.core import Floats, root_of, short, stats
+from streamsketch.core.libraries import stats
+from streamsketch.core.numbers import Floats, short
+from streamsketch.core.roots import root_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.gaussian import gaussian_deltas, gaussian_epsilon
 

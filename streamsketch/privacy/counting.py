@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.core import Ints, check_int, short
+from streamsketch.core.numbers import Ints, check_int, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import calibration
 from streamsketch.privacy.budget import Budget

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import kernel
+from streamsketch.core.jit import kernel
 
 Bytes: TypeAlias = NDArray[np.uint8]
 

@@ -11,7 +11,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamsketch.core import Ints, kernel, part
+from streamsketch.core.jit import kernel, part
+from streamsketch.core.numbers import Ints
 from streamsketch.privacy.exact_coins import Bytes
 from streamsketch.privacy.probability_digits import exponential, logarithms
 from streamsketch.privacy.samplers import BitSource, draw

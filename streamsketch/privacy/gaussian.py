@@ -7,7 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamsketch.core import Floats, Ints, root_of, special
+from streamsketch.core import special
+from streamsketch.core.numbers import Floats, Ints
+from streamsketch.core.roots import root_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import samplers
 from streamsketch.privacy.budget import Budget

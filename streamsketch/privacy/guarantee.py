@@ -5,7 +5,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from streamsketch.core import check_text, short
+from streamsketch.core.numbers import short
+from streamsketch.core.text import check_text
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.assertions import apart_in_streams, with_conditions
 from streamsketch.privacy.bounds import Basis
@@ -52,7 +53,8 @@ class Guarantee:
     Examples
     --------
     >>> from fractions import Fraction
-    >>> from streamsketch.privacy import L1, DiscreteLaplace
+    >>> from streamsketch.privacy import L1
+    >>> from streamsketch.privacy.laplace import DiscreteLaplace
     >>> print(Guarantee(1.0, 0.0, L1(1), Mechanism.of_noise(DiscreteLaplace(Fraction(4)))))
     ε = 1, δ = 0 for one event of at most 1 (L1), by discrete Laplace, scale 4
     >>> print(Guarantee(1.0, 0.0, L1(1), Mechanism.stated("a mechanism"), ["no vector is zero"]))
@@ -130,7 +132,8 @@ class Guarantee:
         Examples
         --------
         >>> from fractions import Fraction
-        >>> from streamsketch.privacy import L1, DiscreteLaplace
+        >>> from streamsketch.privacy import L1
+        >>> from streamsketch.privacy.laplace import DiscreteLaplace
         >>> guarantee = Guarantee(1.0, 0.0, L1(1), Mechanism.of_noise(DiscreteLaplace(Fraction(4))))
         >>> Guarantee.from_dict(guarantee.to_dict()) == guarantee
         True

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, kernel, part
+from streamsketch.core.jit import kernel, part
+from streamsketch.core.numbers import Ints
 from streamsketch.privacy.exact_coins import Bytes, exp_coin, exp_fraction
 from streamsketch.privacy.probability_digits import WORD_BITS, Shape, digits, weighted
 

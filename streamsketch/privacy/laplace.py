@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamsketch.core import Floats, Ints
+from streamsketch.core.numbers import Floats, Ints
 from streamsketch.privacy import samplers
 from streamsketch.privacy.budget import Budget, least
 from streamsketch.privacy.noise import Loss, Noise, NoiseMoments, Sensitivity, parameter_text, round_up

@@ -5,13 +5,15 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from streamsketch.core import MAX_TEXT, check_text, exact_fraction, short
+from streamsketch.core.numbers import exact_fraction, short
+from streamsketch.core.text import MAX_TEXT, check_text
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.counting import Counting
 from streamsketch.privacy.noise import NOISES, Noise, NoiseMoments
 from streamsketch.privacy.sign_flips import FlipLaw
-from streamsketch.schedules import Schedule, schedule_of
+from streamsketch.schedules.kinds import schedule_of
+from streamsketch.schedules.schedule import Schedule
 
 NoisePlace: TypeAlias = Literal["output", "input", "hadamard"]
 """Noise on the cells of A x̃; on the coordinates of x̃; or between the Hadamard and the sparse matrix of an FJLT."""
@@ -228,7 +230,7 @@ class Mechanism:
 
     Examples
     --------
-    >>> from streamsketch.privacy import DiscreteLaplace
+    >>> from streamsketch.privacy.laplace import DiscreteLaplace
     >>> noise = Mechanism((AddedNoise(DiscreteLaplace(Fraction(4))),))
     >>> keys = Mechanism((KeySelection(Budget(0.25, 1e-9)),))
     >>> print(Mechanism.together([noise, keys]))

@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
-from streamsketch.core import Exact, check_int, check_text, exact_fraction, short
+from streamsketch.core.numbers import Exact, check_int, exact_fraction, short
+from streamsketch.core.text import check_text
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.noise import Sensitivity
-from streamsketch.schedules import Schedule
+from streamsketch.schedules.schedule import Schedule
 
 MOST_KEYS = (1 << 32) - 1  # what the exchange format carries
 _COMMON = ("bound", "unit", "max_keys")  # the fields of every relation

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import ClassVar, NamedTuple, Self
 
-from streamsketch.core import Floats, Ints
+from streamsketch.core.numbers import Floats, Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.samplers import BitSource

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from streamsketch.core import Ints
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError, NoiseTooWideError
 from streamsketch.privacy.exact_coins import Bytes
 from streamsketch.privacy.inverse_sampler import Table

@@ -9,7 +9,8 @@ drawn for all cells at once, in Python's integers: no tail is cut.
 from collections.abc import Callable
 from fractions import Fraction
 
-from streamsketch.core import Ints, kernel
+from streamsketch.core.jit import kernel
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.exact_coins import Bytes, bernoulli, exp_coin, uniform
 from streamsketch.privacy.samplers import BitSource, check_laplace, draw

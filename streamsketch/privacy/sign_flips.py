@@ -11,7 +11,8 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from streamsketch.core import Floats, Ints, short, special
+from streamsketch.core import special
+from streamsketch.core.numbers import Floats, Ints, short
 from streamsketch.errors import InvalidInputError
 
 Shape: TypeAlias = Literal["constant", "levels", "linear"]

@@ -5,11 +5,11 @@ import math
 from fractions import Fraction
 from typing import ClassVar, Literal
 
-from streamsketch.core import Exact
+from streamsketch.core.numbers import Exact
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.neighbours import MOST_KEYS, Cells, Clip, Moved, Neighbours, Norm
 from streamsketch.privacy.noise import Sensitivity
-from streamsketch.schedules import Schedule
+from streamsketch.schedules.schedule import Schedule
 
 _MOST_STEPS = 1 << 31  # of a sketch's norm: its square fits int64
 _ROOT_DIGITS = 7  # of a square root that is rounded up to a decimal

@@ -3,7 +3,7 @@
 import functools
 import math
 
-from streamsketch.core import optimize
+from streamsketch.core.libraries import optimize
 
 MARGIN = 1e-9  # relative, on ρ and ε: what floats may be off
 

@@ -13,16 +13,19 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch import data
-from streamsketch.core import Exact, Ints, check_int, check_resolution, exact_fraction, json_fields, read_only
-from streamsketch.data import HASHED_DIM, check_indices
+from streamsketch.core.jit import read_only
+from streamsketch.core.limits import json_fields
+from streamsketch.core.numbers import Exact, Ints, check_int, check_resolution, exact_fraction
+from streamsketch.data.canonical import HASHED_DIM, check_indices
+from streamsketch.data.keys import indices_of
 from streamsketch.errors import IncompatibleProjectionsError
-from streamsketch.kernels import batch_bounds
+from streamsketch.kernels.tiles import batch_bounds
 from streamsketch.projections.variance import MapVariance
 
 if TYPE_CHECKING:
-    from streamsketch.sketching import Sketch, SketchTable
-from streamsketch.core import current_limits
+    from streamsketch.sketching.sketch import Sketch
+    from streamsketch.sketching.table import SketchTable
+from streamsketch.core.limits import current_limits
 from streamsketch.errors import InvalidInputError
 
 MatrixNumber: TypeAlias = Literal["sensitivities", "spectral bound", "row maxima", "largest entry"]
@@ -52,8 +55,8 @@ class Projection(ABC):
     Parameters
     ----------
     dim
-        Number of possible indices, 1 to 2^60. Keys are hashed if it is `streamsketch.HASHED_DIM`, 2^60, the default of
-        `SJLT`, `CountSketch` and `Rademacher`.
+        Number of possible indices, 1 to 2^60. Keys are hashed if it is 2^60, the default of `SJLT`, `CountSketch` and
+        `Rademacher`.
     sketch_dim
         Number of cells of a sketch (k), 1 to 2^24.
     seed
@@ -64,7 +67,8 @@ class Projection(ABC):
 
     Examples
     --------
-    >>> from streamsketch import CountSketch, Projection
+    >>> from streamsketch import CountSketch
+    >>> from streamsketch.projections import Projection
     >>> projection = CountSketch(sketch_dim=256, seed=7)
     >>> isinstance(projection, Projection), Projection.from_json(projection.to_json()) == projection
     (True, True)
@@ -321,13 +325,13 @@ class Projection(ABC):
 
     def sketch(self) -> "Sketch":
         """Return an empty `Sketch` of this projection."""
-        from streamsketch.sketching import Sketch  # noqa: PLC0415 - sketches know projections, not the reverse
+        from streamsketch.sketching.sketch import Sketch  # noqa: PLC0415 - sketches know projections, not the reverse
 
         return Sketch(self)
 
     def table(self, keys: Iterable[Any] = ()) -> "SketchTable":
         """Return a `SketchTable` of this projection, with an empty sketch for each of ``keys``."""
-        from streamsketch.sketching import SketchTable  # noqa: PLC0415 - as above
+        from streamsketch.sketching.table import SketchTable  # noqa: PLC0415 - as above
 
         return SketchTable(self, keys)
 
@@ -350,7 +354,7 @@ class Projection(ABC):
         >>> projection.indices_of(["JFK-MIA", "JFK-BOS"], [5, 6])
         array([369749199678776834, 235296967002708192])
         """
-        return data.indices_of(columns, self.dim, self.seed)
+        return indices_of(columns, self.dim, self.seed)
 
     # --- agreement -----------------------------------------------------------------------------------------
 

@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, read_only
-from streamsketch.data import HASHED_DIM, check_indices
+from streamsketch.core.jit import read_only
+from streamsketch.core.numbers import Ints
+from streamsketch.data.canonical import HASHED_DIM, check_indices
 from streamsketch.errors import InvalidInputError
-from streamsketch.kernels import Adders, BitSlices, Bounds, Words, adders, layout_of, polynomials, scratch_size
 from streamsketch.kernels import slots as slot_kernels
+from streamsketch.kernels.hashing import BitSlices, Words, polynomials
+from streamsketch.kernels.pipeline import layout_of
+from streamsketch.kernels.tiles import Adders, Bounds, adders, scratch_size
 from streamsketch.projections.base import MAX_INDEPENDENCE, Entries, MatrixNumber, Projection
 from streamsketch.projections.spectral import block_bound, expected_bound, memory_of, work_of
 from streamsketch.projections.variance import MapVariance, independent_entries

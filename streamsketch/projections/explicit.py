@@ -9,9 +9,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from streamsketch.core import Ints, kernel, read_only
+from streamsketch.core.jit import kernel, read_only
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.kernels import Words
+from streamsketch.kernels.hashing import Words
 from streamsketch.projections.base import MAX_INDEPENDENCE, MatrixNumber, Projection
 
 MAX_DENSE_SKETCH_DIM = 1 << 16

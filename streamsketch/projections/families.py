@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from streamsketch.core import short
+from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections import fjlt, identity, independent, oporp, rotation, sjlt, srht
 from streamsketch.projections.base import KINDS, Projection

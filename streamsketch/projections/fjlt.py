@@ -11,18 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Exact, Ints, check_int, exact_fraction, kernel, short, sparse
-from streamsketch.data import HASHED_DIM
+from streamsketch.core.jit import kernel
+from streamsketch.core.libraries import sparse
+from streamsketch.core.numbers import Exact, Ints, check_int, exact_fraction, short
+from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.errors import InvalidInputError
-from streamsketch.kernels import (
-    WORD_BITS,
-    LatticeGaussian,
-    Words,
-    evaluate,
-    gaussian_entries,
-    lattice_gaussian,
-    polynomials,
-)
+from streamsketch.kernels.hashing import WORD_BITS, Words, evaluate, polynomials
+from streamsketch.kernels.lattice import LatticeGaussian, gaussian_entries, lattice_gaussian
 from streamsketch.projections.base import MAX_MASS, MatrixNumber, register
 from streamsketch.projections.explicit import MAX_ENUMERATED, ColumnNorms, RandomNorms
 from streamsketch.projections.hadamard import hadamard_transform

@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import kernel
+from streamsketch.core.jit import kernel
 from streamsketch.errors import InvalidInputError
-from streamsketch.kernels import VECTOR_BYTES, address, butterflies
+from streamsketch.kernels.pipeline import address
+from streamsketch.kernels.vectors import VECTOR_BYTES, butterflies
 
 _PIECE = 16  # bytes, to which NumPy aligns arrays
 _INNER_BYTES, _OUTER_BYTES = 1 << 15, 1 << 18  # bytes that stay in a first-level and a second-level cache

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, kernel, read_only
+from streamsketch.core.jit import kernel, read_only
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import MAX_SKETCH_DIM, Entries, MatrixNumber, Projection, register
 from streamsketch.projections.variance import MapVariance

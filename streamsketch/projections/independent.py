@@ -8,16 +8,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from streamsketch.core import Ints, kernel, read_only
-from streamsketch.kernels import (
-    WORD_BITS,
-    LatticeGaussian,
-    Words,
-    evaluate,
-    gaussian_entries,
-    lattice_gaussian,
-    polynomials,
-)
+from streamsketch.core.jit import kernel, read_only
+from streamsketch.core.numbers import Ints
+from streamsketch.kernels.hashing import WORD_BITS, Words, evaluate, polynomials
+from streamsketch.kernels.lattice import LatticeGaussian, gaussian_entries, lattice_gaussian
 from streamsketch.projections.base import MAX_SKETCH_DIM, register
 from streamsketch.projections.explicit import RandomNorms
 from streamsketch.projections.variance import MapVariance, independent_entries

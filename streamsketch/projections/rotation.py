@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.kernels import Words
+from streamsketch.kernels.hashing import Words
 from streamsketch.projections.base import MatrixNumber, register
 from streamsketch.projections.explicit import RandomNorms
 from streamsketch.projections.independent import MAX_FRACTION_BITS, MIN_FRACTION_BITS, GaussianProjection

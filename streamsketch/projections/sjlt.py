@@ -8,10 +8,11 @@ from typing import Any, Literal, Self, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, read_only, short
+from streamsketch.core.jit import read_only
+from streamsketch.core.numbers import Ints, short
 from streamsketch.errors import InvalidInputError
-from streamsketch.kernels import Words, polynomials
 from streamsketch.kernels import slots as slot_kernels
+from streamsketch.kernels.hashing import Words, polynomials
 from streamsketch.projections.base import MAX_SKETCH_DIM, Entries, Projection, register
 from streamsketch.projections.block_hashed import BlockHashed
 

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from streamsketch.core import Floats, Ints
+from streamsketch.core.numbers import Floats, Ints
 from streamsketch.projections.base import Projection
 
 _MOST_ROWS = 2048  # for a bound by powers, which takes a few seconds then, and grows as the cube

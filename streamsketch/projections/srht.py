@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, kernel, read_only
+from streamsketch.core.jit import kernel, read_only
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.kernels import Permutation, Words, evaluate, polynomials
+from streamsketch.kernels.hashing import Words, evaluate, polynomials
+from streamsketch.kernels.permutation import Permutation
 from streamsketch.projections.base import MatrixNumber, register
 from streamsketch.projections.explicit import ExplicitColumns
 from streamsketch.projections.hadamard import hadamard_transform

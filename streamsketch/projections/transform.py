@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import read_only, sparse
-from streamsketch.data import matrix_of, steps_of
+from streamsketch.core.jit import read_only
+from streamsketch.core.libraries import sparse
+from streamsketch.data.matrices import matrix_of, steps_of
 from streamsketch.errors import InvalidInputError, SketchOverflowError
-from streamsketch.kernels import largest_bits
+from streamsketch.kernels.matrices import largest_bits
 from streamsketch.projections.base import Projection
 
 

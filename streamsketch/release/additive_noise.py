@@ -7,29 +7,27 @@ from typing import Any, Self, cast, get_args
 
 import numpy as np
 
-from streamsketch.accounting import check_mechanism, guarantee_of, sensitivity_of
-from streamsketch.core import Ints
-from streamsketch.data import DataIds, data_ids
+from streamsketch.accounting.sensitivity import check_mechanism, guarantee_of, sensitivity_of
+from streamsketch.core.numbers import Ints
+from streamsketch.data import data_ids
+from streamsketch.data.data_ids import DataIds
 from streamsketch.errors import InvalidInputError, NoiseTooWideError
-from streamsketch.privacy import (
-    BitSource,
-    Bounds,
-    Budget,
-    Counting,
-    Neighbours,
-    Noise,
-    NoisePlace,
-    Sensitivity,
-    calibration,
-)
-from streamsketch.projections import Projection
+from streamsketch.privacy import calibration
+from streamsketch.privacy.bounds import Bounds
+from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.counting import Counting
+from streamsketch.privacy.mechanism import NoisePlace
+from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.privacy.noise import Noise, Sensitivity
+from streamsketch.privacy.samplers import BitSource
+from streamsketch.projections.base import Projection
 from streamsketch.release.history import HistoryPart
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch, SketchClip
 from streamsketch.release.private_table import PrivateTable
 from streamsketch.release.publishers import Publisher
 from streamsketch.release.ready import Calibrated, Facts, Ready, ReadyRows, Stated, numbers_of
-from streamsketch.schedules import Schedule
-from streamsketch.sketching import Sketch
+from streamsketch.schedules.schedule import Schedule
+from streamsketch.sketching.sketch import Sketch
 
 
 def _unit_over(unit: str, schedule: Schedule) -> str:
@@ -279,7 +277,9 @@ class AdditiveNoise(Publisher[PrivateSketch]):
         check_mechanism(self.neighbours, self.budget.warn_if_weak(), self.mechanism)
         if self.counting is not None:
             if not isinstance(self.counting, Counting):
-                raise TypeError(f"counting must be a streamsketch.Counting, got a {type(self.counting).__name__}")
+                raise TypeError(
+                    f"counting must be a streamsketch.privacy.Counting, got a {type(self.counting).__name__}"
+                )
             self.counting.check_for(self.neighbours)
         if not isinstance(self.schedule, Schedule | None):
             raise TypeError(f"schedule must be a streamsketch.continual.Schedule, got a {type(self.schedule).__name__}")

@@ -4,10 +4,12 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from streamsketch.accounting import Ledger, charge_for
-from streamsketch.agreement import Agreement, Selected
+from streamsketch.accounting.ledger import Ledger, charge_for
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.agreement.terms import Selected
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
-from streamsketch.privacy import Neighbours, compose
+from streamsketch.privacy.guarantee import compose
+from streamsketch.privacy.neighbours import Neighbours
 from streamsketch.release.additive_noise import AdditiveNoise
 from streamsketch.release.agreed_publisher import publisher_of
 from streamsketch.release.in_windows import release_windows
@@ -16,16 +18,13 @@ from streamsketch.release.published import load_published
 from streamsketch.release.publishers import Publisher
 from streamsketch.release.ready import Calibrated
 from streamsketch.release.released_again import note_release, warn_of_another
-from streamsketch.sketching import (
-    Admission,
-    BoundingSummary,
-    Sketch,
-    SketchTable,
-    bound,
-    counting_of,
-    sketch_by_windows,
-    sketch_windows,
-)
+from streamsketch.sketching.bounding.admission import Admission
+from streamsketch.sketching.bounding.summary import BoundingSummary
+from streamsketch.sketching.bounding.units import bound
+from streamsketch.sketching.encoding import counting_of
+from streamsketch.sketching.in_windows import sketch_by_windows, sketch_windows
+from streamsketch.sketching.sketch import Sketch
+from streamsketch.sketching.table import SketchTable
 
 
 def sketch_agreed(

@@ -4,8 +4,9 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from streamsketch.agreement import Agreement, Selected
-from streamsketch.core import short
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.agreement.terms import Selected
+from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.release.additive_noise import AdditiveNoise
 from streamsketch.release.publishers import Publisher

@@ -4,11 +4,13 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from streamsketch.accounting import charge_for
-from streamsketch.agreement import Agreement, Selected
-from streamsketch.core import short
+from streamsketch.accounting.ledger import charge_for
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.agreement.terms import Selected
+from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import Basis, Guarantee, compose
+from streamsketch.privacy.bounds import Basis
+from streamsketch.privacy.guarantee import Guarantee, compose
 from streamsketch.release.additive_noise import AdditiveNoise
 from streamsketch.release.agreed_publisher import publisher_of
 from streamsketch.release.key_choice import KeyChoice
@@ -16,7 +18,9 @@ from streamsketch.release.publishers import Publisher
 from streamsketch.release.ready import Calibrated
 from streamsketch.release.released_again import note_release, warn_of_another
 from streamsketch.release.releaser import Releaser
-from streamsketch.sketching import Sketch, SketchTable, windows_of
+from streamsketch.sketching.in_windows import windows_of
+from streamsketch.sketching.sketch import Sketch
+from streamsketch.sketching.table import SketchTable
 
 
 def publisher_in_windows(agreement: Agreement) -> Publisher[Any]:

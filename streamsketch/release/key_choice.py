@@ -3,19 +3,14 @@
 import dataclasses
 from typing import Any, Self
 
-from streamsketch.core import Ints
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import (
-    BitSource,
-    Budget,
-    Guarantee,
-    KeySelection,
-    KeyThreshold,
-    Mechanism,
-    SystemBits,
-    key_threshold,
-)
-from streamsketch.sketching import SketchTable
+from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.key_selection import KeyThreshold, key_threshold
+from streamsketch.privacy.mechanism import KeySelection, Mechanism
+from streamsketch.privacy.samplers import BitSource, SystemBits
+from streamsketch.sketching.table import SketchTable
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)

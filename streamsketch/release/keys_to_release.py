@@ -3,10 +3,12 @@
 from collections.abc import Iterable
 from typing import Any
 
-from streamsketch.core import pc
-from streamsketch.data import key_column
+from streamsketch.core.libraries import pc
+from streamsketch.data.columns import key_column
 from streamsketch.errors import InvalidInputError
-from streamsketch.sketching import Sketch, SketchTable, public_names, warn_of_other_types
+from streamsketch.sketching.keyed import public_names, warn_of_other_types
+from streamsketch.sketching.sketch import Sketch
+from streamsketch.sketching.table import SketchTable
 
 
 def sketches_to_release(

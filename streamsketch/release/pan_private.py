@@ -7,16 +7,20 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from streamsketch.accounting import Ledger, charge_for, sensitivity_of
-from streamsketch.core import Ints
+from streamsketch.accounting.ledger import Ledger, charge_for
+from streamsketch.accounting.sensitivity import sensitivity_of
+from streamsketch.core.numbers import Ints
 from streamsketch.data import data_ids
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import L1, BitSource, Guarantee, Sensitivity, SystemBits
-from streamsketch.projections import Projection
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.l1 import L1
+from streamsketch.privacy.noise import Sensitivity
+from streamsketch.privacy.samplers import BitSource, SystemBits
+from streamsketch.projections.base import Projection
 from streamsketch.release.additive_noise import AdditiveNoise
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.ready import Stated
-from streamsketch.sketching import encode_batch
+from streamsketch.sketching.encoding import encode_batch
 
 
 class PanPrivateSketch:

@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from streamsketch.accounting import Ledger, check_steps
-from streamsketch.privacy import Neighbours, Noise
-from streamsketch.projections import Projection
+from streamsketch.accounting.ledger import Ledger
+from streamsketch.accounting.sensitivity import check_steps
+from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.privacy.noise import Noise
+from streamsketch.projections.base import Projection
 from streamsketch.release.additive_noise import AdditiveNoise
 from streamsketch.release.private_sketch import PrivateSketch
 

@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias, cast, get_args
 
 import numpy as np
 
-from streamsketch.agreement import check_alike, check_fingerprint
-from streamsketch.core import Exact, Ints, exact_fraction, short
+from streamsketch.agreement.same import check_alike, check_fingerprint
+from streamsketch.core.numbers import Exact, Ints, exact_fraction, short
 from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError, SketchOverflowError
-from streamsketch.privacy import Claim, Counting, Guarantee, NoiseMoments, NoisePlace, Populations, compose
-from streamsketch.projections import Projection
+from streamsketch.privacy.claims import Claim
+from streamsketch.privacy.counting import Counting
+from streamsketch.privacy.guarantee import Guarantee, Populations, compose
+from streamsketch.privacy.mechanism import NoisePlace
+from streamsketch.privacy.noise import NoiseMoments
+from streamsketch.projections.base import Projection
 from streamsketch.release.history import HistoryPart, check_streams
 from streamsketch.release.published import Published, check_independent, check_same_place, copy_with, with_agreement
 
 if TYPE_CHECKING:
-    from streamsketch.estimation import Estimate
-    from streamsketch.explanation import Explanation
+    from streamsketch.estimation.estimate import Estimate
+    from streamsketch.explanation.release import Explanation
 
 SketchClip: TypeAlias = Literal["scale", "equal", "average"]
 """How each unit's sketch was brought to the bound: longer ones shortened, or all brought to one length."""
@@ -380,7 +384,8 @@ class PrivateSketch(Published):
         Examples
         --------
         >>> import pyarrow as pa
-        >>> from streamsketch import L1, SJLT, AdditiveNoise, Agreement, Counting, bound
+        >>> from streamsketch import L1, SJLT, AdditiveNoise, Agreement, bound
+        >>> from streamsketch.privacy import Counting
         >>> projection, bounded = SJLT(sketch_dim=64, sparsity=4, seed=7), L1(100, unit="customer")
         >>> agreement = Agreement(projection, index="item", unit="customer", neighbours=bounded)
         >>> rows = pa.table({"customer": ["Ann", "Ann", "Bob"], "item": ["tea", "jam", "tea"]})
@@ -390,7 +395,7 @@ class PrivateSketch(Published):
         >>> round(release.units.standard_error), round(release.total.standard_error)
         (49, 4864)
         """
-        from streamsketch.estimation import units_of  # noqa: PLC0415 - estimates know releases, not the reverse
+        from streamsketch.estimation.counts import units_of  # noqa: PLC0415 - estimates know releases, not the reverse
 
         return units_of(self)
 
@@ -410,7 +415,7 @@ class PrivateSketch(Published):
         InvalidInputError
             If the release has no counts, or no count of the slack, as under `SketchL2`.
         """
-        from streamsketch.estimation import total_of  # noqa: PLC0415 - estimates know releases, not the reverse
+        from streamsketch.estimation.counts import total_of  # noqa: PLC0415 - estimates know releases, not the reverse
 
         return total_of(self)
 

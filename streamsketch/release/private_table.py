@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from streamsketch.core import pa
+from streamsketch.core.libraries import pa
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import Guarantee, Populations, compose
+from streamsketch.privacy.guarantee import Guarantee, Populations, compose
 from streamsketch.release.history import HistoryPart
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.published_table import PublishedTable

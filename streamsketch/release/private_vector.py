@@ -4,15 +4,21 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.accounting import Ledger, charge_for, check_steps, check_whole_steps
-from streamsketch.core import Ints
-from streamsketch.data import quantise, value_column
+from streamsketch.accounting.ledger import Ledger, charge_for
+from streamsketch.accounting.sensitivity import check_steps, check_whole_steps
+from streamsketch.core.numbers import Ints
+from streamsketch.data.columns import value_column
+from streamsketch.data.grid import quantise
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import BitSource, Neighbours, Noise, NoisePlace, SystemBits
-from streamsketch.projections import FJLT, MAX_MASS, Projection
+from streamsketch.privacy.mechanism import NoisePlace
+from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.privacy.noise import Noise
+from streamsketch.privacy.samplers import BitSource, SystemBits
+from streamsketch.projections.base import MAX_MASS, Projection
+from streamsketch.projections.fjlt import FJLT
 from streamsketch.release.additive_noise import AdditiveNoise
 from streamsketch.release.private_sketch import PrivateSketch, noisy_coordinates
-from streamsketch.sketching import Sketch
+from streamsketch.sketching.sketch import Sketch
 
 MAX_NOISY_COORDINATES = 1 << 26
 

@@ -6,19 +6,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
-from streamsketch.agreement import check_fingerprint
-from streamsketch.core import write_whole
+from streamsketch.agreement.same import check_fingerprint
+from streamsketch.core.files import write_whole
 
 if TYPE_CHECKING:
-    from streamsketch.agreement import Agreement
-    from streamsketch.projections import Projection
+    from streamsketch.agreement.agreement import Agreement
+    from streamsketch.projections.base import Projection
 from collections.abc import Collection, Iterable, Iterator
 from typing import Protocol
 
 from streamsketch.errors import DependentNoiseError, InvalidInputError
-from streamsketch.privacy import NoisePlace
+from streamsketch.privacy.mechanism import NoisePlace
 from streamsketch.release.history import HistoryPart, check_streams
 
 ReleaseT = TypeVar("ReleaseT", bound=Any)
@@ -184,7 +184,7 @@ class Published(Encoded, ABC):
 
     def explain(self) -> Any:
         """Return an explanation: who is protected, by which theorem, with how much noise, and what is not protected."""
-        from streamsketch.explanation import explain  # noqa: PLC0415 - explanations know releases, not the reverse
+        from streamsketch.explanation.joint import explain  # noqa: PLC0415 - explanations know releases, not the reverse
 
         return explain(self)
 
@@ -193,10 +193,14 @@ class Published(Encoded, ABC):
 
 
 @functools.cache
-def _wire() -> ModuleType:
-    from streamsketch import wire  # noqa: PLC0415 - the wire knows what is published, not the reverse
+def _wire(module: Literal["registry", "sign_tables"] = "registry") -> ModuleType:
+    from streamsketch.wire import registry  # noqa: PLC0415 - the wire knows what is published, not the reverse
 
-    return wire
+    if module == "registry":
+        return registry
+    from streamsketch.wire import sign_tables  # noqa: PLC0415 - which loads the mechanisms of signs
+
+    return sign_tables
 
 
 def load_published(path: str | os.PathLike[str], **checked: Any) -> Any:
@@ -210,8 +214,8 @@ def _holds(path: Path, data: bytes) -> bool:
 
 
 def sign_rows(path: str | os.PathLike[str], **agreed: Any) -> Iterator[Any]:
-    """Yield the published signs in a file as matrices: ``streamsketch.wire.sign_rows``."""
-    rows: Iterator[Any] = _wire().sign_rows(path, **agreed)
+    """Yield the published signs in a file as matrices: ``streamsketch.wire.sign_tables.sign_rows``."""
+    rows: Iterator[Any] = _wire("sign_tables").sign_rows(path, **agreed)
     return rows
 
 

@@ -5,12 +5,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
-from streamsketch.agreement import check_same
-from streamsketch.core import INT64_MAX, pa, pc, short
-from streamsketch.data import key_column
+from streamsketch.agreement.same import check_same
+from streamsketch.core.libraries import pa, pc
+from streamsketch.core.numbers import INT64_MAX, short
+from streamsketch.data.columns import key_column
 from streamsketch.errors import InvalidInputError, UnknownKeyError
-from streamsketch.privacy import Neighbours, apart_in_tables, with_conditions
-from streamsketch.projections import Projection
+from streamsketch.privacy.assertions import apart_in_tables, with_conditions
+from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.projections.base import Projection
 from streamsketch.release.published import Published, copy_with
 
 Row = TypeVar("Row", bound=Any)

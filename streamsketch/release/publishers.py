@@ -4,13 +4,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, ClassVar, Generic, TypeVar
 
-from streamsketch.accounting import Ledger
+from streamsketch.accounting.ledger import Ledger
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import Neighbours
-from streamsketch.projections import Projection
+from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.projections.base import Projection
 from streamsketch.release.ready import Calibrated, Ready, ReadyTable
 from streamsketch.release.released_again import note_release, warn_of_another
-from streamsketch.sketching import Sketch, SketchTable
+from streamsketch.sketching.sketch import Sketch
+from streamsketch.sketching.table import SketchTable
 
 PublishedT = TypeVar("PublishedT")
 

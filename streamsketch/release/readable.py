@@ -5,11 +5,11 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from streamsketch.core import current_limits
+from streamsketch.core.limits import current_limits
 from streamsketch.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from streamsketch.projections import Projection
+    from streamsketch.projections.base import Projection
 
 _FRAME_BYTES = 1024  # of a release, around what is measured: ids of data and release, lengths, the checksum
 _ID_BYTES = 120  # of a release id in memory: the bytes object, and its places
@@ -42,8 +42,8 @@ def check_readable(projection: "Projection", guarantee: Any, keys: Iterable[Any]
     if len(names) > limits.max_keys:
         raise InvalidInputError(
             f"a table of {len(names):,} keys is over the limit of {limits.max_keys:,} at which readers stop: release "
-            "fewer keys at a time, or raise max_keys (streamsketch.reading_limits, or STREAMSKETCH_LIMITS) here and "
-            "for everyone who reads it"
+            "fewer keys at a time, or raise max_keys (streamsketch.limits.reading_limits, or STREAMSKETCH_LIMITS) here "
+            "and for everyone who reads it"
         )
     _check_limit(whole, limits.max_table_bytes, "max_table_bytes", f"a table of {len(names):,} keys")
 
@@ -68,6 +68,6 @@ def _check_limit(size: int, most: int, name: str, what: str) -> None:
     if size > most:
         raise InvalidInputError(
             f"{what} of this size may take {size:,} bytes, over the limit of {most:,} at which readers stop: release "
-            f"fewer keys at a time or fewer cells, or raise {name} (streamsketch.reading_limits, or "
+            f"fewer keys at a time or fewer cells, or raise {name} (streamsketch.limits.reading_limits, or "
             "STREAMSKETCH_LIMITS) here and for everyone who reads it"
         )

@@ -7,26 +7,26 @@ from typing import Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar,
 
 import numpy as np
 
-from streamsketch.accounting import Ledger, charge_for, check_whole_steps
-from streamsketch.core import Ints, warn_outside
-from streamsketch.data import DataIds, matrix_of
+from streamsketch.accounting.ledger import Ledger, charge_for
+from streamsketch.accounting.sensitivity import check_whole_steps
+from streamsketch.core.numbers import Ints
+from streamsketch.core.text import warn_outside
+from streamsketch.data.data_ids import DataIds
+from streamsketch.data.matrices import matrix_of
 from streamsketch.errors import BoundExceededWarning, InvalidInputError
-from streamsketch.privacy import (
-    KEYS_ARE_PUBLIC,
-    UNKNOWN,
-    BitSource,
-    Bounds,
-    Counting,
-    Neighbours,
-    SystemBits,
-    with_conditions,
-)
-from streamsketch.projections import Projection, transform_read
+from streamsketch.privacy.assertions import KEYS_ARE_PUBLIC, with_conditions
+from streamsketch.privacy.bounds import UNKNOWN, Bounds
+from streamsketch.privacy.counting import Counting
+from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.privacy.samplers import BitSource, SystemBits
+from streamsketch.projections.base import Projection
+from streamsketch.projections.transform import transform_read
 from streamsketch.release.history import HistoryPart
 from streamsketch.release.keys_to_release import sketches_to_release
 from streamsketch.release.readable import check_readable
 from streamsketch.release.terms_kept import check_terms, keys_for, refuse_private_choice
-from streamsketch.sketching import Sketch, SketchTable
+from streamsketch.sketching.sketch import Sketch
+from streamsketch.sketching.table import SketchTable
 
 PublishedT = TypeVar("PublishedT")
 

@@ -5,10 +5,10 @@ import threading
 from collections import OrderedDict
 from typing import Any
 
-from streamsketch.core import warn_outside
-from streamsketch.data import DataIds
+from streamsketch.core.text import warn_outside
+from streamsketch.data.data_ids import DataIds
 from streamsketch.errors import ReleasedAgainWarning
-from streamsketch.privacy import Budget
+from streamsketch.privacy.budget import Budget
 
 _MOST_IDS = 1 << 16  # that are kept, of the newest releases
 

@@ -8,13 +8,16 @@ from typing import Any, NamedTuple, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.accounting import Ledger
-from streamsketch.agreement import fingerprint_of
-from streamsketch.core import Ints, concealed, short
+from streamsketch.accounting.ledger import Ledger
+from streamsketch.agreement.same import fingerprint_of
+from streamsketch.core.concealed import concealed
+from streamsketch.core.numbers import Ints, short
 from streamsketch.data import data_ids
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import KEYS_ARE_PUBLIC, BitSource, Guarantee, SystemBits, with_conditions
-from streamsketch.projections import Projection
+from streamsketch.privacy.assertions import KEYS_ARE_PUBLIC, with_conditions
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.samplers import BitSource, SystemBits
+from streamsketch.projections.base import Projection
 from streamsketch.release.additive_noise import AdditiveNoise, CalibratedNoise
 from streamsketch.release.history import HISTORY_ID_BYTES, HistoryPart
 from streamsketch.release.keys_to_release import sketches_to_release
@@ -23,8 +26,10 @@ from streamsketch.release.private_table import PrivateTable
 from streamsketch.release.readable import check_readable
 from streamsketch.release.ready import numbers_of, warn_of_exceeded
 from streamsketch.release.terms_kept import keys_for, refuse_private_choice
-from streamsketch.schedules import Progress, Schedule
-from streamsketch.sketching import Sketch, SketchTable
+from streamsketch.schedules.progress import Progress
+from streamsketch.schedules.schedule import Schedule
+from streamsketch.sketching.sketch import Sketch
+from streamsketch.sketching.table import SketchTable
 
 _ID_BYTES = 16
 

@@ -3,11 +3,15 @@
 from collections.abc import Iterable
 from typing import Any
 
-from streamsketch.accounting import sensitivity_of
-from streamsketch.agreement import Agreement, Selected
+from streamsketch.accounting.sensitivity import sensitivity_of
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.agreement.terms import Selected
 from streamsketch.errors import IncompatibleAgreementsError
-from streamsketch.privacy import NOISES, AddedNoise, Guarantee, calibration
-from streamsketch.projections import Projection
+from streamsketch.privacy import calibration
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.mechanism import AddedNoise
+from streamsketch.privacy.noise import NOISES
+from streamsketch.projections.base import Projection
 
 _REMEDY = "call agreement.release(data), or leave out epsilon, delta, mechanism and keys"
 

@@ -2,7 +2,7 @@
 
 import math
 
-from streamsketch.planning import BoundPlan
+from streamsketch.planning.bounds import BoundPlan
 from streamsketch.report.text import templates
 
 _WIDTH, _HEIGHT = 640.0, 400.0

@@ -10,9 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import MEASURES, By, Changes, Estimate, Interval, changes, estimate_cells, format_value
-from streamsketch.intake import window_time
-from streamsketch.release import PrivateSketch
+from streamsketch.estimation.changes import Changes, changes
+from streamsketch.estimation.estimate import Estimate, estimate_cells, format_value
+from streamsketch.estimation.intervals import Interval
+from streamsketch.estimation.measures import MEASURES, By
+from streamsketch.intake.windows import window_time
+from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.report.pictures import round_step, unit_of
 from streamsketch.report.series import series_in
 from streamsketch.report.text import shorten, templates

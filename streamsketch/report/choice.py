@@ -7,21 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import (
-    MEASURES,
-    AnySketch,
-    By,
-    Estimates,
-    Intervals,
-    OutputNoise,
-    below_noise_floor,
-    block_of,
-    check_by,
-    check_comparable,
-    compare_blocks,
-    few_units,
-)
-from streamsketch.release import PrivateSketch
+from streamsketch.estimation.blocks import AnySketch, block_of, check_comparable
+from streamsketch.estimation.cosines import below_noise_floor
+from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.intervals import Intervals
+from streamsketch.estimation.means import few_units
+from streamsketch.estimation.measures import MEASURES, By, check_by, compare_blocks
+from streamsketch.estimation.noise_effect import OutputNoise
+from streamsketch.release.private_sketch import PrivateSketch
 
 ENOUGH = 0.5
 """A report shows cosines unasked if their `distinguishable_share` is at least this."""

@@ -8,22 +8,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsketch.agreement import Agreement
+from streamsketch.agreement.agreement import Agreement
 from streamsketch.errors import printable
-from streamsketch.estimation import (
-    By,
+from streamsketch.estimation.blocks import block_of
+from streamsketch.estimation.differences import (
     DifferenceBy,
     Differences,
-    Estimate,
-    Interval,
-    block_of,
     differences_from_others,
     differences_of_pairs,
-    estimate_cells,
-    few_units,
     top_differences,
 )
-from streamsketch.release import PrivateSketch
+from streamsketch.estimation.estimate import Estimate, estimate_cells
+from streamsketch.estimation.intervals import Interval
+from streamsketch.estimation.means import few_units
+from streamsketch.estimation.measures import By
+from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.report.text import shorten, templates
 
 _WIDTH, _LEFT, _RIGHT = 720.0, 210.0, 700.0

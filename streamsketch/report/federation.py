@@ -8,21 +8,16 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from streamsketch.agreement import Agreement
+from streamsketch.agreement.agreement import Agreement
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import (
-    MOST_PAIRS,
-    Changes,
-    SiteComparison,
-    block_of,
-    changes,
-    check_comparable,
-    column_differences,
-    compare_sites,
-    few_units,
-)
-from streamsketch.features import JOINT, Category
-from streamsketch.release import PrivateSketch
+from streamsketch.estimation.blocks import block_of, check_comparable
+from streamsketch.estimation.changes import Changes, changes
+from streamsketch.estimation.means import few_units
+from streamsketch.estimation.populations import column_differences
+from streamsketch.estimation.sites import MOST_PAIRS, SiteComparison, compare_sites
+from streamsketch.features.columns import Category
+from streamsketch.features.features import JOINT
+from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.report.series import series_in
 from streamsketch.report.text import shorten
 
@@ -140,7 +135,7 @@ def federation_of(
         For more than 400 releases; for a single site with fewer than two windows; as
         `streamsketch.estimation.compare_sites`.
     TypeError, IncompatibleProjectionsError, IncompatibleAgreementsError, DependentNoiseError
-        As `streamsketch.mmd`.
+        As `streamsketch.estimation.mmd`.
     """
     given = dict(releases)
     if not 2 <= len(given) <= _MOST_SITES:

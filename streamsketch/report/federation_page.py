@@ -3,21 +3,16 @@
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from streamsketch.estimation import (
-    Estimate,
-    Estimates,
-    Interval,
-    SiteComparison,
-    estimate_cells,
-    format_value,
-    ordered_tree,
-)
-from streamsketch.explanation import format_rounded_up
-from streamsketch.release import PrivateSketch, PrivateTable
+from streamsketch.estimation.estimate import Estimate, Estimates, estimate_cells, format_value
+from streamsketch.estimation.groups import ordered_tree
+from streamsketch.estimation.intervals import Interval
+from streamsketch.explanation.base import format_rounded_up
+from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.release.private_table import PrivateTable
 from streamsketch.report.changes import MOST_KEYS, drawing, step_rows
 from streamsketch.report.federation import Federation, column_words, differing_words, listed
 from streamsketch.report.guarantees import guarantees
@@ -27,6 +22,9 @@ from streamsketch.report.pictures import colour_key, display_unit, map_of, round
 from streamsketch.report.scaling import classical_scaling
 from streamsketch.report.script import comparison_facts, facts_as_json, script, script_digest, tree_facts
 from streamsketch.report.text import shorten, templates
+
+if TYPE_CHECKING:
+    from streamsketch.estimation.sites import SiteComparison
 
 _MOST_MEASURES = 6  # of one column, in the table of all sites
 _NAMED = 6  # sites; of more, only the number is said

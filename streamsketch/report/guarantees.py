@@ -5,16 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.explanation import (
-    Explanation,
-    JointExplanation,
-    budget_text,
-    explain_jointly,
-    format_rounded_up,
-    one_release,
-)
-from streamsketch.privacy import Guarantee
-from streamsketch.release import PrivateSketch, PrivateTable, Verdict
+from streamsketch.explanation.base import budget_text, format_rounded_up
+from streamsketch.explanation.joint import JointExplanation, explain_jointly, one_release
+from streamsketch.explanation.release import Explanation
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.release.checking.noise import Verdict
+from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.release.private_table import PrivateTable
 from streamsketch.report.series import series_in
 from streamsketch.report.text import shorten
 

@@ -5,7 +5,9 @@ import math
 import numpy as np
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.planning import NoiseFloor, PlannedKey, UnitPlan
+from streamsketch.planning.noise_floor import NoiseFloor
+from streamsketch.planning.unit_keys import PlannedKey
+from streamsketch.planning.unit_plans import UnitPlan
 from streamsketch.report.text import shorten, templates
 
 _WIDTH, _ROW = 720.0, 18.0

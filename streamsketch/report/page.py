@@ -8,16 +8,13 @@ import numpy as np
 
 from streamsketch._version import __version__
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import (
-    MEASURES,
-    By,
-    estimate_cells,
-    format_value,
-    ordered_tree,
-    published_counts,
-    squared_norm,
-)
-from streamsketch.release import PrivateSketch, PrivateTable
+from streamsketch.estimation.counts import published_counts
+from streamsketch.estimation.estimate import estimate_cells, format_value
+from streamsketch.estimation.estimators import squared_norm
+from streamsketch.estimation.groups import ordered_tree
+from streamsketch.estimation.measures import MEASURES, By
+from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.release.private_table import PrivateTable
 from streamsketch.report.changes import changes_in
 from streamsketch.report.choice import Chosen, choose
 from streamsketch.report.differences import Dictionary, pair_facts, separated

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats
-from streamsketch.estimation import Estimate, Estimates, Interval, Intervals, estimate_cells
+from streamsketch.core.numbers import Floats
+from streamsketch.estimation.estimate import Estimate, Estimates, estimate_cells
+from streamsketch.estimation.intervals import Interval, Intervals
 
 _EXACT = 5_000  # pairs, up to which a page has all digits
 _STEPS = 2.0**14  # of the grid of larger pages, to a standard error: the digits shown are about 1/30 of one

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats
-from streamsketch.estimation import By, format_value
+from streamsketch.core.numbers import Floats
+from streamsketch.estimation.estimate import format_value
+from streamsketch.estimation.measures import By
 from streamsketch.report.pairs import Pairs
 from streamsketch.report.scaling import Scaling
 from streamsketch.report.text import shorten

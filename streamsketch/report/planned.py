@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import below_noise_floor, block_of, few_units, format_value
-from streamsketch.explanation import Explanation
-from streamsketch.release import PrivateSketch
+from streamsketch.estimation.blocks import block_of
+from streamsketch.estimation.cosines import below_noise_floor
+from streamsketch.estimation.estimate import format_value
+from streamsketch.estimation.means import few_units
+from streamsketch.explanation.release import Explanation
+from streamsketch.release.private_sketch import PrivateSketch
 
 Row = tuple[str, list[str]]
 

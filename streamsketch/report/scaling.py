@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats, linalg
-from streamsketch.estimation import Estimates
+from streamsketch.core.libraries import linalg
+from streamsketch.core.numbers import Floats
+from streamsketch.estimation.estimate import Estimates
 
 _ROWS = 64  # of a block of cosines, which a processor keeps in its cache
 

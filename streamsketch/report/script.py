@@ -10,9 +10,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from streamsketch.core import Floats
-from streamsketch.estimation import MEASURES, By
-from streamsketch.intake import window_time
+from streamsketch.core.numbers import Floats
+from streamsketch.estimation.measures import MEASURES, By
+from streamsketch.intake.windows import window_time
 from streamsketch.report.pairs import Pairs
 from streamsketch.report.pictures import Scale
 from streamsketch.report.series import series_in

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from streamsketch.planning import SiteOption, SitePlan
+from streamsketch.planning.site_plans import SiteOption, SitePlan
 from streamsketch.report.text import templates
 
 _WIDTH, _HEIGHT = 720.0, 420.0

@@ -6,13 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats
-from streamsketch.estimation import (
-    MEASURES,
-    Interval,
-    estimate_cells,
-    format_value,
-)
+from streamsketch.core.numbers import Floats
+from streamsketch.estimation.estimate import estimate_cells, format_value
+from streamsketch.estimation.intervals import Interval
+from streamsketch.estimation.measures import MEASURES
 from streamsketch.report.choice import Chosen
 from streamsketch.report.series import series_in
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from streamsketch.core import jinja2
+from streamsketch.core.libraries import jinja2
 
 _NO_BREAK = "\u00a0"
 

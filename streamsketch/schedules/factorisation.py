@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from streamsketch.core import Floats, Ints, check_int
+from streamsketch.core.numbers import Floats, Ints, check_int
 from streamsketch.errors import InvalidInputError
 from streamsketch.schedules.kernels import least_upper
 from streamsketch.schedules.schedule import MOST_WINDOWS, Norms, Schedule, toeplitz_norms

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats, Ints, plain_kernel
+from streamsketch.core.jit import plain_kernel
+from streamsketch.core.numbers import Floats, Ints
 
 
 @plain_kernel

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from streamsketch.core import short
+from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.schedules.factorisation import Factorisation
 from streamsketch.schedules.schedule import Schedule
@@ -49,7 +49,7 @@ def schedule_from_json(text: str) -> Schedule:
 
     Examples
     --------
-    >>> from streamsketch.schedules import Tree
+    >>> from streamsketch.schedules.tree import Tree
     >>> schedule_from_json(Tree(horizon=365).to_json()) == Tree(horizon=365)
     True
     """

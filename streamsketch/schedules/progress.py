@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.schedules.kernels import add_blocks, solve_prefixes
 from streamsketch.schedules.schedule import Schedule
@@ -23,7 +23,7 @@ class Progress:
 
     Examples
     --------
-    >>> from streamsketch.schedules import Tree
+    >>> from streamsketch.schedules.tree import Tree
     >>> progress = Progress(Tree(horizon=4, depth=2), width=2)
     >>> [progress.step(np.array([window, 1])).tolist() for window in range(4)]
     [[0, 1], [1, 1], [3, 3], [3, 1]]

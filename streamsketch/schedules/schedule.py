@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from streamsketch.core import Floats, Ints, check_int
+from streamsketch.core.numbers import Floats, Ints, check_int
 from streamsketch.errors import InvalidInputError
 from streamsketch.schedules.kernels import solve_weights
 
@@ -150,7 +150,7 @@ class Schedule(ABC):
 
         Examples
         --------
-        >>> from streamsketch.schedules import Tree
+        >>> from streamsketch.schedules.tree import Tree
         >>> Tree(horizon=4, depth=2).matrix()
         array([[1, 0, 0, 0],
                [0, 1, 0, 0],
@@ -205,7 +205,9 @@ class Schedule(ABC):
 
         Examples
         --------
-        >>> from streamsketch.schedules import Factorisation, Separate, Tree
+        >>> from streamsketch.schedules.factorisation import Factorisation
+        >>> from streamsketch.schedules.separate import Separate
+        >>> from streamsketch.schedules.tree import Tree
         >>> [round(kind(horizon=365).error(0, 365), 1) for kind in (Separate, Tree, Factorisation)]
         [19.1, 5.5, 3.0]
         """
@@ -232,7 +234,7 @@ class Schedule(ABC):
 
         Examples
         --------
-        >>> from streamsketch.schedules import Tree
+        >>> from streamsketch.schedules.tree import Tree
         >>> Tree(horizon=365).unit_text("customer", "1 day"), Tree(horizon=52, max_windows=4, gap=7).unit_text("sale")
         ('customer in one of 365 windows of 1 day', 'sale in at most 4 of 52 windows, 7 apart')
         """
@@ -248,7 +250,7 @@ class Schedule(ABC):
 
         Examples
         --------
-        >>> from streamsketch.schedules import Tree
+        >>> from streamsketch.schedules.tree import Tree
         >>> [Tree(horizon=52).is_unit(f"sale in {many} of 52 windows of 1 week") for many in ("one", "at most 9")]
         [True, False]
         """

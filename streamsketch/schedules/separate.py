@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from streamsketch.core import Ints
+from streamsketch.core.numbers import Ints
 from streamsketch.schedules.schedule import Norms, Schedule
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from streamsketch.core import Ints, check_int
+from streamsketch.core.numbers import Ints, check_int
 from streamsketch.errors import InvalidInputError
 from streamsketch.schedules.schedule import Norms, Schedule
 

@@ -5,18 +5,21 @@ import functools
 import math
 from typing import Literal, NamedTuple, Self, TypeAlias
 
-from streamsketch.core import short
+from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import Estimate, Interval, quantile
-from streamsketch.privacy import FlipLaw, Guarantee, IndividualGuarantee
-from streamsketch.projections import Projection
+from streamsketch.estimation.estimate import Estimate
+from streamsketch.estimation.intervals import Interval, quantile
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.privacy.sign_flips import FlipLaw
+from streamsketch.projections.base import Projection
 from streamsketch.signs.flip_check import warn_of_flips
 from streamsketch.signs.hamming import hamming_distance
 from streamsketch.signs.own_side import own_angle, own_cosine
 from streamsketch.signs.sign_curve import SignCurve, sign_curve
 from streamsketch.signs.sign_gains import Cells, cells_of, check_norm, constant_gain, flipped_by, gain_of
 from streamsketch.signs.sketch import Method, Signs
-from streamsketch.sketching import Sketch
+from streamsketch.sketching.sketch import Sketch
 
 Side: TypeAlias = Signs | Sketch
 """Published signs, or one's own exact sketch beside them."""

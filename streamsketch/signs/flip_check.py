@@ -5,11 +5,14 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import cast
 
-from streamsketch.core import Limits, current_limits
+from streamsketch.core.limits import Limits, current_limits
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import FlipLaw, Guarantee, IndividualGuarantee
-from streamsketch.projections import Projection
-from streamsketch.release import QUICK_ENTRIES, NoiseCheck, unread_matrix, warn_of
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.privacy.sign_flips import FlipLaw
+from streamsketch.projections.base import Projection
+from streamsketch.release.checking.noise import NoiseCheck, unread_matrix
+from streamsketch.release.checking.release import QUICK_ENTRIES, warn_of
 from streamsketch.signs.individual import IDPSignOPORP, IDPSignOPORPG, IDPSignRPG, IDPSignRPRR
 from streamsketch.signs.publishers import (
     WITHIN_63_BITS,

@@ -8,14 +8,24 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.agreement import check_same
-from streamsketch.core import check_int, is_installed
+from streamsketch.agreement.same import check_same
+from streamsketch.core.libraries import is_installed
+from streamsketch.core.numbers import check_int
 from streamsketch.errors import DependentNoiseError, InvalidInputError
-from streamsketch.estimation import block_of
-from streamsketch.estimation import check_comparable as check_sketches
-from streamsketch.estimation import distances_between as squared_distances_between
-from streamsketch.kernels import COLUMNS, NO_COLUMN, PLACE_BITS, Counts, Words, count_pairs, in_blocks, nearest_columns
-from streamsketch.release import PrivateSketch
+from streamsketch.estimation.blocks import block_of
+from streamsketch.estimation.blocks import check_comparable as check_sketches
+from streamsketch.estimation.distances import distances_between as squared_distances_between
+from streamsketch.kernels.hashing import Words
+from streamsketch.kernels.popcount import (
+    COLUMNS,
+    NO_COLUMN,
+    PLACE_BITS,
+    Counts,
+    count_pairs,
+    in_blocks,
+    nearest_columns,
+)
+from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.signs.sketch import Signs
 
 _MANY = 1 << 22  # distances, some milliseconds: worth a thread for each core

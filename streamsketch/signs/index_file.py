@@ -2,17 +2,24 @@
 
 import os
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from streamsketch.core import current_limits, pa, short, write_whole
-from streamsketch.data import check_keys, is_key_type, message_batches
+from streamsketch.core.files import write_whole
+from streamsketch.core.libraries import pa
+from streamsketch.core.limits import current_limits
+from streamsketch.core.numbers import short
+from streamsketch.data.arrow_messages import message_batches
+from streamsketch.data.columns import check_keys, is_key_type
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.kernels import COLUMNS, Words
-from streamsketch.release import Encoded
+from streamsketch.kernels.popcount import COLUMNS
+from streamsketch.release.published import Encoded
 from streamsketch.signs.index_members import MOST_MEMBERS, Content
 from streamsketch.signs.sketch import Signs
+
+if TYPE_CHECKING:
+    from streamsketch.kernels.hashing import Words
 
 _MAGIC, _NUMBERS = b"SSsigns\x02", 3  # members, and bytes of the first member and of the keys
 _WITHOUT_KEYS, _FEWER_NUMBERS = b"SSsigns\x01", 2

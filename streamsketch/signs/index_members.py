@@ -1,16 +1,20 @@
 """What an index of published signs holds, put together of releases or of rows of codes."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from streamsketch.agreement import check_same
-from streamsketch.core import check_int, pa
+from streamsketch.agreement.same import check_same
+from streamsketch.core.numbers import check_int
 from streamsketch.errors import DependentNoiseError, InvalidInputError
-from streamsketch.kernels import COLUMNS, Words, in_blocks
-from streamsketch.release import RELEASE_ID_BYTES
+from streamsketch.kernels.hashing import Words
+from streamsketch.kernels.popcount import COLUMNS, in_blocks
+from streamsketch.release.private_sketch import RELEASE_ID_BYTES
 from streamsketch.signs.sign_gains import flipped_by
 from streamsketch.signs.sketch import Signs
+
+if TYPE_CHECKING:
+    from streamsketch.core.libraries import pa
 
 MOST_MEMBERS = 1 << 32
 _ROWS = 1 << 12  # put in blocks at a time

@@ -14,21 +14,18 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import (
-    BitSource,
-    Budget,
-    DiscreteGaussian,
-    IndividualGuarantee,
-    Sensitivity,
-    flips,
-    least,
-    rate_below,
-    sign_margin,
-)
-from streamsketch.projections import Projection
-from streamsketch.release import RELEASE_ID_BYTES, Calibrated, Stated
+from streamsketch.privacy.budget import Budget, least
+from streamsketch.privacy.flip_sampler import flips
+from streamsketch.privacy.gaussian import DiscreteGaussian
+from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.privacy.noise import Sensitivity
+from streamsketch.privacy.samplers import BitSource
+from streamsketch.privacy.sign_flips import rate_below, sign_margin
+from streamsketch.projections.base import Projection
+from streamsketch.release.private_sketch import RELEASE_ID_BYTES
+from streamsketch.release.ready import Calibrated, Stated
 from streamsketch.signs.publishers import SignPublisher
 from streamsketch.signs.sign_changes import cell_steps
 from streamsketch.signs.sketch import IndividualSignSketch, Method, pack_signs

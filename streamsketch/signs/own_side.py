@@ -13,16 +13,18 @@ from typing import Literal, NamedTuple, Self
 
 import numpy as np
 
-from streamsketch.agreement import check_same
-from streamsketch.core import Floats, check_int, special
+from streamsketch.agreement.same import check_same
+from streamsketch.core import special
+from streamsketch.core.numbers import Floats, check_int
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import Estimate, Interval, SecretEstimate, quantile
-from streamsketch.projections import MapVariance
+from streamsketch.estimation.estimate import Estimate, SecretEstimate
+from streamsketch.estimation.intervals import Interval, quantile
+from streamsketch.projections.variance import MapVariance
 from streamsketch.signs.flip_check import warn_of_flips
 from streamsketch.signs.sign_curve import Gain
 from streamsketch.signs.sign_gains import Cells, cells_of, check_norm, constant_gain, flipped_by, gain_of, row_groups
 from streamsketch.signs.sketch import Signs
-from streamsketch.sketching import Sketch
+from streamsketch.sketching.sketch import Sketch
 
 _LARGEST_ERROR = math.pi / 2  # of a cosine at a right angle, as of signs on both sides
 _TWO_ERRORS = 1.96

@@ -13,25 +13,25 @@ from typing import ClassVar, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
-from streamsketch.accounting import check_carried, grid_steps, sensitivity_of
-from streamsketch.core import Exact, Ints, exact_fraction, short
-from streamsketch.data import DataIds
+from streamsketch.accounting.sensitivity import check_carried, grid_steps, sensitivity_of
+from streamsketch.core.numbers import Exact, Ints, exact_fraction, short
+from streamsketch.data.data_ids import DataIds
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import (
-    BitSource,
-    Budget,
-    FlipLaw,
-    FlippedSigns,
-    Guarantee,
-    Mechanism,
-    Neighbours,
-    check_neighbours,
-    flips,
-    least,
-    rate_below,
-)
-from streamsketch.projections import OPORP, GaussianProjection, Projection
-from streamsketch.release import RELEASE_ID_BYTES, Calibrated, PublishedTable, Publisher, Stated, register_publisher
+from streamsketch.privacy.budget import Budget, least
+from streamsketch.privacy.flip_sampler import flips
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.mechanism import FlippedSigns, Mechanism
+from streamsketch.privacy.neighbours import Neighbours, check_neighbours
+from streamsketch.privacy.samplers import BitSource
+from streamsketch.privacy.sign_flips import FlipLaw, rate_below
+from streamsketch.projections.base import Projection
+from streamsketch.projections.independent import GaussianProjection
+from streamsketch.projections.oporp import OPORP
+from streamsketch.release.agreed_publisher import register_publisher
+from streamsketch.release.private_sketch import RELEASE_ID_BYTES
+from streamsketch.release.published_table import PublishedTable
+from streamsketch.release.publishers import Publisher
+from streamsketch.release.ready import Calibrated, Stated
 from streamsketch.signs.sign_changes import (
     binomial_count,
     cell_steps,

@@ -6,11 +6,15 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamsketch.accounting import grid_steps
-from streamsketch.core import Ints, integrate, scipy_special, special
+from streamsketch.accounting.sensitivity import grid_steps
+from streamsketch.core import special
+from streamsketch.core.libraries import integrate, scipy_special
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import FlipLaw, Neighbours, Shape
-from streamsketch.projections import MAX_ENUMERATED, Projection
+from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.privacy.sign_flips import FlipLaw, Shape
+from streamsketch.projections.base import Projection
+from streamsketch.projections.explicit import MAX_ENUMERATED
 
 __all__ = [
     "FlipLaw",

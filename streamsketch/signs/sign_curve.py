@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from streamsketch.core import Floats
+from streamsketch.core.numbers import Floats
 
 Gain: TypeAlias = Callable[[Floats], Floats]
 

@@ -6,10 +6,14 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from streamsketch.core import Ints, short, special
+from streamsketch.core import special
+from streamsketch.core.numbers import Ints, short
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import Budget, FlipLaw, Guarantee, IndividualGuarantee
-from streamsketch.projections import Projection, check_entries
+from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.privacy.sign_flips import FlipLaw
+from streamsketch.projections.base import Projection, check_entries
 from streamsketch.signs.individual import noise_near_zero
 from streamsketch.signs.sign_changes import cell_steps
 from streamsketch.signs.sign_curve import Gain

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from streamsketch.agreement import check_same
-from streamsketch.core import Floats, check_int, pa, pc, short
-from streamsketch.data import key_column
+from streamsketch.agreement.same import check_same
+from streamsketch.core.libraries import pa, pc
+from streamsketch.core.numbers import Floats, check_int, short
+from streamsketch.data.columns import key_column
 from streamsketch.errors import DependentNoiseError, IncompatibleProjectionsError, InvalidInputError, WireFormatError
-from streamsketch.kernels import Words
-from streamsketch.release import sign_rows
+from streamsketch.kernels.hashing import Words
+from streamsketch.release.published import sign_rows
 from streamsketch.signs.angles import angle_at, product_curve
 from streamsketch.signs.flip_check import warn_of_flips
 from streamsketch.signs.hamming import Nearest, nearest_in, words_of

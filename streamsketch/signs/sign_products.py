@@ -11,10 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsketch.core import Floats, short, special
+from streamsketch.core import special
+from streamsketch.core.numbers import Floats, short
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import FlipLaw, Guarantee, IndividualGuarantee
-from streamsketch.projections import Projection
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.privacy.sign_flips import FlipLaw
+from streamsketch.projections.base import Projection
 from streamsketch.signs.sign_curve import Gain, sign_curve
 from streamsketch.signs.sign_gains import cells_of, check_norm, constant_gain, gain_of
 from streamsketch.signs.sketch import Method

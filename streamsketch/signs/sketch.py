@@ -6,17 +6,22 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, cast,
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.agreement import check_fingerprint
-from streamsketch.core import short
+from streamsketch.agreement.same import check_fingerprint
+from streamsketch.core.numbers import short
 from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError
-from streamsketch.kernels import Words
-from streamsketch.privacy import Claim, FlipLaw, Guarantee, IndividualGuarantee
-from streamsketch.projections import OPORP, Projection
-from streamsketch.release import RELEASE_ID_BYTES, Published, with_agreement
+from streamsketch.kernels.hashing import Words
+from streamsketch.privacy.claims import Claim
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.privacy.sign_flips import FlipLaw
+from streamsketch.projections.base import Projection
+from streamsketch.projections.oporp import OPORP
+from streamsketch.release.private_sketch import RELEASE_ID_BYTES
+from streamsketch.release.published import Published, with_agreement
 
 if TYPE_CHECKING:
-    from streamsketch.explanation import IndividualSignExplanation, SignExplanation
+    from streamsketch.explanation.signs import IndividualSignExplanation, SignExplanation
 
 Method: TypeAlias = Literal["iDP-SignRP-G", "iDP-SignRP-RR", "iDP-SignOPORP", "iDP-SignOPORP-G"]
 

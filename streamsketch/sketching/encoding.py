@@ -5,16 +5,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamsketch import data
-from streamsketch.core import Ints
+from streamsketch.core.numbers import Ints
+from streamsketch.data.data_ids import DataIds
+from streamsketch.data.grid import quantise_and_tell, warn_of_truncation
+from streamsketch.data.keys import encode_columns, index_of
+from streamsketch.data.tables import batches_of, names_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections import MAX_MASS, Projection
+from streamsketch.projections.base import MAX_MASS, Projection
 
 if TYPE_CHECKING:
-    from streamsketch.agreement import Agreement
-    from streamsketch.intake import Events
-    from streamsketch.privacy import Counting, Neighbours
-    from streamsketch.release import AdditiveNoise
+    from streamsketch.agreement.agreement import Agreement
+    from streamsketch.intake.events import Events
+    from streamsketch.privacy.counting import Counting
+    from streamsketch.privacy.neighbours import Neighbours
+    from streamsketch.release.additive_noise import AdditiveNoise
 
 _INT64, _CONTIGUOUS = np.dtype(np.int64), (8,)
 
@@ -37,10 +41,10 @@ def encode_batch(projection: Projection, indices: Any, values: Any, *, warn: boo
         if given and values.size == indices.size:
             return indices, values
     if isinstance(indices, str | bytes) or not hasattr(indices, "__len__"):
-        encoded = np.array([data.index_of(indices, projection.dim, projection.seed)], dtype=np.int64)
+        encoded = np.array([index_of(indices, projection.dim, projection.seed)], dtype=np.int64)
     else:
-        encoded = data.encode_columns([indices], projection.dim, projection.seed)
-    quantised, loses = data.quantise_and_tell(values, projection.grid)
+        encoded = encode_columns([indices], projection.dim, projection.seed)
+    quantised, loses = quantise_and_tell(values, projection.grid)
     if not hasattr(values, "__len__"):
         quantised = np.repeat(quantised, encoded.size)
     elif quantised.size != encoded.size:
@@ -48,11 +52,11 @@ def encode_batch(projection: Projection, indices: Any, values: Any, *, warn: boo
             f"indices and values must have the same length, got {encoded.size} and {quantised.size}"
         )
     if loses and warn:
-        data.warn_of_truncation(projection.grid)
+        warn_of_truncation(projection.grid)
     return encoded, quantised
 
 
-def check_disjoint(one: data.DataIds, other: data.DataIds, *, disjoint_units: bool) -> None:
+def check_disjoint(one: DataIds, other: DataIds, *, disjoint_units: bool) -> None:
     """Raise `InvalidInputError` if ``disjoint_units`` is asserted of two data sets that share data."""
     if disjoint_units and not one.parts.isdisjoint(other.parts):
         raise InvalidInputError(
@@ -81,7 +85,8 @@ def events_of(
     TypeError, InvalidInputError
         As in `Sketch.update_rows`, and if a column is named although the agreement names the columns.
     """
-    from streamsketch.intake import Events, Intake  # noqa: PLC0415 - loads Arrow, which few sketches need
+    from streamsketch.intake.events import Events  # noqa: PLC0415 - loads Arrow, which few sketches need
+    from streamsketch.intake.rows import Intake  # noqa: PLC0415 - loads Arrow, which few sketches need
 
     if agreement is not None:
         if named := [name for name, given in {"key": key, "index": index, "value": value}.items() if given is not None]:
@@ -89,10 +94,10 @@ def events_of(
         check_keyed(agreement, keyed=keyed)
         yield from Intake(agreement).batches(rows)
         return
-    names = data.names_of(index)
+    names = names_of(index)
     if keyed and key is None:
         raise InvalidInputError("name the column of keys, such as key='country'")
-    for batch in data.batches_of(rows, [name for name in (key, *names, value) if name is not None]):
+    for batch in batches_of(rows, [name for name in (key, *names, value) if name is not None]):
         columns = [batch.column(name) for name in names]
         indices = columns[0] if len(columns) == 1 else projection.indices_of(*columns)
         encoded, steps = encode_batch(projection, indices, 1 if value is None else batch.column(value))
@@ -111,7 +116,7 @@ def parts_of(given: "Projection | Agreement", what: str) -> tuple[Projection, "A
     """Return the projection of a sketch, and the agreement if one was given; raise `TypeError` for anything else."""
     if isinstance(given, Projection):
         return given, None
-    from streamsketch.agreement import Agreement  # noqa: PLC0415 - loads scipy, which few sketches need
+    from streamsketch.agreement.agreement import Agreement  # noqa: PLC0415 - loads scipy, which few sketches need
 
     if not isinstance(given, Agreement):
         raise TypeError(f"a {what} needs a Projection or an Agreement, got a {type(given).__name__}")
@@ -128,7 +133,7 @@ def agreed_by(first: "Agreement | None", second: "Agreement | None") -> "Agreeme
     """
     if first is None or second is None:
         return None
-    from streamsketch.agreement import check_agreed  # noqa: PLC0415 - loaded already, where there is an agreement
+    from streamsketch.agreement.same import check_agreed  # noqa: PLC0415 - loaded already, where there is an agreement
 
     return check_agreed(first, second)
 
@@ -144,8 +149,8 @@ def counting_of(data: Any, neighbours: "Neighbours") -> "Counting | None":
 
 
 def exit_noise(data: Any, **asked: Any) -> "AdditiveNoise":
-    """Return the noise of a sketch's or table's release: ``streamsketch.release.exit_of``."""
-    from streamsketch.release import exit_of  # noqa: PLC0415 - releases know sketches, not the reverse
+    """Return the noise of a sketch's or table's release: ``streamsketch.release.agreed.exit_of``."""
+    from streamsketch.release.agreed import exit_of  # noqa: PLC0415 - releases know sketches, not the reverse
 
     return exit_of(data, **asked)
 

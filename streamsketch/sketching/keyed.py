@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, pa, warn_outside
-from streamsketch.data import key_column, keys_named, value_type
+from streamsketch.core.libraries import pa
+from streamsketch.core.numbers import Ints
+from streamsketch.core.text import warn_outside
+from streamsketch.data.columns import key_column, keys_named, value_type
 from streamsketch.errors import InvalidInputError, KeyTypeWarning
-from streamsketch.projections import Projection
+from streamsketch.projections.base import Projection
 from streamsketch.sketching.encoding import encode_batch
 
 

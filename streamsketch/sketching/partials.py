@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError, SketchOverflowError, WireFormatError
-from streamsketch.projections import Projection, check_entries
+from streamsketch.projections.base import Projection, check_entries
 from streamsketch.sketching.sketch import Sketch
 from streamsketch.sketching.table import SketchTable
 

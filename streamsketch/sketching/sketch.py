@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streamsketch.core import Ints
-from streamsketch.data import DataIds, data_ids
-from streamsketch.kernels import add_dense
-from streamsketch.privacy import NO_DATA, UNKNOWN, Bounds
-from streamsketch.projections import MAX_MASS, Projection
+from streamsketch.core.numbers import Ints
+from streamsketch.data import data_ids
+from streamsketch.data.data_ids import DataIds
+from streamsketch.kernels.slots import add_dense
+from streamsketch.privacy.bounds import NO_DATA, UNKNOWN, Bounds
+from streamsketch.projections.base import MAX_MASS, Projection
 from streamsketch.sketching.encoding import (
     agreed_by,
     check_counts,
@@ -23,11 +24,11 @@ from streamsketch.sketching.encoding import (
 )
 
 if TYPE_CHECKING:
-    from streamsketch.accounting import Ledger
-    from streamsketch.agreement import Agreement
-    from streamsketch.intake import Events
-    from streamsketch.privacy import Neighbours
-    from streamsketch.release import PrivateSketch
+    from streamsketch.accounting.ledger import Ledger
+    from streamsketch.agreement.agreement import Agreement
+    from streamsketch.intake.events import Events
+    from streamsketch.privacy.neighbours import Neighbours
+    from streamsketch.release.private_sketch import PrivateSketch
 
 _INTEGERS = frozenset({int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])})
 _BUFFER = 1024  # single events wait here, so that a kernel call serves many

@@ -7,23 +7,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, read_only, short
-from streamsketch.data import DataIds, data_ids
+from streamsketch.core.jit import read_only
+from streamsketch.core.numbers import Ints, short
+from streamsketch.data import data_ids
+from streamsketch.data.data_ids import DataIds
 from streamsketch.errors import InvalidInputError, UnknownKeyError
-from streamsketch.features import Cells
-from streamsketch.intake import Events, Intake
-from streamsketch.kernels import add_dense, add_masses, add_to_cells, looked_up, seen
-from streamsketch.privacy import NO_DATA, UNKNOWN, Bounds
-from streamsketch.projections import MAX_MASS, Projection
+from streamsketch.features.kernels import Cells
+from streamsketch.intake.events import Events
+from streamsketch.intake.rows import Intake
+from streamsketch.kernels.slots import add_dense, add_masses, add_to_cells, looked_up, seen
+from streamsketch.privacy.bounds import NO_DATA, UNKNOWN, Bounds
+from streamsketch.projections.base import MAX_MASS, Projection
 from streamsketch.sketching.encoding import agreed_by, check_counts, check_disjoint, events_of, exit_noise, parts_of
 from streamsketch.sketching.keyed import codes_of, keyed_steps, python_keys, table_keys
 from streamsketch.sketching.sketch import Sketch
 
 if TYPE_CHECKING:
-    from streamsketch.accounting import Ledger
-    from streamsketch.agreement import Agreement
-    from streamsketch.privacy import Neighbours
-    from streamsketch.release import PrivateTable
+    from streamsketch.accounting.ledger import Ledger
+    from streamsketch.agreement.agreement import Agreement
+    from streamsketch.privacy.neighbours import Neighbours
+    from streamsketch.release.private_table import PrivateTable
 
 
 class SketchTable(Mapping[Any, Sketch]):

@@ -5,11 +5,17 @@ import datetime as dt
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from streamsketch.accounting import Ledger
-from streamsketch.agreement import Agreement
-from streamsketch.once import Alarm, ReleaseOnce, RootKey, Sink, fetch_root_key, hkdf, start_of
-from streamsketch.privacy import KEYS_AND_WINDOWS_ARE_PUBLIC, Clip, Neighbours, with_conditions
-from streamsketch.release import Publisher
+from streamsketch.accounting.ledger import Ledger
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.once.alarms import Alarm
+from streamsketch.once.keys import hkdf
+from streamsketch.once.release_once import ReleaseOnce
+from streamsketch.once.root_keys import RootKey, fetch_root_key
+from streamsketch.once.sinks import Sink
+from streamsketch.once.slots import start_of
+from streamsketch.privacy.assertions import KEYS_AND_WINDOWS_ARE_PUBLIC, with_conditions
+from streamsketch.privacy.neighbours import Clip, Neighbours
+from streamsketch.release.publishers import Publisher
 from streamsketch.spark.releases import checked_publisher
 from streamsketch.spark.sketches import Work
 

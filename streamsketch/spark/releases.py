@@ -4,11 +4,14 @@ import dataclasses
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from streamsketch.accounting import Ledger
-from streamsketch.agreement import Agreement
+from streamsketch.accounting.ledger import Ledger
+from streamsketch.agreement.agreement import Agreement
 from streamsketch.errors import InvalidInputError
-from streamsketch.release import AdditiveNoise, PublishedTable, Publisher, publisher_of
-from streamsketch.sketching import counting_of
+from streamsketch.release.additive_noise import AdditiveNoise
+from streamsketch.release.agreed_publisher import publisher_of
+from streamsketch.release.published_table import PublishedTable
+from streamsketch.release.publishers import Publisher
+from streamsketch.sketching.encoding import counting_of
 from streamsketch.spark.sketches import KeyedSketches, sketch_per_key
 
 if TYPE_CHECKING:
@@ -122,7 +125,7 @@ def _release_frame(
     if agreement.windows is not None:
         raise InvalidInputError(
             "on Spark windows are not released by an agreement: use agreement.release(rows), or "
-            "`streamsketch.beam.Release`; `ReleaseBatches` follows a stream of batches"
+            "`streamsketch.beam.release.agreed.Release`; `ReleaseBatches` follows a stream of batches"
         )
     if agreement.key is None:
         raise InvalidInputError(

@@ -8,18 +8,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamsketch.agreement import Agreement
-from streamsketch.core import check_int, short
-from streamsketch.data import DataIds, data_ids, key_of
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.core.numbers import check_int, short
+from streamsketch.data import data_ids
+from streamsketch.data.canonical import key_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import Intake
-from streamsketch.privacy import NO_DATA, Bounds, Clip, Neighbours
-from streamsketch.projections import Projection
-from streamsketch.sketching import SECRET_BYTES, SketchTable, UnitBounds, decode_partial, public_names
+from streamsketch.intake.rows import Intake
+from streamsketch.privacy.bounds import NO_DATA, Bounds
+from streamsketch.privacy.neighbours import Clip, Neighbours
+from streamsketch.projections.base import Projection
+from streamsketch.sketching.bounding.units import SECRET_BYTES, UnitBounds
+from streamsketch.sketching.keyed import public_names
+from streamsketch.sketching.partials import decode_partial
+from streamsketch.sketching.table import SketchTable
 from streamsketch.spark.workers import SHARDS, SKETCHES, clipping, merging, sharding, sketching
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from streamsketch.data.data_ids import DataIds
+
 
 _OURS = re.compile(r"streamsketch\.errors\.\w+: (.*)")
 

@@ -10,22 +10,16 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from streamsketch.data import canonical_bytes
-from streamsketch.intake import Intake
-from streamsketch.projections import Projection
-from streamsketch.sketching import (
-    BoundingSummary,
-    Contributions,
-    PartialSketches,
-    Sketch,
-    UnitBounds,
-    by_shard,
-    codes_of,
-    decode_partial,
-    decoded,
-    encode_partial,
-    table_keys,
-)
+from streamsketch.data.canonical import canonical_bytes
+from streamsketch.intake.rows import Intake
+from streamsketch.projections.base import Projection
+from streamsketch.sketching.bounding.contributions import Contributions
+from streamsketch.sketching.bounding.shards import by_shard, decoded
+from streamsketch.sketching.bounding.summary import BoundingSummary
+from streamsketch.sketching.bounding.units import UnitBounds
+from streamsketch.sketching.keyed import codes_of, table_keys
+from streamsketch.sketching.partials import PartialSketches, decode_partial, encode_partial
+from streamsketch.sketching.sketch import Sketch
 
 Batches: TypeAlias = Iterator[pa.RecordBatch]
 Work: TypeAlias = Callable[[Batches], Batches]

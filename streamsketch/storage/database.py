@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from streamsketch.core import check_length, concealed, current_limits, remove_partial, replacing
+from streamsketch.core.concealed import concealed
+from streamsketch.core.files import remove_partial, replacing
+from streamsketch.core.limits import check_length, current_limits
 from streamsketch.errors import InvalidInputError, WireFormatError
 
 _SCHEMA = (

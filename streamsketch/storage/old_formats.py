@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.core import current_limits
+from streamsketch.core.limits import current_limits
 from streamsketch.errors import IncompatibleProjectionsError, WireFormatError
-from streamsketch.projections import MAX_MASS
+from streamsketch.projections.base import MAX_MASS
 from streamsketch.storage.first_bytes import OLD_RAW
 from streamsketch.storage.sketches import RawHeader, RawSketch, key_of
 

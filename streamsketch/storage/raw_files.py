@@ -10,7 +10,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from streamsketch.core import current_limits, locked, read_bounded
+from streamsketch.core.files import locked
+from streamsketch.core.limits import current_limits, read_bounded
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.storage import old_formats
 from streamsketch.storage.database import Database, NotSQLiteError, create, opened

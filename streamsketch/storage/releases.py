@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from streamsketch.accounting import Ledger
+from streamsketch.accounting.ledger import Ledger
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.privacy import Neighbours
-from streamsketch.release import PrivateSketch, PrivateTable
-from streamsketch.sketching import Sketch
+from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.release.private_table import PrivateTable
+from streamsketch.sketching.sketch import Sketch
 from streamsketch.storage.first_bytes import is_raw
 from streamsketch.storage.raw_files import RawTransaction, read_header, transaction
 from streamsketch.storage.sketches import PastRelease, RawSketch, distinct_releases

@@ -8,15 +8,23 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from streamsketch.accounting import check_carried
-from streamsketch.agreement import Agreement, check_agreed
-from streamsketch.core import Ints, Limits, concealed
-from streamsketch.data import DataIds, canonical_bytes, data_ids
+from streamsketch.accounting.sensitivity import check_carried
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.agreement.same import check_agreed
+from streamsketch.core.concealed import concealed
+from streamsketch.core.limits import Limits
+from streamsketch.core.numbers import Ints
+from streamsketch.data import data_ids
+from streamsketch.data.canonical import canonical_bytes
+from streamsketch.data.data_ids import DataIds
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, WireFormatError
-from streamsketch.privacy import NO_DATA, UNKNOWN, Bounds, Guarantee, Neighbours
-from streamsketch.projections import MAX_MASS, Projection, check_entries
-from streamsketch.release import RELEASE_ID_BYTES
-from streamsketch.sketching import Sketch, SketchTable
+from streamsketch.privacy.bounds import NO_DATA, UNKNOWN, Bounds
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.projections.base import MAX_MASS, Projection, check_entries
+from streamsketch.release.private_sketch import RELEASE_ID_BYTES
+from streamsketch.sketching.sketch import Sketch
+from streamsketch.sketching.table import SketchTable
 from streamsketch.storage.database import Database, Row
 
 State: TypeAlias = Sketch | SketchTable

@@ -1,7 +1,5 @@
 from .job import Job
-from .policy import StreamPolicy
 from .releases import (
-    VERSION,
     Alarm,
     DatabaseSink,
     DeadLetters,
@@ -18,12 +16,9 @@ from .releases import (
     log_event,
     sink_in,
 )
-from .state import STREAM_SUFFIX
 from .stream import Stream
 
 __all__ = [
-    "STREAM_SUFFIX",
-    "VERSION",
     "Alarm",
     "DatabaseSink",
     "DeadLetters",
@@ -37,7 +32,6 @@ __all__ = [
     "Sink",
     "Slot",
     "Stream",
-    "StreamPolicy",
     "claim_epoch",
     "counts_in",
     "log_event",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import Clock
+from streamsketch.intake.clock import Clock
 
 
 class Clocks:

@@ -6,10 +6,14 @@ import os
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from streamsketch.core import check_text, current_limits, json_fields, read_bounded, short, write_whole
+from streamsketch.core.files import write_whole
+from streamsketch.core.limits import current_limits, json_fields, read_bounded
+from streamsketch.core.numbers import short
+from streamsketch.core.text import check_text
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.intake import Clock, ClockKind, microseconds
-from streamsketch.once import check_stream
+from streamsketch.intake.clock import Clock, ClockKind
+from streamsketch.intake.windows import microseconds
+from streamsketch.once.slots import check_stream
 
 VERSION = 1
 Comparisons: TypeAlias = Literal["distance", "cosine", "mean"]

@@ -10,23 +10,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from streamsketch.agreement import Agreement
-from streamsketch.core import Ints, concealed, current_limits
-from streamsketch.data import key_column, message_batches
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.core.concealed import concealed
+from streamsketch.core.limits import current_limits
+from streamsketch.core.numbers import Ints
+from streamsketch.data.arrow_messages import message_batches
+from streamsketch.data.columns import key_column
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.intake import LARGEST_TIME, Clock, Intake, check_times_of_day, micros_in, missing, salvage
-from streamsketch.once import StateSecret, number_bytes
-from streamsketch.sketching import (
-    NO_KEY,
-    WHOLE,
-    Admission,
-    BoundingSummary,
-    Contributions,
-    SketchTable,
-    UnitBounds,
-    concatenated,
-)
-from streamsketch.storage import RawSketch
+from streamsketch.intake.calendar import check_times_of_day
+from streamsketch.intake.clock import Clock
+from streamsketch.intake.columns import missing, salvage
+from streamsketch.intake.rows import Intake
+from streamsketch.intake.windows import LARGEST_TIME, micros_in
+from streamsketch.once.keys import StateSecret, number_bytes
+from streamsketch.sketching.bounding.admission import Admission
+from streamsketch.sketching.bounding.contributions import NO_KEY, WHOLE, Contributions, concatenated
+from streamsketch.sketching.bounding.summary import BoundingSummary
+from streamsketch.sketching.bounding.units import UnitBounds
+from streamsketch.sketching.table import SketchTable
+from streamsketch.storage.sketches import RawSketch
 from streamsketch.streams.clocks import Clocks
 from streamsketch.streams.policy import StreamPolicy
 from streamsketch.streams.state import Content

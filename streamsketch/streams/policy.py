@@ -3,12 +3,18 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
-from streamsketch.agreement import Agreement, keys_text
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.agreement.terms import keys_text
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import AheadLimit, Calendar, ClockKind, EventWindows, Tumbling, microseconds, seconds_text
-from streamsketch.privacy import Neighbours, with_conditions
-from streamsketch.release import AdditiveNoise, CalibratedNoise, publisher_of, window_guarantee
-from streamsketch.schedules import Schedule
+from streamsketch.intake.calendar import Calendar, EventWindows
+from streamsketch.intake.clock import AheadLimit, ClockKind
+from streamsketch.intake.windows import Tumbling, microseconds, seconds_text
+from streamsketch.privacy.assertions import with_conditions
+from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.release.additive_noise import AdditiveNoise, CalibratedNoise
+from streamsketch.release.agreed_publisher import publisher_of
+from streamsketch.release.in_windows import window_guarantee
+from streamsketch.schedules.schedule import Schedule
 from streamsketch.streams.job import Job
 
 

@@ -7,23 +7,17 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from streamsketch.core import concealed, current_limits, read_bounded, short
+from streamsketch.core.concealed import concealed
+from streamsketch.core.limits import current_limits, read_bounded
+from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.privacy import MAX_CONDITIONS
-from streamsketch.sketching import SECRET_BYTES, BoundingSummary
-from streamsketch.storage import (
-    Database,
-    NotSQLiteError,
-    RawSketch,
-    Row,
-    create,
-    is_old_sketch,
-    opened,
-    read_old_sketch,
-    read_old_state,
-    read_sketch,
-    write_sketch,
-)
+from streamsketch.privacy.guarantee import MAX_CONDITIONS
+from streamsketch.sketching.bounding.summary import BoundingSummary
+from streamsketch.sketching.bounding.units import SECRET_BYTES
+from streamsketch.storage.database import Database, NotSQLiteError, Row, create, opened
+from streamsketch.storage.first_bytes import is_old_sketch
+from streamsketch.storage.old_formats import read_old_sketch, read_old_state
+from streamsketch.storage.sketches import RawSketch, read_sketch, write_sketch
 
 STREAM_SUFFIX = ".raw-stream"
 

@@ -10,42 +10,30 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streamsketch.agreement import Agreement
-from streamsketch.data import DataIds
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.data.data_ids import DataIds
 from streamsketch.errors import InvalidInputError, WireFormatError, printable
-from streamsketch.once import (
-    ANEW,
-    Alarm,
-    Charge,
-    DeadLetters,
-    Draw,
-    DrawSecret,
-    OtherRowsError,
-    RowCounts,
-    Rows,
-    RowsOf,
-    Sink,
-    Slot,
-    StateSecret,
-    Version,
-    WindowFiles,
-    drawn_numbers,
-    filled,
-    hkdf,
-    in_order,
-    is_other,
-    named_key,
-    names_of_keys,
-    number_bytes,
-    other_version,
-    put_window,
-    version_of,
-    version_slot,
-    version_tag,
-)
-from streamsketch.privacy import Guarantee
-from streamsketch.release import PrivateTable, sketches_to_release, spent_in_window
-from streamsketch.sketching import NO_KEY, SECRET_BYTES, BoundingSummary, Sketch, SketchTable
+from streamsketch.once.alarms import Alarm
+from streamsketch.once.charges import Charge
+from streamsketch.once.counts import RowCounts
+from streamsketch.once.dead_letters import DeadLetters
+from streamsketch.once.draws import Draw, DrawSecret
+from streamsketch.once.keys import StateSecret, hkdf, number_bytes
+from streamsketch.once.names import drawn_numbers, names_of_keys
+from streamsketch.once.publishing import filled, in_order, put_window
+from streamsketch.once.rows import ANEW, OtherRowsError, Rows, RowsOf
+from streamsketch.once.sinks import Sink, WindowFiles
+from streamsketch.once.slots import Slot, named_key
+from streamsketch.once.versions import Version, is_other, other_version, version_of, version_slot, version_tag
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.release.in_windows import spent_in_window
+from streamsketch.release.keys_to_release import sketches_to_release
+from streamsketch.release.private_table import PrivateTable
+from streamsketch.sketching.bounding.contributions import NO_KEY
+from streamsketch.sketching.bounding.summary import BoundingSummary
+from streamsketch.sketching.bounding.units import SECRET_BYTES
+from streamsketch.sketching.sketch import Sketch
+from streamsketch.sketching.table import SketchTable
 from streamsketch.streams.job import Job
 from streamsketch.streams.open_windows import Windows
 from streamsketch.streams.policy import StreamPolicy
@@ -106,7 +94,8 @@ class Stream:
     --------
     >>> import pyarrow as pa
     >>> from streamsketch import L1, SJLT, Agreement, Terms, Windows
-    >>> from streamsketch.streams import Job, Stream
+    >>> from streamsketch.streams.job import Job
+    >>> from streamsketch.streams import Stream
     >>> folder = getfixture("tmp_path")
     >>> columns = {"index": "item", "unit": "customer", "neighbours": L1(10, unit="customer")}
     >>> published = {"terms": Terms(epsilon=1), "windows": Windows(time="at", every="1 hour", first="2026-11-22")}

@@ -5,30 +5,29 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Literal, cast
 
-from streamsketch.accounting import check_carried
-from streamsketch.core import short
+from streamsketch.accounting.sensitivity import check_carried
+from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.privacy import (
-    NEIGHBOURS,
-    NOISES,
+from streamsketch.privacy.bounds import Basis
+from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.counting import Counting
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.privacy.mechanism import (
     AddedNoise,
-    Basis,
-    Budget,
-    Counting,
-    FlipLaw,
     FlippedSigns,
-    Guarantee,
-    IndividualGuarantee,
     KeySelection,
     Mechanism,
-    Neighbours,
     NoisePlace,
-    Shape,
     Shares,
     StatedInText,
     Step,
 )
-from streamsketch.schedules import Schedule, schedule_of
+from streamsketch.privacy.neighbours import NEIGHBOURS, Neighbours
+from streamsketch.privacy.noise import NOISES
+from streamsketch.privacy.sign_flips import FlipLaw, Shape
+from streamsketch.schedules.kinds import schedule_of
+from streamsketch.schedules.schedule import Schedule
 from streamsketch.wire import wire_pb2
 from streamsketch.wire.parsing import at, ratio_message, ratio_of
 

@@ -5,15 +5,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsketch.errors import WireFormatError
-from streamsketch.local import (
-    MeanAggregator,
-    Mechanism,
-    Report,
-    all_fit,
-    implausible,
-    mechanism_from_fields,
-    step_exponent_of,
-)
+from streamsketch.local.aggregation import MeanAggregator, step_exponent_of
+from streamsketch.local.mechanism import Mechanism, mechanism_from_fields
+from streamsketch.local.plausible_lengths import all_fit, implausible
+from streamsketch.local.report import Report
 from streamsketch.wire import wire_pb2
 from streamsketch.wire.codecs import MEANS, REPORTS
 from streamsketch.wire.parsing import at, parse

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
-from streamsketch.core import short
+from streamsketch.core.numbers import short
 from streamsketch.errors import WireFormatError
 
 _TAIL = struct.Struct("<I4s")  # length of the footer, magic

@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError
 
-from streamsketch.core import current_limits
+from streamsketch.core.limits import current_limits
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.privacy import MAX_CONDITIONS, MAX_STEPS
+from streamsketch.privacy.guarantee import MAX_CONDITIONS
+from streamsketch.privacy.mechanism import MAX_STEPS
 from streamsketch.wire import wire_pb2
 
 _SHORT = 1 << 16  # bytes: its objects take a megabyte or two at most

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
-from streamsketch.core import short
+from streamsketch.core.numbers import short
 from streamsketch.errors import WireFormatError
 from streamsketch.wire.parquet_pages import Element, Footer, codec_of, pages_of
 

@@ -8,20 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, Union
 
 from streamsketch import agreement as agreements
-from streamsketch import signs
-from streamsketch.agreement import check_fingerprint, fingerprint_of
-from streamsketch.core import current_limits, read_open
+from streamsketch.agreement.same import check_fingerprint, fingerprint_of
+from streamsketch.core.limits import current_limits, read_open
 from streamsketch.errors import WireFormatError
-from streamsketch.projections import Projection
-from streamsketch.storage import is_raw
+from streamsketch.projections.base import Projection
+from streamsketch.storage.first_bytes import is_raw
 from streamsketch.wire import tables
 from streamsketch.wire.codecs import CODECS, LONGEST_MAGIC, MEANS, PRIVATE_TABLES, REPORTS, Codec, is_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from streamsketch.agreement import Agreement
-    from streamsketch.parties import PublicKey
+    from streamsketch.agreement.agreement import Agreement
+    from streamsketch.parties.keys import PublicKey
 
 Expected: TypeAlias = Union[Projection, "Agreement", str, None]
 
@@ -191,7 +190,7 @@ def _verified(data: bytes, path: str | os.PathLike[str], signer: "PublicKey | It
     """Return a file's bytes, once they are known to be signed, if they have to be."""
     if signer is None:
         return data
-    from streamsketch.parties import verify  # noqa: PLC0415 - signatures are an extra
+    from streamsketch.parties.signing import verify  # noqa: PLC0415 - signatures are an extra
 
     return verify(path, signer, content=data).content
 
@@ -223,7 +222,9 @@ def _codec_with(start: bytes) -> Codec | None:
 def _not_published(path: str | os.PathLike[str], start: bytes) -> str:
     if Path(path).is_file() and is_raw(path):
         return "are those of a raw sketch, which is secret: read it with streamsketch.storage.load_raw(path)"
-    if Path(path).is_file() and signs.is_index(path):
+    from streamsketch.signs.index_file import is_index  # noqa: PLC0415 - for files that are nothing else
+
+    if Path(path).is_file() and is_index(path):
         return "are those of an index of signs, which is searched: read it with streamsketch.signs.SignIndex.load(path)"
     cut = any(codec.magic.startswith(start) for codec in CODECS)
     return "are not there: it was cut off" if cut else "are not those of any release"

@@ -14,11 +14,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from streamsketch.core import Ints, check_length, current_limits
+from streamsketch.core.limits import check_length, current_limits
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import IncompatibleProjectionsError, WireFormatError
-from streamsketch.privacy import Guarantee, NoiseMoments
-from streamsketch.projections import Projection, projection_from_fields
-from streamsketch.release import HistoryPart, NoisePart, PrivateSketch, SketchClip
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.noise import NoiseMoments
+from streamsketch.projections.base import Projection
+from streamsketch.projections.families import projection_from_fields
+from streamsketch.release.history import HistoryPart
+from streamsketch.release.private_sketch import NoisePart, PrivateSketch, SketchClip
 from streamsketch.wire import wire_pb2
 from streamsketch.wire.codecs import RELEASES
 from streamsketch.wire.guarantees import guarantee_message, guarantee_of, place_name, place_of

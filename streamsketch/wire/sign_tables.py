@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import pa
-from streamsketch.data import check_keys, joined_bytes, key_column
+from streamsketch.core.libraries import pa
+from streamsketch.data.columns import check_keys, joined_bytes, key_column
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.kernels import Words
-from streamsketch.projections import Projection
-from streamsketch.release import RELEASE_ID_BYTES
-from streamsketch.signs import Signs, SignSketch, SignTable
+from streamsketch.kernels.hashing import Words
+from streamsketch.projections.base import Projection
+from streamsketch.release.private_sketch import RELEASE_ID_BYTES
+from streamsketch.signs.publishers import SignTable
+from streamsketch.signs.sketch import Signs, SignSketch
 from streamsketch.wire import wire_pb2
 from streamsketch.wire.codecs import LONGEST_MAGIC, SIGN_TABLES
 from streamsketch.wire.parsing import fields
@@ -28,7 +29,7 @@ from streamsketch.wire.releases import CHECKSUM_BYTES, HEADER, checksum
 from streamsketch.wire.tables import checked, kind_of, read_table
 
 if TYPE_CHECKING:
-    from streamsketch.parties import PublicKey
+    from streamsketch.parties.keys import PublicKey
 
 Bytes = NDArray[np.uint8]
 

@@ -3,9 +3,9 @@
 from typing import Any, cast
 
 from streamsketch.errors import WireFormatError
-from streamsketch.privacy import IndividualGuarantee
-from streamsketch.projections import Projection
-from streamsketch.signs import IndividualSignSketch, Signs, SignSketch
+from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.projections.base import Projection
+from streamsketch.signs.sketch import IndividualSignSketch, Signs, SignSketch
 from streamsketch.wire import wire_pb2
 from streamsketch.wire.codecs import INDIVIDUAL_SIGNS, SIGNS, Codec
 from streamsketch.wire.guarantees import guarantee_message, guarantee_of, law_message, law_of

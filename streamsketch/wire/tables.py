@@ -8,11 +8,16 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from streamsketch import signs
-from streamsketch.core import check_length, current_limits, is_installed, pa, pq, short
-from streamsketch.data import is_key_type, key_column, key_values
+from streamsketch.core.libraries import is_installed, pa, pq
+from streamsketch.core.limits import check_length, current_limits
+from streamsketch.core.numbers import short
+from streamsketch.data.columns import is_key_type, key_column, key_values
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.projections import Projection
-from streamsketch.release import PrivateSketch, PrivateTable, PublishedTable, row_memory
+from streamsketch.projections.base import Projection
+from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.release.private_table import PrivateTable
+from streamsketch.release.published_table import PublishedTable
+from streamsketch.release.readable import row_memory
 from streamsketch.wire import plain_parquet
 from streamsketch.wire.parquet_pages import check_footer, measure, read_footer
 from streamsketch.wire.parsing import at

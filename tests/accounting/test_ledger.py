@@ -16,7 +16,8 @@ from streamsketch.accounting.book import digest_of, text_of
 from streamsketch.accounting.store import FileStore
 from streamsketch.errors import LedgerError
 from streamsketch.parties import Key, Round
-from streamsketch.privacy import PrivacyCost, account, epsilon_to_rho, pure_rho, rho_to_epsilon
+from streamsketch.privacy.composition import PrivacyCost, account
+from streamsketch.privacy.zcdp import epsilon_to_rho, pure_rho, rho_to_epsilon
 from tests.accounting.spending import CUSTOMER, charged_at_once, spend
 
 PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
@@ -37,7 +38,7 @@ def test_a_refused_release_draws_nothing_and_charges_nothing(
     def never(*_: object) -> None:
         raise AssertionError("noise was drawn")
 
-    monkeypatch.setattr("streamsketch.privacy.DiscreteLaplace.sample", never)
+    monkeypatch.setattr("streamsketch.privacy.laplace.DiscreteLaplace.sample", never)
     for changes in ({"epsilon": 5.0}, {"dataset": "other"}, {"neighbours": ss.L1(1, unit="event")}, {"dataset": None}):
         arguments = {"epsilon": 1.0, "neighbours": CUSTOMER, "dataset": "sales"} | changes
         with pytest.raises(LedgerError):
@@ -103,7 +104,7 @@ def test_what_does_not_fit_is_not_drawn(
         "raw file": lambda: ss.storage.release_raw(tmp_path / "a.raw-sketch", **to, **privacy),
         "pan-private": lambda: ss.release.PanPrivateSketch(PROJECTION, **to, **privacy),
     }
-    monkeypatch.setattr("streamsketch.privacy.DiscreteLaplace.sample", never)
+    monkeypatch.setattr("streamsketch.privacy.laplace.DiscreteLaplace.sample", never)
     with pytest.raises(LedgerError, match="does not fit"):
         releases[what]()
     assert ledger.audit() == 1

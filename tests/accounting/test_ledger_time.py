@@ -13,10 +13,11 @@ import pytest
 import streamsketch as ss
 from streamsketch.accounting.book import START, digest_of, text_of
 from streamsketch.accounting.store import _FileTransaction
+from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.errors import LedgerError
 from streamsketch.privacy import Mechanism
-from streamsketch.release import Releaser
-from streamsketch.schedules import Tree
+from streamsketch.release.releaser import Releaser
+from streamsketch.schedules.tree import Tree
 from streamsketch.streams import Stream
 from tests.streams.agreed import split
 
@@ -70,7 +71,7 @@ def test_what_is_published_in_a_later_period_is_charged_in_it(tmp_path: Path, cl
     ledger = ss.Ledger(tmp_path / "ledger.sqlite")
     ledger.dataset("sales", unit=unit, epsilon=1.0, period_days=30)
     noise = ss.AdditiveNoise(epsilon=0.75, neighbours=neighbours, schedule=Tree(horizon=64))
-    projection = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=16, sparsity=4, seed=7)
+    projection = ss.SJLT(dim=HASHED_DIM, sketch_dim=16, sparsity=4, seed=7)
     releaser = Releaser(noise, projection)
     stream = stream_in(tmp_path, ledger, projection) if kind == "stream" else None
 
@@ -100,7 +101,7 @@ def test_what_is_published_in_a_later_period_is_charged_in_it(tmp_path: Path, cl
     assert ss.Ledger(tmp_path / "ledger.sqlite").left("sales").epsilon == 0.5, "as others read it"
 
 
-def stream_in(folder: Path, ledger: ss.Ledger, projection: ss.Projection) -> Stream:
+def stream_in(folder: Path, ledger: ss.Ledger, projection: ss.projections.Projection) -> Stream:
     """Return a stream that publishes a row of a history each day."""
     (folder / "out").mkdir()
     agreement, job = split(

@@ -11,8 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.agreement import MOST_COARSE, Column, check_agreed, fine_enough
-from streamsketch.privacy import MOST_KEYS, Counting, Neighbours
+from streamsketch.accounting.sensitivity import sensitivity_of
+from streamsketch.agreement import Column, fine_enough
+from streamsketch.agreement.grids import MOST_COARSE
+from streamsketch.agreement.same import check_agreed
+from streamsketch.privacy import Counting, Neighbours
+from streamsketch.privacy.neighbours import MOST_KEYS
 
 HASHED = ss.SJLT(sketch_dim=64, sparsity=4, seed=7, resolution="1/100")
 AGREEMENT = ss.Agreement(
@@ -338,8 +342,8 @@ def test_units_in_keys_are_counted_where_it_is_known_in_how_many_they_may_be() -
     assert (free.neighbours, free.counting) == (ss.SketchL2(1, unit="customer"), None)
     assert counted.neighbours == ss.SketchL2(1, unit="customer", max_keys=3)
     assert counted.counting is not None
-    alone = ss.accounting.sensitivity_of(counted.projection, counted.neighbours)
-    beside = ss.accounting.sensitivity_of(counted.projection, counted.neighbours, counted.counting)
+    alone = sensitivity_of(counted.projection, counted.neighbours)
+    beside = sensitivity_of(counted.projection, counted.neighbours, counted.counting)
     assert alone.l2_squared < beside.l2_squared <= 1.03**2 * alone.l2_squared
     assert ss.agree(BOUGHT, EXACT, **keyed, max_keys=3, counting=Counting(7)).counting == Counting(7)
 

@@ -13,7 +13,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.errors import BoundExceededWarning
-from streamsketch.storage import RawSketch
+from streamsketch.storage.sketches import RawSketch
 from streamsketch.wire.codecs import RELEASES
 from streamsketch.wire.releases import frame
 from tests.tampering import raw_bytes, raw_from_bytes, with_fields
@@ -107,7 +107,7 @@ def test_raw_files_keep_agreement_and_largest_value(agreement: ss.Agreement | No
 def test_a_raw_file_of_an_agreement_about_another_projection_is_refused() -> None:
     other = SALES.replace(projection=PROJECTION.replace(seed=8))
     data = raw_bytes(RawSketch(ss.sketch(ROWS, SALES)))
-    with pytest.raises(ss.WireFormatError, match="seed"):
+    with pytest.raises(ss.errors.WireFormatError, match="seed"):
         raw_from_bytes(with_fields(data, agreement=other.to_json()))
 
 
@@ -143,7 +143,7 @@ def test_bytes_of_a_release_without_an_agreement_are_as_they_were() -> None:
 def test_other_fingerprints_on_the_wire_are_refused(length: int) -> None:
     payload = release(None).to_bytes()[17:-16]
     forged = frame(RELEASES.magic, payload + bytes([9 << 3 | 2, length]) + bytes(length))
-    with pytest.raises(ss.WireFormatError, match="16 bytes in hexadecimal"):
+    with pytest.raises(ss.errors.WireFormatError, match="16 bytes in hexadecimal"):
         ss.PrivateSketch.from_bytes(forged)
 
 

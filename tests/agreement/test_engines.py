@@ -12,14 +12,16 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.agreement import Selected, Terms
-from streamsketch.beam import BoundContributions, Release, ReleasePerKey, SketchPerKey, TumblingWindows
+from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
+from streamsketch.beam.release.agreed import Release
 from streamsketch.continual import Releaser, Tree
 from streamsketch.errors import IncompatibleAgreementsError
 from streamsketch.parties import Key, Round
 from streamsketch.release import AdditiveNoise
 from streamsketch.spark import ReleaseBatches
 from streamsketch.spark import release as spark_release
-from streamsketch.streams import FileSink, Job, ReleaseOnce, Stream
+from streamsketch.streams import FileSink, ReleaseOnce, Stream
+from streamsketch.streams.job import Job
 
 NEAR = ss.L1(5, unit="customer", max_keys=2)
 SHOPS = ["north", "south"]
@@ -145,7 +147,7 @@ TERMS: dict[str, dict[str, Any]] = {
     "SketchL2": {"neighbours": ss.SketchL2(100, unit="customer", max_keys=2), "projection": FINE, "delta": 1e-6},
     "OneCoordinate": {"neighbours": ss.OneCoordinate(5, unit="customer"), "unit": None, "value": "paid"},
     "values": {"neighbours": ss.L1(100, unit="customer", max_keys=2), "value": "paid"},
-    "counting": {"neighbours": ss.L1(100, unit="customer", max_keys=2), "counting": ss.Counting(10, 2)},
+    "counting": {"neighbours": ss.L1(100, unit="customer", max_keys=2), "counting": ss.privacy.Counting(10, 2)},
     "features": {
         "features": ss.Features({"age": ss.features.Number(0, 110)}, seed=7),
         "neighbours": ss.SketchL2(8, unit="customer", max_keys=2),

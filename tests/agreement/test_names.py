@@ -31,7 +31,7 @@ VALUES: dict[str, pa.Array] = {
 }
 
 
-def named(rows: pa.Table, projection: ss.Projection = HASHED, **columns: Any) -> Any:
+def named(rows: pa.Table, projection: ss.projections.Projection = HASHED, **columns: Any) -> Any:
     return ss.sketch(rows, ss.Agreement.of(projection, **columns))
 
 

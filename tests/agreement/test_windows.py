@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
-from streamsketch.accounting import sensitivity_of
-from streamsketch.agreement import Windows
+from streamsketch.accounting.sensitivity import sensitivity_of
+from streamsketch.agreement.windows import Windows
 from streamsketch.continual import Factorisation, History, Separate, Tree
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
 

@@ -10,7 +10,7 @@ from streamsketch.beam.run.known import known_of
 from streamsketch.privacy import Neighbours
 
 
-def agreement_of(projection: ss.Projection, **columns: Any) -> ss.Agreement:
+def agreement_of(projection: ss.projections.Projection, **columns: Any) -> ss.Agreement:
     """Return the agreement of columns `key`, `index` and `value`, all text and numbers, unless they are said."""
     return ss.Agreement(projection, **{"key": "key", "index": "index", "value": "value", "missing": "keep"} | columns)
 
@@ -36,7 +36,7 @@ class _Bound(beam.PTransform):  # type: ignore[misc]
 
 
 def bound_rows(
-    projection: ss.Projection,
+    projection: ss.projections.Projection,
     *,
     unit: str = "unit",
     unit_name: str | None = None,
@@ -72,6 +72,6 @@ def _flat(row: Any) -> Any:
     return (row[0], *row[1]) if isinstance(row, tuple) and len(row) == 2 else row
 
 
-def sketch_rows(projection: ss.Projection, **columns: Any) -> beam.PTransform:
+def sketch_rows(projection: ss.projections.Projection, **columns: Any) -> beam.PTransform:
     """Return `SketchPerKey` of rows (key, index, value), flat or not, of batches, or of what was bounded."""
     return _Sketched(agreement_of(projection, **columns))

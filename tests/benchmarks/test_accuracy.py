@@ -11,7 +11,7 @@ from benchmarks.accuracy import comparison, crossover, people_grid, planner, pop
 from benchmarks.accuracy.people_grid import EQUAL, GAUSSIAN, LAPLACE, QUESTIONS, SCALE, Choice, People
 from streamsketch.estimation.blocks import block_of
 from streamsketch.features import Category, Features
-from streamsketch.sketching import bound_units
+from streamsketch.sketching.bounding.units import bound_units
 
 
 @pytest.mark.parametrize("sparsity", crossover.SPARSITIES)

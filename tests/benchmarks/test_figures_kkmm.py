@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from benchmarks.figures.kkmm import feasible
-from streamsketch.privacy import DiscreteGaussian
+from streamsketch.privacy.gaussian import DiscreteGaussian
 
 
 def test_curves_begin_at_the_total_variation_and_theorem_one_is_silent_near_it() -> None:

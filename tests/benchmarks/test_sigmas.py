@@ -6,7 +6,7 @@ import math
 import pytest
 
 from benchmarks import sigmas
-from streamsketch.privacy import gaussian_sigma
+from streamsketch.privacy.gaussian import gaussian_sigma
 
 BUDGETS = list(itertools.product((0.05, 0.5, 1.0, 3.0, 8.0), (0.3, 0.1, 1e-3, 1e-6, 1e-9)))
 

@@ -46,11 +46,11 @@ def test_a_sample_is_the_same_each_time_and_near_its_prediction() -> None:
     assert first.refused == 0
 
 
-def _sjlt(seed: int) -> ss.Projection:
+def _sjlt(seed: int) -> ss.projections.Projection:
     return ss.SJLT(dim=4, sketch_dim=16, sparsity=4, seed=seed)
 
 
-def _sparse(seed: int) -> ss.Projection:
+def _sparse(seed: int) -> ss.projections.Projection:
     return ss.projections.VerySparse(dim=4, sketch_dim=2, sparsity=8, seed=seed)
 
 

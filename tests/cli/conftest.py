@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 import streamsketch as ss
-from streamsketch.storage import RawSketch, save_raw
+from streamsketch.storage import save_raw
+from streamsketch.storage.sketches import RawSketch
 from tests.cli.sales import expected, write_sales
 
 

@@ -11,7 +11,8 @@ import pyarrow.csv
 import pytest
 
 import streamsketch as ss
-from streamsketch.privacy import MOST_KEYS, Neighbours
+from streamsketch.privacy import Neighbours
+from streamsketch.privacy.neighbours import MOST_KEYS
 from streamsketch.storage import load_raw
 from tests.cli.running import Forks
 from tests.cli.sales import PROJECTION
@@ -246,7 +247,7 @@ def test_units_are_clipped_in_sketch_space_and_released_so(sales: Path, forks: F
 def test_a_new_projection_gets_a_grid_that_is_fine_enough(sales: Path, forks: Forks) -> None:
     new = [*COLUMNS[:6], "--write-projection", "new.json", "--seed", "7", "--sketch-dim", "64", "-o", "a.raw-sketch"]
     forks.succeeded("sketch", "sold.csv", *new, *PEOPLE, cwd=sales)
-    assert ss.Projection.from_json((sales / "new.json").read_text()).grid == Fraction(1, 8192)
+    assert ss.projections.Projection.from_json((sales / "new.json").read_text()).grid == Fraction(1, 8192)
     assert load_raw(sales / "a.raw-sketch").projection.grid == Fraction(1, 8192)
 
 

@@ -9,7 +9,8 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.kernels.carryless import instructions_of, target
-from streamsketch.storage import RawSketch, save_raw
+from streamsketch.storage import save_raw
+from streamsketch.storage.sketches import RawSketch
 from tests.cli.running import Forks
 from tests.counted import shops
 
@@ -17,13 +18,13 @@ PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)
 STREAMS = {"north": 500, "south": 520, "[east]": 9000}
 
 
-def stream(count: int, projection: ss.Projection = PROJECTION) -> ss.Sketch:
+def stream(count: int, projection: ss.projections.Projection = PROJECTION) -> ss.Sketch:
     sketch = projection.sketch()
     sketch.update([1, 2], [count, 700])
     return sketch
 
 
-def release(count: int, projection: ss.Projection = PROJECTION) -> ss.PrivateSketch:
+def release(count: int, projection: ss.projections.Projection = PROJECTION) -> ss.PrivateSketch:
     return stream(count, projection).release(epsilon=1.0, neighbours=ss.L1(1, unit="sale"))
 
 
@@ -266,7 +267,7 @@ def test_averages_are_compared_where_units_were_counted(tmp_path: Path, files: l
     ss.PrivateTable(found).save(tmp_path / "shops.parquet")
     rows = json.loads(forks.run("compare", "shops.parquet", "--by", "mean", "--json", cwd=tmp_path).stdout)
     assert (rows[0]["first"], rows[0]["second"]) == ("north", "south"), "the nearest pair comes first"
-    expected = ss.mean_distance(found["north"], found["south"])
+    expected = ss.estimation.mean_distance(found["north"], found["south"])
     assert rows[0]["mean_distance"] == pytest.approx(expected.value)
     assert rows[0]["squared_distance"]["value"] == pytest.approx(
         ss.squared_distance(found["north"], found["south"]).value

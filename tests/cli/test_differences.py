@@ -12,7 +12,8 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.privacy.samplers import KeyedBits
-from streamsketch.storage import RawSketch, save_raw
+from streamsketch.storage import save_raw
+from streamsketch.storage.sketches import RawSketch
 from tests.cli.running import ENVIRONMENT, Forks
 from tests.counted import AGREEMENT, shops
 

@@ -22,7 +22,7 @@ AGREEMENT = ss.Agreement(
     **COLUMNS,
     neighbours=LIMIT,
     clip="equal",
-    counting=ss.Counting.of(PROJECTION, LIMIT, delta=1e-6),
+    counting=ss.privacy.Counting.of(PROJECTION, LIMIT, delta=1e-6),
 )
 PRIVACY = ("--epsilon", 1, "--delta", 1e-6)
 DRY = ("release", "shops.raw-sketch", "--dry-run", *PRIVACY, "--keys-are-public")

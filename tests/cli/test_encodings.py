@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 import streamsketch as ss
-from streamsketch.storage import RawSketch, save_raw
+from streamsketch.core.libraries import pa, pq
+from streamsketch.storage import save_raw
+from streamsketch.storage.sketches import RawSketch
 from tests.cli.running import ENVIRONMENT, PATIENCE, Forks
 from tests.cli.test_help import COMMANDS, GROUPS
 
@@ -96,7 +98,7 @@ def test_names_of_files_need_not_be_utf8(tmp_path: Path, forks: Forks) -> None:
     (tmp_path / f"{odd}.csv").write_text("item,n\ntea,1\njam,2\n")
     (tmp_path / f"{odd}.jsonl").write_text('{"item": "tea", "n": 1}\n{"item": "jam", "n": 2}\n')
     (tmp_path / f"{odd}.txt").write_text("tea\njam\n")
-    ss.core.pq.write_table(ss.core.pa.table({"item": ["tea", "jam"], "n": [1, 2]}), tmp_path / "plain.parquet")
+    pq.write_table(pa.table({"item": ["tea", "jam"], "n": [1, 2]}), tmp_path / "plain.parquet")
     (tmp_path / "plain.parquet").rename(tmp_path / f"{odd}.parquet")
     states = []
     for form in ("csv", "jsonl", "parquet"):

@@ -11,7 +11,8 @@ import pytest
 import streamsketch as ss
 from streamsketch.features import Category, Embedding, Number
 from streamsketch.privacy.samplers import KeyedBits
-from streamsketch.storage import RawSketch, save_raw
+from streamsketch.storage import save_raw
+from streamsketch.storage.sketches import RawSketch
 from tests.cli.running import Forks
 
 FEATURES = ss.Features(
@@ -170,7 +171,7 @@ def test_people_are_described_as_by_the_library(
     shown = json.loads(forks.succeeded(*asked, "--json", cwd=sites))
     assert [one["of"] for one in shown] == list(SITES)
     for one, release in zip(shown, releases.values(), strict=True):
-        table = ss.describe(release, AGREEMENT, shares={"code": ["E1", "E3"]}, confidence=0.9)
+        table = ss.estimation.describe(release, AGREEMENT, shares={"code": ["E1", "E3"]}, confidence=0.9)
         rows = [{("error" if at == "standard_error" else at): row[at] for at in row} for row in one["measures"]]
         assert rows == table.to_pylist()
         assert one["units"]["value"] == release.units.value
@@ -185,7 +186,7 @@ def test_people_are_described_as_by_the_library(
 
 
 def releases_mean(release: ss.PrivateSketch) -> float:
-    return float(ss.describe(release, AGREEMENT)["estimate"][0].as_py())
+    return float(ss.estimation.describe(release, AGREEMENT)["estimate"][0].as_py())
 
 
 def test_a_mean_at_the_end_of_its_range_is_said(sites: Path, forks: Forks) -> None:
@@ -258,11 +259,11 @@ def test_populations_are_compared_as_by_the_library(
     assert list(found) == [("north", "south"), *sorted(list(found)[1:], key=lambda pair: found[pair]["discrepancy"])]
     for (first, second), pair in found.items():
         x, y = releases[first], releases[second]
-        estimate = ss.mmd(x, y, AGREEMENT)
+        estimate = ss.estimation.mmd(x, y, AGREEMENT)
         assert (pair["discrepancy"], pair["standard_error"]) == (estimate.value, estimate.standard_error)
         assert (pair["low"], pair["high"]) == estimate.interval(0.95)
         assert pair["p_value"] == ss.sameness(x, y, by="mean", samples=True).p_value
-        rows = ss.column_differences(x, y, AGREEMENT, samples=True).to_pylist()
+        rows = ss.estimation.column_differences(x, y, AGREEMENT, samples=True).to_pylist()
         columns = {row.pop("column"): row for row in pair["columns"]}
         assert {name: row["low"] for name, row in columns.items()} == {row["column"]: row["low"] for row in rows}
         assert {name for name, row in columns.items() if row["differs"]} == (
@@ -272,7 +273,7 @@ def test_populations_are_compared_as_by_the_library(
     assert nearest["candidates"] == 3
     # Holm's, of three: the largest of them stays as it is
     assert nearest["p_value"] == found["north", "south"]["p_value"]
-    ends = ss.mmd(releases["north"], releases["south"], AGREEMENT).selected_interval(3)
+    ends = ss.estimation.mmd(releases["north"], releases["south"], AGREEMENT).selected_interval(3)
     assert (nearest["low"], nearest["high"]) == ends
 
 
@@ -313,7 +314,7 @@ def test_a_population_without_average_is_named(sites: Path, forks: Forks) -> Non
 def test_other_measures_and_agreements_stay(sites: Path, releases: dict[str, ss.PrivateSketch], forks: Forks) -> None:
     means = json.loads(forks.succeeded("compare", *FILES[:2], *BY, "--by", "mean", "--json", cwd=sites))
     x, y = releases["north"], releases["south"]
-    assert means[0]["mean_distance"] == ss.mean_distance(x, y).value
+    assert means[0]["mean_distance"] == ss.estimation.mean_distance(x, y).value
     assert "give --agreement FILE" in forks.run("compare", *FILES, cwd=sites).stderr
     save_raw(RawSketch(ss.bound(ROWS, AGREEMENT), 300), sites / "own.raw-sketch")
     done = forks.run("compare", "own.raw-sketch", "south.sketch", "--raw", *BY, cwd=sites)
@@ -356,7 +357,7 @@ def test_drift_is_of_populations_and_names_columns(
     assert [row["p_value"] for row in found["windows"]] == expected.table["p_value"].to_pylist()
     quiet, alarm = found["windows"]
     assert "columns" not in quiet
-    rows = ss.column_differences(releases["west"], releases["south"], AGREEMENT, samples=True).to_pylist()
+    rows = ss.estimation.column_differences(releases["west"], releases["south"], AGREEMENT, samples=True).to_pylist()
     assert {row["column"]: row["low"] for row in alarm["columns"]} == {row["column"]: row["low"] for row in rows}
     assert {row["column"] for row in alarm["columns"] if row["differs"]} == {"age", "(joint)"}
     text = forks.succeeded("changes", "months", *BY, cwd=months)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import streamsketch as ss
-from streamsketch.intake import MISSING_TEXTS
+from streamsketch.core.libraries import pa, pq
+from streamsketch.intake.seen import MISSING_TEXTS
 from streamsketch.storage import load_raw
 from tests.cli.running import Forks
 
@@ -84,9 +85,9 @@ def test_texts_that_stand_for_nobody_are_named_if_they_are_units(
     text: str, form: str, folder: Path, forks: Forks
 ) -> None:
     rows = {"who": [text, text, "secret-name", "c1"], "item": ["tea", "jam", "tea", "tea"]}
-    table = ss.core.pa.table(rows)
+    table = pa.table(rows)
     if form == "parquet":
-        ss.core.pq.write_table(table, folder / "rows.parquet")
+        pq.write_table(table, folder / "rows.parquet")
     elif form == "jsonl":
         (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
     else:
@@ -109,9 +110,9 @@ def test_other_units_are_no_cause_for_a_warning(folder: Path, forks: Forks) -> N
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 @pytest.mark.parametrize("name", ["Item", "ITEM", " item", "item "])
 def test_names_that_differ_in_case_or_blanks_are_hinted_at(name: str, form: str, folder: Path, forks: Forks) -> None:
-    table = ss.core.pa.table({name: ["tea"], "private-column": ["x"]})
+    table = pa.table({name: ["tea"], "private-column": ["x"]})
     if form == "parquet":
-        ss.core.pq.write_table(table, folder / "rows.parquet")
+        pq.write_table(table, folder / "rows.parquet")
     else:
         (folder / "rows.csv").write_text(f"{name},private-column\ntea,x\n")
     said = forks.refused(

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from streamsketch.storage import RawSketch, save_raw
+from streamsketch.storage import save_raw
+from streamsketch.storage.sketches import RawSketch
 from tests.cli.running import ENVIRONMENT, Forks
 
 HASHED = ss.SJLT(sketch_dim=320, sparsity=5, seed=3)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import streamsketch as ss
-from streamsketch.storage import RawSketch, load_raw, save_raw
+from streamsketch.storage import load_raw, save_raw
+from streamsketch.storage.sketches import RawSketch
 from tests.cli.running import Forks
 from tests.cli.sales import PROJECTION, expected
 

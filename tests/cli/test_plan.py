@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
+from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.report import picture_of_keys
 from tests.cli.running import Forks
 
@@ -46,7 +47,7 @@ def test_a_plan_in_json_makes_a_projection_with_any_seed(forks: Forks) -> None:
     done = forks.run(*ASKED, *options)
     assert done.returncode == 0
     plan = json.loads(done.stdout)
-    projection = ss.Projection.from_json(json.dumps(plan["projection"] | {"seed": 7}))
+    projection = ss.projections.Projection.from_json(json.dumps(plan["projection"] | {"seed": 7}))
     assert projection.dim == 5000
     assert plan["guarantee"]["relation"] == "one-coordinate"
     assert plan["guarantee"]["bound"] == "5/2"
@@ -82,7 +83,7 @@ def test_a_plan_leaves_a_projection_to_sketch_by(tmp_path: Path, forks: Forks) -
         agreed = tmp_path / f"agreed{len(seed)}.json"
         done = forks.run(*ASKED, "--write-projection", agreed, *seed, cwd=tmp_path)
         assert done.returncode == 0
-        projection = ss.Projection.from_json(agreed.read_bytes())
+        projection = ss.projections.Projection.from_json(agreed.read_bytes())
         assert isinstance(projection, ss.CountSketch)
         assert projection.sketch_dim == 512
         assert projection.seed == 7 or not seed
@@ -138,7 +139,7 @@ def test_a_plan_that_misses_its_goal_writes_no_agreement_unless_told(tmp_path: P
     assert not list(tmp_path.iterdir())
     assert forks.run(*asked[:-2], "--json", cwd=tmp_path).returncode == 1
     assert forks.run(*asked, "--accept", cwd=tmp_path).returncode == 0
-    ss.Projection.from_json((tmp_path / "a.json").read_bytes())
+    ss.projections.Projection.from_json((tmp_path / "a.json").read_bytes())
 
 
 UNITS = ("plan", "--epsilon", 1, "--delta", 1e-6, "--unit", "customer", "--max-cells", 4096, "--max-nonzeros", 1)
@@ -213,7 +214,7 @@ def test_a_file_of_keys_says_which_stand_out(
 def test_a_plan_for_signs_is_that_of_python(forks: Forks) -> None:
     asked = ("plan", "--question", "neighbours", "--epsilon", 2, "--members", 5_000, "--unit", "word")
     publish = ss.signs.DPSignOPORPRR(epsilon=2, neighbours=ss.OneCoordinate(1))
-    projection = ss.projections.OPORP(dim=ss.HASHED_DIM, sketch_dim=256, seed=0)
+    projection = ss.projections.OPORP(dim=HASHED_DIM, sketch_dim=256, seed=0)
     plan = ss.planning.plan_signs(publish, projection, members=5_000, signs=[32, 64])
     found = forks.succeeded(*asked, "--signs", "32,64", "--json")
     assert json.loads(found)["options"] == json.loads(json.dumps(plan.to_dict()))["options"]

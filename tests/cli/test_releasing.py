@@ -9,7 +9,8 @@ import pytest
 import streamsketch as ss
 from streamsketch.cli.release import release
 from streamsketch.privacy import Mechanism
-from streamsketch.storage import PastRelease, RawSketch, load_raw, save_raw
+from streamsketch.storage import load_raw, save_raw
+from streamsketch.storage.sketches import PastRelease, RawSketch
 from tests.cli.running import Forks
 from tests.cli.sales import PROJECTION, expected
 from tests.noise_alone import assert_noise_alone

@@ -21,7 +21,7 @@ NAMES = ["anna", "bert", "[cleo]"]
 NORM = 2800.0
 
 
-def sketch_of(name: str, projection: ss.Projection = OPORP) -> ss.Sketch:
+def sketch_of(name: str, projection: ss.projections.Projection = OPORP) -> ss.Sketch:
     """Return the sketch of one of two like vectors, or of another one."""
     rng = np.random.default_rng(1)
     rows = 100 * rng.standard_normal((2, 784))

@@ -13,7 +13,8 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.intake import RowReader
-from streamsketch.storage import RawSketch, load_raw, save_raw
+from streamsketch.storage import load_raw, save_raw
+from streamsketch.storage.sketches import RawSketch
 from tests.cli.running import ENVIRONMENT, PATIENCE, Forks
 from tests.cli.sales import EVENTS, PROJECTION, expected
 
@@ -69,7 +70,7 @@ def test_a_projection_is_made_and_shared(folder: Path, forks: Forks) -> None:
     (folder / "counts.csv").write_text("at\n1\n2\n1\n")
     done = forks.run("sketch", "counts.csv", "--index", "at", *making, cwd=folder)
     assert done.returncode == 0, done.stderr
-    projection = ss.Projection.from_json((folder / "new.json").read_text())
+    projection = ss.projections.Projection.from_json((folder / "new.json").read_text())
     assert projection == ss.SJLT(dim=100, sketch_dim=32, sparsity=4, seed=5)
     sketch = projection.sketch()
     sketch.update([1, 2, 1])
@@ -107,7 +108,9 @@ def test_one_event_is_told_in_the_singular(folder: Path, forks: Forks) -> None:
 
 def test_arrows_threads_hold_nothing_of_pythons(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "sales.csv.gz").write_bytes(gzip.compress((folder / "sales.csv").read_bytes()))
-    monkeypatch.setattr("streamsketch.core.pa.PythonFile", None)  # it keeps what it reads of pyarrow: so it is first
+    monkeypatch.setattr(
+        "streamsketch.core.libraries.pa.PythonFile", None
+    )  # it keeps what it reads of pyarrow: so it is first
     monkeypatch.setattr(pa, "PythonFile", None)
     read: list[int] = []
     for name in ("sales.csv", "sales.csv.gz", "sales.jsonl", "sales.parquet"):

@@ -13,7 +13,8 @@ import streamsketch as ss
 from streamsketch.cli import _saying
 from streamsketch.cli._showing import progress_bar
 from streamsketch.parties import Key, sign
-from streamsketch.storage import RawSketch, save_raw
+from streamsketch.storage import save_raw
+from streamsketch.storage.sketches import RawSketch
 from tests.cli.running import Forks
 from tests.cli.test_help import COMMANDS, help_at
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from streamsketch.data import whole_rows
+from streamsketch.data.readers.rows import whole_rows
 from streamsketch.storage import load_raw
 from tests.cli.running import PATIENCE, Forks, open_when_read, started, wait_until_read
 from tests.cli.sales import EVENTS, PROJECTION, expected
@@ -96,7 +96,7 @@ def test_a_pipe_is_read_as_a_file_once(folder: Path, forks: Forks) -> None:
 
 INTERRUPTED_WITHIN_ARROW = """
 import io, os, signal
-from streamsketch.core import pa  # which keeps what it has looked up
+from streamsketch.core.libraries import pa  # which keeps what it has looked up
 
 class Interrupted(io.BytesIO):
     def read(self, size):

@@ -16,9 +16,10 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.continual import History
-from streamsketch.intake import ONE_LINE
 from streamsketch.intake import log as intake_log
-from streamsketch.streams import Job, Stream
+from streamsketch.intake.framing import ONE_LINE
+from streamsketch.streams import Stream
+from streamsketch.streams.job import Job
 from streamsketch.streams.open_windows import Windows
 from tests.cli.killing import PIECE_BYTES
 from tests.cli.running import PATIENCE, Forks, started, wait_until_read, wait_until_there

@@ -10,7 +10,8 @@ import pytest
 from numba.core import caching, config
 
 from streamsketch.cli import _workload
-from streamsketch.core import jit, kernel
+from streamsketch.core import jit
+from streamsketch.core.jit import kernel
 from tests.cli.running import ENVIRONMENT, ROOT, Forks
 
 SOURCE = "def successor(x):\n    return x + 1\n"

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import streamsketch as ss
+from streamsketch.data.canonical import HASHED_DIM
 from tests.beam.streams.conftest import NO_PRISM
 from tests.clusters.cluster import FlinkCluster, worker_pool
 from tests.clusters.kafka import Kafka
@@ -30,7 +30,7 @@ def columns() -> dict[str, np.ndarray[Any, Any]]:
     rng = np.random.default_rng(5)
     return {
         "key": np.array(KEYS)[rng.integers(len(KEYS), size=EVENTS)],
-        "index": rng.integers(ss.HASHED_DIM, size=EVENTS),
+        "index": rng.integers(HASHED_DIM, size=EVENTS),
         "value": rng.integers(-1000, 1001, size=EVENTS),
     }
 

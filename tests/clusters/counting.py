@@ -12,7 +12,8 @@ import streamsketch as ss
 from streamsketch.beam import TumblingWindows
 from streamsketch.beam.streams import DecodeMessages, WriteFilesOnce
 from streamsketch.jobs import Topic, beam_options
-from streamsketch.streams import Job, StreamPolicy
+from streamsketch.streams.job import Job
+from streamsketch.streams.policy import StreamPolicy
 
 
 def main(folder: Path, source: Topic, options: list[str]) -> None:

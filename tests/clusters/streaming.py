@@ -28,13 +28,13 @@ from streamsketch.beam.streams import (
     WriteOnce,
     configure_stream,
     encoded_batch,
-    slot_of,
 )
+from streamsketch.beam.streams.slots import slot_of
 from streamsketch.continual import Schedule
-from streamsketch.intake import ClockKind
+from streamsketch.intake.clock import ClockKind
 from streamsketch.jobs import Record
 from streamsketch.jobs.run import beam_options
-from streamsketch.once import VERSION
+from streamsketch.once.slots import VERSION
 from streamsketch.release import AdditiveNoise
 from streamsketch.streams import FileSink, Slot
 from tests.beam.rows import agreement_of

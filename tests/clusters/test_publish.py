@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from streamsketch.streams import Job
+from streamsketch.streams.job import Job
 from tests.clusters.kafka import Kafka
 from tests.clusters.processes import Processes
 

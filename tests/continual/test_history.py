@@ -13,7 +13,8 @@ import streamsketch as ss
 from streamsketch.continual import Factorisation, History, Schedule, Separate, Tree
 from streamsketch.errors import DependentNoiseError, InvalidInputError
 from streamsketch.privacy.samplers import KeyedBits
-from streamsketch.release import PrivateSketch, PrivateTable, Releaser
+from streamsketch.release import PrivateSketch, PrivateTable
+from streamsketch.release.releaser import Releaser
 
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=3)
 SALE = ss.L1(1, unit="sale")
@@ -146,7 +147,12 @@ def counted_rows(schedule: Schedule) -> tuple[list[PrivateTable], ss.Agreement]:
     near = ss.L1(3, unit="customer", max_keys=2)
     agreement = ss.Agreement(PROJECTION, index="item", key="shop", unit="customer", neighbours=near)
     publish = ss.AdditiveNoise(
-        epsilon=50.0, delta=1e-6, neighbours=near, counting=ss.Counting(2), schedule=schedule, mechanism="gaussian"
+        epsilon=50.0,
+        delta=1e-6,
+        neighbours=near,
+        counting=ss.privacy.Counting(2),
+        schedule=schedule,
+        mechanism="gaussian",
     )
     releaser, rows = Releaser(publish, PROJECTION), []
     for count in range(40, 100, 10):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from streamsketch.core import create_file, write_new, write_whole
+from streamsketch.core.files import create_file, write_new, write_whole
 from streamsketch.intake import BadLines
 from streamsketch.jobs import Malformed, Message
 

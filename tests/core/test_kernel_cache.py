@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from numba.core import caching, config
 
-from streamsketch.core import announce_compiling, before_compiling, jit
+from streamsketch.core import jit
+from streamsketch.core.kernel_cache import announce_compiling, before_compiling
 
 SOURCE = "def successor(x):\n    return x + 1\n"
 FOLDERS = ("given", "beside", "user")

@@ -9,7 +9,8 @@ import pytest
 import scipy
 from scipy import special as oracle
 
-from streamsketch.core import interpolated, root_of, special
+from streamsketch.core import special
+from streamsketch.core.roots import interpolated, root_of
 
 SHAPES = np.array([0.5, 1.0, 3.25, 11.9, 12.1, 64.0, 511.5, 4096.0])
 TAILS = np.array([1e-15, 1e-9, 1e-4, 0.025, 0.3, 0.5, 0.7, 0.975, 1 - 1e-9])

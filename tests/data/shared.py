@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from streamsketch import HASHED_DIM
+from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.data.keys import indices_of
 
 SEED = 77

@@ -9,8 +9,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from streamsketch import HASHED_DIM, InvalidInputError
-from streamsketch.data.canonical import fingerprint
+from streamsketch import InvalidInputError
+from streamsketch.data.canonical import HASHED_DIM, fingerprint
 from streamsketch.data.keys import indices_of
 from tests.data.shared import PRIVATE_NAME, PRIVATE_NUMBER, SEED, shown
 

@@ -13,12 +13,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-import streamsketch as ss
-from streamsketch.core import kernel
-from streamsketch.data.canonical import fingerprint
+from streamsketch.core.jit import kernel
+from streamsketch.data.canonical import HASHED_DIM, fingerprint
 from streamsketch.data.keys import indices_of
-from streamsketch.kernels import bytes_at, put_word
 from streamsketch.kernels.blake2b import digest_column, keyed_state
+from streamsketch.kernels.words import bytes_at, put_word
 
 Guarded = Callable[[bytes], Iterator[NDArray[np.uint8]]]
 
@@ -170,7 +169,7 @@ def test_columns_of_any_layout_have_the_fingerprints_of_their_keys(kind: pa.Data
     if coded:
         column = pa.DictionaryArray.from_arrays(pa.array([*range(len(keys))][::-1], pa.int8()), column)[1:]
         keys = keys[::-1][1:]
-    assert indices_of([column], ss.HASHED_DIM, 7).tolist() == [fingerprint(key, 7) for key in keys]
+    assert indices_of([column], HASHED_DIM, 7).tolist() == [fingerprint(key, 7) for key in keys]
 
 
 @pytest.mark.parametrize("different", [1, 40, 2000])
@@ -182,4 +181,4 @@ def test_long_columns_have_the_fingerprints_of_their_keys(kind: pa.DataType, dif
     column = pa.array(numbers).cast(kind) if pa.types.is_date(kind) else column.cast(pa.binary()).cast(kind)
     keys = column.to_pylist()
     for array, those in ((column, keys), (column[3:1995], keys[3:1995])):
-        assert indices_of([array], ss.HASHED_DIM, 7).tolist() == [fingerprint(key, 7) for key in those]
+        assert indices_of([array], HASHED_DIM, 7).tolist() == [fingerprint(key, 7) for key in those]

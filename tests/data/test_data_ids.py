@@ -14,7 +14,8 @@ import pytest
 import streamsketch as ss
 from streamsketch.data import data_ids
 from streamsketch.data.data_ids import PUBLISHED, DataIds
-from streamsketch.storage import RawSketch, load_raw, save_raw
+from streamsketch.storage import load_raw, save_raw
+from streamsketch.storage.sketches import RawSketch
 
 PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
 MECHANISM = ss.signs.DPSignLogistic(epsilon=4.0, neighbours=ss.L1(1))

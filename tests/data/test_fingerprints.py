@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsketch import HASHED_DIM, InvalidInputError
-from streamsketch.data.canonical import fingerprint
+from streamsketch import InvalidInputError
+from streamsketch.data.canonical import HASHED_DIM, fingerprint
 from streamsketch.data.keys import indices_of
 from tests.data.shared import LARGEST, SEED, hashed
 from tests.oracles import naive

@@ -9,7 +9,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from streamsketch import HASHED_DIM, InvalidInputError
+from streamsketch import InvalidInputError
+from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.data.grid import quantise
 from streamsketch.data.keys import index_of, indices_of
 

@@ -17,6 +17,8 @@ import streamsketch as ss
 from pipelines.data.make_products import orders
 from streamsketch import continual
 from streamsketch.features import Embedding
+from streamsketch.privacy.gaussian import DiscreteGaussian
+from streamsketch.privacy.laplace import DiscreteLaplace
 from tests.cli.running import ROOT
 
 BENCHMARKS = (ROOT / "benchmarks/BENCHMARKS.md").read_text(encoding="utf-8")
@@ -66,7 +68,7 @@ def test_the_demo_installs_as_many_packages_as_its_lock_names() -> None:
 def test_what_a_count_of_customers_costs_the_other_cells() -> None:
     projection = ss.CountSketch(sketch_dim=512, resolution="1/16384", seed=1)
     limit = ss.SketchL2(1, unit="customer", max_keys=1)
-    weight = ss.Counting.of(projection, limit, delta=1e-6).units  # in steps, of which a vote has 2^14
+    weight = ss.privacy.Counting.of(projection, limit, delta=1e-6).units  # in steps, of which a vote has 2^14
     assert f"{math.hypot(1, weight / 2**14) - 1:.0%}" == "3%"
     for name in ("docs/tutorials/customers.md", "docs/how-to/protect-people.md"):
         assert re.search("makes the noise (of the others )?3 % larger", page(name))
@@ -154,8 +156,8 @@ def test_what_other_noise_would_cost() -> None:
     people = ss.CountSketch(sketch_dim=256, resolution="1/16384", seed=1)
     limit = ss.SketchL2(1, unit="customer", max_keys=3)
     gaussian, laplace = ss.accounting.mechanisms(people, epsilon=1, delta=1e-6, neighbours=limit)
-    assert isinstance(gaussian.noise, ss.privacy.DiscreteGaussian)
-    assert isinstance(laplace.noise, ss.privacy.DiscreteLaplace)
+    assert isinstance(gaussian.noise, DiscreteGaussian)
+    assert isinstance(laplace.noise, DiscreteLaplace)
     wider = math.sqrt(2) * float(laplace.noise.scale) / math.sqrt(gaussian.noise.sigma_squared)
     assert round(wider) == 9
     assert "nine times as wide for 256 cells and people in up to three keys" in page("docs/how-to/protect-people.md")

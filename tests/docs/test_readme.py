@@ -128,7 +128,7 @@ def test_the_figures_for_whole_aircraft_come_out(tmp_path: Path, monkeypatch: py
 
 
 SHAPE: dict[str, Any] = {"dim": 4096, "sketch_dim": 1024, "seed": 1}
-TABLE: dict[str, ss.Projection] = {
+TABLE: dict[str, ss.projections.Projection] = {
     "`CountSketch`": ss.CountSketch(**SHAPE),
     "`SJLT`, sparsity 8": ss.SJLT(sparsity=8, **SHAPE),
     '`SJLT(…, construction="graph")`': ss.SJLT(sparsity=8, construction="graph", **SHAPE),

@@ -12,7 +12,7 @@ import streamsketch as ss
 from streamsketch import beam, bounding, errors, jobs, local, parties, planning, signs, spark
 from streamsketch.beam import streams
 from streamsketch.cli._pages import PAGES as PAGES_OF_GUIDE
-from streamsketch.projections import KINDS
+from streamsketch.projections.families import KINDS
 from tests.cli.running import ROOT
 
 FRAMEWORKS = ("streamsketch.integrations.flower.", "streamsketch.integrations.nvflare.")

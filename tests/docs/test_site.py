@@ -19,7 +19,7 @@ from sphinx.util.docutils import docutils_namespace, patch_docutils
 import streamsketch as ss
 from tests.cli.running import ROOT
 
-EXTENSIONS = ("accessible", "captions", "headings", "mathml", "names", "theory")
+EXTENSIONS = ("accessible", "captions", "headings", "mathml", "names", "summaries", "theory")
 CONF = f"""
 import sys
 sys.path.insert(0, {str(ROOT / "docs" / "_ext")!r})
@@ -38,10 +38,6 @@ They are toys.
 
 ```{eval-rst}
 .. py:module:: tests.docs.toys
-
-.. autosummary::
-
-   Toy
 
 .. autoclass:: tests.docs.toys.Toy
    :members:
@@ -107,6 +103,9 @@ def test_a_class_has_a_heading_which_the_contents_list_with_its_members(site: Pa
 def test_a_module_has_an_anchor_before_a_list_of_its_names(site: Path) -> None:
     page = (site / "reference" / "api" / "things.html").read_text(encoding="utf-8")
     assert page.count('id="module-tests.docs.toys"') == 1
+    summary = re.search(r'<table class="autosummary.*?</table>', page, re.DOTALL)
+    assert summary is not None
+    assert re.findall(r'<span class="pre">([\w.]+)</span>', summary[0]) == ["Toy", "tests.docs.toybox.Kind"]
 
 
 def test_sections_of_the_theory_are_links(site: Path) -> None:

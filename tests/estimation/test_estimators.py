@@ -21,10 +21,10 @@ PROJECTION = ss.SJLT(dim=1000, sketch_dim=256, sparsity=4, seed=7)
 GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism.stated("noise of a test"))
 ESTIMATORS = [ss.squared_distance, ss.inner_product, ss.cosine]
 
-Estimator = Callable[..., ss.Estimate]
+Estimator = Callable[..., ss.estimation.Estimate]
 
 
-def sketch_of(indices: list[int], values: list[int], projection: ss.Projection = PROJECTION) -> Sketch:
+def sketch_of(indices: list[int], values: list[int], projection: ss.projections.Projection = PROJECTION) -> Sketch:
     sketch = projection.sketch()
     sketch.update(indices, values)
     return sketch
@@ -167,7 +167,7 @@ def test_pairwise_needs_two_sketches(count: int) -> None:
 
 
 def test_intervals_are_quantiles_times_the_standard_error() -> None:
-    estimate = ss.Estimate(100.0, 9.0, 16.0)
+    estimate = ss.estimation.Estimate(100.0, 9.0, 16.0)
     assert estimate.interval() == pytest.approx((100 - 5 * 1.959964, 100 + 5 * 1.959964), rel=1e-7)
     assert estimate.interval(0.9) == pytest.approx((100 - 5 * 1.644854, 100 + 5 * 1.644854), rel=1e-7)
     assert estimate.interval(0.75, method="chebyshev") == pytest.approx((90, 110))
@@ -178,35 +178,41 @@ def test_intervals_are_quantiles_times_the_standard_error() -> None:
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
 def test_chebyshev_intervals_hold_the_normal_ones(confidence: float) -> None:
-    estimate = ss.Estimate(-3.0, 1.0, 2.0)
+    estimate = ss.estimation.Estimate(-3.0, 1.0, 2.0)
     low, high = estimate.interval(confidence)
     safe_low, safe_high = estimate.interval(confidence, method="chebyshev")
     assert safe_low < low < -3 < high < safe_high
 
 
 def test_intervals_are_cut_to_the_possible_range() -> None:
-    assert ss.Estimate(1.0, 9.0, 16.0, lowest=0.0).interval().low == 0
-    assert ss.Estimate(0.9, 1.0, 0.0, lowest=-1.0, highest=1.0).interval() == (-1.0, 1.0)
-    assert ss.Estimate(0.9, 0.01, 0.0, lowest=-1.0, highest=1.0).interval() == (pytest.approx(0.7040036), 1.0)
-    assert ss.Estimate(-50.0, 1.0, 0.0, lowest=0.0).interval() == ss.Estimate(0.0, 1.0, 0.0, lowest=0.0).interval()
+    assert ss.estimation.Estimate(1.0, 9.0, 16.0, lowest=0.0).interval().low == 0
+    assert ss.estimation.Estimate(0.9, 1.0, 0.0, lowest=-1.0, highest=1.0).interval() == (-1.0, 1.0)
+    assert ss.estimation.Estimate(0.9, 0.01, 0.0, lowest=-1.0, highest=1.0).interval() == (
+        pytest.approx(0.7040036),
+        1.0,
+    )
+    assert (
+        ss.estimation.Estimate(-50.0, 1.0, 0.0, lowest=0.0).interval()
+        == ss.estimation.Estimate(0.0, 1.0, 0.0, lowest=0.0).interval()
+    )
 
 
 @pytest.mark.parametrize("confidence", [0, 1, -0.1, 1.5, 95, math.nan])
 def test_a_confidence_outside_zero_to_one_is_refused(confidence: float) -> None:
     with pytest.raises(ss.InvalidInputError, match=r"confidence must lie in \(0, 1\).*0.95 is usual"):
-        ss.Estimate(1.0, 1.0, 1.0).interval(confidence)
+        ss.estimation.Estimate(1.0, 1.0, 1.0).interval(confidence)
 
 
 def test_another_method_is_refused() -> None:
     with pytest.raises(ss.InvalidInputError, match="'normal' or 'chebyshev', got 'bootstrap'"):
-        ss.Estimate(1.0, 1.0, 1.0).interval(0.9, method="bootstrap")  # type: ignore[arg-type]
+        ss.estimation.Estimate(1.0, 1.0, 1.0).interval(0.9, method="bootstrap")  # type: ignore[arg-type]
 
 
 def test_estimates_print_value_and_error() -> None:
-    assert str(ss.Estimate(100.0, 9.0, 16.0)) == "100.0 ± 5.0"
-    assert str(ss.Estimate(1234567.89, 144.0, 25.0)) == "1,234,568 ± 13"
-    assert str(ss.Estimate(0.123456, 0.0, 0.0016**2)) == "0.1235 ± 0.0016"
-    assert str(ss.Estimate(-7.0, 0.0, 0.0)) == "-7 ± 0"
+    assert str(ss.estimation.Estimate(100.0, 9.0, 16.0)) == "100.0 ± 5.0"
+    assert str(ss.estimation.Estimate(1234567.89, 144.0, 25.0)) == "1,234,568 ± 13"
+    assert str(ss.estimation.Estimate(0.123456, 0.0, 0.0016**2)) == "0.1235 ± 0.0016"
+    assert str(ss.estimation.Estimate(-7.0, 0.0, 0.0)) == "-7 ± 0"
     assert str(ss.pairwise([as_release(sketch_of([item], [5]), b"release%d" % item) for item in (3, 4)])) == (
         "2 by 2 estimates"
     )
@@ -289,7 +295,7 @@ def test_one_of_many_estimates_is_an_estimate() -> None:
         sketch.update(number, 10 * number)
     table = ss.pairwise(sketches.values())
     assert table[0, 2] == ss.squared_distance(sketches[0], sketches[2])
-    assert table[1, 1] == ss.Estimate(0.0, 0.0, 0.0, lowest=0.0).as_secret()
+    assert table[1, 1] == ss.estimation.Estimate(0.0, 0.0, 0.0, lowest=0.0).as_secret()
     assert type(table[0, 1].value) is float
 
 
@@ -386,7 +392,7 @@ def test_pairwise_compares_by_shape_as_pair_by_pair(by: Any, one: Estimator) -> 
 
 
 def test_pairwise_compares_by_what_it_knows() -> None:
-    with pytest.raises(ss.InvalidInputError, match="by must be 'distance', 'cosine', 'profile' or 'mean', got 'size'"):
+    with pytest.raises(ss.InvalidInputError, match=r"by must be .* or .*, got 'size'"):
         ss.pairwise([sketch_of([3], [5])] * 2, by="size")  # type: ignore[arg-type]
 
 
@@ -401,10 +407,10 @@ def test_a_profile_distance_forgets_size() -> None:
 
 
 def test_an_interval_of_a_selected_cosine_is_wider_and_ends_at_what_is_possible() -> None:
-    estimate = ss.Estimate(0.92, 0.0004, 0.0001, lowest=-1.0, highest=1.0)
+    estimate = ss.estimation.Estimate(0.92, 0.0004, 0.0001, lowest=-1.0, highest=1.0)
     (low, high), (wide_low, wide_high) = estimate.interval(), estimate.selected_interval(100)
     assert wide_low < low - 0.02
     assert wide_high == 1.0
     assert high < 1.0
-    assert ss.Estimate(1.0, 0.0, 0.0, lowest=-1.0, highest=1.0).selected_interval(5) == (1.0, 1.0)
-    assert ss.Estimate(0.2, 1.6, 0.0, lowest=-1.0, highest=1.0).selected_interval(5) == (-1.0, 1.0)
+    assert ss.estimation.Estimate(1.0, 0.0, 0.0, lowest=-1.0, highest=1.0).selected_interval(5) == (1.0, 1.0)
+    assert ss.estimation.Estimate(0.2, 1.6, 0.0, lowest=-1.0, highest=1.0).selected_interval(5) == (-1.0, 1.0)

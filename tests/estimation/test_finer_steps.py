@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
-from streamsketch import estimation
+from streamsketch.estimation.counts import total_of, units_of
 from tests.golden import make_kit, reader
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the noise of the kit is made up
@@ -27,18 +27,18 @@ PAIRS = [
     *((f"{kind}, x", f"{kind}, y") for kind in ("sjlt-block", "count-sketch", "uniform", "fjlt, noise before the map")),
     *(RANGES, RANGES[::-1], ["a multiple", "another multiple"], ["a part, x", "a negative multiple"]),
 ]
-OF_ONE: dict[str, Callable[..., ss.Estimate]] = {
+OF_ONE: dict[str, Callable[..., ss.estimation.Estimate]] = {
     "squared norm": ss.squared_norm,
-    "norm of an average": ss.mean_norm,
-    "units": estimation.units_of,
-    "total": estimation.total_of,
+    "norm of an average": ss.estimation.mean_norm,
+    "units": units_of,
+    "total": total_of,
 }
-OF_TWO: dict[str, Callable[..., ss.Estimate]] = {
+OF_TWO: dict[str, Callable[..., ss.estimation.Estimate]] = {
     "squared distance": ss.squared_distance,
     "inner product": ss.inner_product,
     "cosine": ss.cosine,
-    "distance of averages": ss.mean_distance,
-    "product of averages": ss.mean_product,
+    "distance of averages": ss.estimation.mean_distance,
+    "product of averages": ss.estimation.mean_product,
     "tested distance": lambda x, y: ss.sameness(x, y).distance,
 }
 
@@ -61,19 +61,19 @@ def finer(name: str, times: int) -> ss.PrivateSketch:
     return ss.PrivateSketch.from_bytes(reader.write("PrivateSketch", message))
 
 
-def numbers(estimate: ss.Estimate) -> list[float]:
+def numbers(estimate: ss.estimation.Estimate) -> list[float]:
     ends = (*estimate.interval(0.95), *estimate.interval(0.6, "chebyshev"))
     return [estimate.value, estimate.projection_variance, estimate.noise_variance, *ends]
 
 
-def defined(estimator: Callable[..., ss.Estimate], *releases: ss.PrivateSketch) -> list[float] | None:
+def defined(estimator: Callable[..., ss.estimation.Estimate], *releases: ss.PrivateSketch) -> list[float] | None:
     try:
         return numbers(estimator(*releases))
     except ss.StreamsketchError:
         return None
 
 
-def check(estimator: Callable[..., ss.Estimate], plain: list[Any], others: list[list[Any]]) -> bool:
+def check(estimator: Callable[..., ss.estimation.Estimate], plain: list[Any], others: list[list[Any]]) -> bool:
     expected = defined(estimator, *plain)
     for other in others:
         found = defined(estimator, *other)

@@ -16,7 +16,9 @@ import streamsketch as ss
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import GapLaw, NoiseTerm
 from streamsketch.estimation.square_sums import Gamma
-from streamsketch.privacy import DiscreteGaussian, DiscreteLaplace, Noise, NoiseMoments
+from streamsketch.privacy.gaussian import DiscreteGaussian
+from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.noise import Noise, NoiseMoments
 from streamsketch.projections import Identity, Projection, Rademacher
 
 Law = Mapping[float, float]

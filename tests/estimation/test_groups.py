@@ -8,11 +8,11 @@ from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
 import streamsketch as ss
-from streamsketch.core import Floats
-from streamsketch.estimation import Linkage, similarity_order
+from streamsketch.core.numbers import Floats
+from streamsketch.estimation import Linkage
 from streamsketch.estimation.blocks import block_of
-from streamsketch.estimation.groups import Method, _Redrawn, _Source, tree_of
-from streamsketch.estimation.measures import compare_blocks
+from streamsketch.estimation.groups import Method, _Redrawn, _Source, similarity_order, tree_of
+from streamsketch.estimation.measures import By, compare_blocks
 
 PROJECTION = ss.SJLT(dim=400, sketch_dim=256, sparsity=4, seed=3)
 
@@ -73,7 +73,7 @@ def test_streams_without_any_difference_have_no_stable_branch() -> None:
 
 
 @pytest.mark.parametrize("by", ["distance", "cosine", "profile"])
-def test_the_same_seed_gives_the_same_stability(by: ss.estimation.By) -> None:
+def test_the_same_seed_gives_the_same_stability(by: By) -> None:
     releases = [one.release(epsilon=1, neighbours=ss.L1(1)) for one in streams(30)]
     first, again = (ss.linkage(releases, by=by, draws=10, seed=4) for _ in range(2))
     assert first.stability.tolist() == again.stability.tolist()
@@ -131,7 +131,7 @@ def test_near_streams_stand_side_by_side() -> None:
     ],
     ids=lambda one: f"{type(one).__name__} {one.sketch_dim}",
 )
-def test_redrawn_products_have_the_moments_of_their_map(projection: ss.Projection) -> None:
+def test_redrawn_products_have_the_moments_of_their_map(projection: ss.projections.Projection) -> None:
     """Means of the Gram matrix, and variances of its diagonal, over 3,000 draws: fails in one of 10⁵."""
     sketches = [projection.sketch() for _ in range(3)]
     for one, values in zip(sketches, ([5, 1, 0, 3], [4, -2, 6, 0], [0, 3, 3, -7]), strict=True):

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
-from streamsketch.core import Floats
+from streamsketch.core.numbers import Floats
 from streamsketch.estimation import SecretEstimate, histograms
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.projections import Identity
 from tests.oracles import naive_histograms as naive
 
 DIM = 60
-NORM, NUMBER, ENTROPY = ss.l1_norm, ss.distinct, ss.entropy
+NORM, NUMBER, ENTROPY = ss.estimation.l1_norm, ss.estimation.distinct, ss.estimation.entropy
 ENTRIES = np.arange(-6, 7)
 PLAIN: dict[str, tuple[Any, Any]] = {
     "norm": (np.abs, ENTRIES),
@@ -210,7 +210,7 @@ def test_a_published_total_makes_entropy_more_accurate() -> None:
     projection = Identity(dim=4000, resolution="1/64")
     bounded = ss.bound(rows, ss.Agreement(projection, index="item", unit="customer", neighbours=neighbours))
     assert isinstance(bounded, ss.Sketch)
-    counting = ss.Counting.of(projection, neighbours, delta=0)
+    counting = ss.privacy.Counting.of(projection, neighbours, delta=0)
     publisher = ss.AdditiveNoise(epsilon=99, neighbours=neighbours, counting=counting).calibrated(projection)
     release = publisher.for_data(bounded).draw(KeyedBits(bytes(32), b"total"))
     alone = ss.PrivateSketch(

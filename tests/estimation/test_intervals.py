@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import chi2
 
 import streamsketch as ss
-from streamsketch.core import Floats
+from streamsketch.core.numbers import Floats
 from streamsketch.estimation.cosines import cosines as cosines_of
 from streamsketch.estimation.estimate import Estimates
 from streamsketch.estimation.noise_effect import OutputNoise
@@ -20,7 +20,7 @@ from streamsketch.projections import MapVariance
 GRID = np.linspace(-1000.0, 1000.0, 20_001)
 STEP = GRID[1] - GRID[0]
 CASES = [
-    ss.Estimate(value, projection, noise, lowest=lowest, slope=slope, curvature=curvature)
+    ss.estimation.Estimate(value, projection, noise, lowest=lowest, slope=slope, curvature=curvature)
     for value, (projection, noise), lowest, slope, curvature in itertools.product(
         (-40.0, -3.0, 0.0, 25.0),
         ((9.0, 16.0), (0.0, 4.0), (0.0, 0.0)),
@@ -31,7 +31,7 @@ CASES = [
 ]
 
 
-def twin(estimate: ss.Estimate, confidence: float) -> tuple[float, float]:
+def twin(estimate: ss.estimation.Estimate, confidence: float) -> tuple[float, float]:
     """Return the ends on a grid, infinite beyond it."""
     reach = {0.95: 1.959964, 0.5: 0.67449}[confidence]
     anchor = max(estimate.value, estimate.lowest)
@@ -65,7 +65,7 @@ def test_no_interval_has_an_error_and_no_width(level: float) -> None:
     """However far outside its range noise puts an estimate, for one of many, too, and for every range."""
     ranges = ((0.0, math.inf), (-math.inf, 0.0), (-1.0, 1.0), (0.0, math.pi), (0.0, 4.0))
     for (lowest, highest), value, slope in itertools.product(ranges, (-1e9, -4.0, 0.0, 4.0, 1e9), (0.0, 1.0)):
-        one = ss.Estimate(value, 0.5, 0.5, lowest, highest, slope)
+        one = ss.estimation.Estimate(value, 0.5, 0.5, lowest, highest, slope)
         for low, high in (one.interval(level), one.interval(level, "chebyshev"), one.selected_interval(9, level)):
             assert lowest <= low < high <= highest
         many = Estimates(*np.array([[value], [0.5], [0.5]]), lowest=lowest, highest=highest)

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 import streamsketch as ss
 from streamsketch.errors import DependentNoiseError, IncompatibleAgreementsError, NoiseMismatchWarning
-from streamsketch.estimation import compare_blocks, distances_between
 from streamsketch.estimation.blocks import Block, Units
-from streamsketch.estimation.distances import norms_of, products_between
+from streamsketch.estimation.distances import distances_between, norms_of, products_between
 from streamsketch.estimation.estimate import Estimates
 from streamsketch.estimation.means import mean_distances_between, mean_norms_of, mean_products_between
+from streamsketch.estimation.measures import compare_blocks
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
-from streamsketch.privacy import NoiseMoments
+from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.projections import MapVariance
 from tests.counted import AGREEMENT, NEIGHBOURS, PROJECTION, bounded, counted, customers
 
@@ -221,14 +221,14 @@ def test_averages_need_counted_units(units: Floats | None) -> None:
 
 def test_releases_of_counted_units_are_compared_by_average() -> None:
     small, large, other = customers(300, (1, 2)), customers(900, (1, 2)), customers(900, (3,))
-    assert ss.mean_norm(small).value == pytest.approx(1, abs=1e-3), "each customer has the length 1"
-    assert ss.mean_distance(small, large).value == pytest.approx(0, abs=1e-6)
-    assert ss.mean_distance(small, large).standard_error == pytest.approx(0, abs=1e-6)
+    assert ss.estimation.mean_norm(small).value == pytest.approx(1, abs=1e-3), "each customer has the length 1"
+    assert ss.estimation.mean_distance(small, large).value == pytest.approx(0, abs=1e-6)
+    assert ss.estimation.mean_distance(small, large).standard_error == pytest.approx(0, abs=1e-6)
     releases = [one.release(epsilon=2.0, delta=1e-6, neighbours=NEIGHBOURS) for one in (small, large, other)]
-    apart = ss.mean_distance(releases[0], releases[2])
+    apart = ss.estimation.mean_distance(releases[0], releases[2])
     assert abs(apart.value - 2) < 4 * apart.standard_error < 1.5
-    assert abs(ss.mean_product(releases[1], releases[0]).value - 1) < 0.5
-    assert abs(ss.mean_norm(releases[2]).value - 1) < 0.5
+    assert abs(ss.estimation.mean_product(releases[1], releases[0]).value - 1) < 0.5
+    assert abs(ss.estimation.mean_norm(releases[2]).value - 1) < 0.5
     table = ss.pairwise(releases, by="mean")
     assert table[0, 2].value == pytest.approx(apart.value)
     assert table[2, 0].interval() == pytest.approx(apart.interval())
@@ -240,17 +240,21 @@ def test_averages_of_units_bounded_by_their_pieces() -> None:
     near = ss.L1(2, unit="customer")
     projection = PROJECTION.replace(resolution=1)
     agreement = dataclasses.replace(
-        AGREEMENT, projection=projection, neighbours=near, clip=None, counting=ss.Counting(1, slack=2)
+        AGREEMENT, projection=projection, neighbours=near, clip=None, counting=ss.privacy.Counting(1, slack=2)
     )
     small, large = (bounded(agreement, count, (1, 2)).release(epsilon=8.0, neighbours=near) for count in (300, 900))
-    assert abs(ss.mean_norm(large).value - 2) < 4 * ss.mean_norm(large).standard_error < 3
-    apart = ss.mean_distance(small, large)
+    assert abs(ss.estimation.mean_norm(large).value - 2) < 4 * ss.estimation.mean_norm(large).standard_error < 3
+    apart = ss.estimation.mean_distance(small, large)
     assert abs(apart.value) < 4 * apart.standard_error < 3
 
 
 def test_an_average_is_refused_where_the_number_of_units_is_unknown_or_lost() -> None:
     few, many = (counted(n, (1, 2)) for n in (2, 900))
-    for refused in (lambda: ss.mean_distance(few, many), lambda: ss.mean_product(many, few), lambda: ss.mean_norm(few)):
+    for refused in (
+        lambda: ss.estimation.mean_distance(few, many),
+        lambda: ss.estimation.mean_product(many, few),
+        lambda: ss.estimation.mean_norm(few),
+    ):
         with pytest.raises(ss.InvalidInputError, match="the number of units in a sketch is within two standard errors"):
             refused()
     table = ss.pairwise([few, many], by="mean")
@@ -259,10 +263,10 @@ def test_an_average_is_refused_where_the_number_of_units_is_unknown_or_lost() ->
     uncounted.update([1, 2], [1, 1])
     for one in (uncounted, many.scaled(2)):
         with pytest.raises(ss.InvalidInputError, match="needs the number of units, which was not published"):
-            ss.mean_norm(one)
+            ss.estimation.mean_norm(one)
 
 
-@pytest.mark.parametrize("estimate", [ss.mean_distance, ss.mean_product])
+@pytest.mark.parametrize("estimate", [ss.estimation.mean_distance, ss.estimation.mean_product])
 def test_what_cannot_be_compared_has_no_averages_to_compare(estimate: Any) -> None:
     one = counted(300, (1, 2))
     with pytest.raises(DependentNoiseError):
@@ -273,7 +277,7 @@ def test_what_cannot_be_compared_has_no_averages_to_compare(estimate: Any) -> No
         estimate(one, one.values)
 
 
-@pytest.mark.parametrize("estimate", [ss.mean_distance, lambda x, _: ss.mean_norm(x)])
+@pytest.mark.parametrize("estimate", [ss.estimation.mean_distance, lambda x, _: ss.estimation.mean_norm(x)])
 def test_averages_warn_of_noise_that_is_not_what_a_release_states(estimate: Any) -> None:
     one, other = counted(300, (1, 2)), counted(900, (3,))
     thin = ss.PrivateSketch(

@@ -28,7 +28,7 @@ def sketched(rows: pa.Table, agreement: ss.Agreement) -> ss.Sketch:
     return found
 
 
-def stream(projection: ss.Projection = HASHED) -> ss.Sketch:
+def stream(projection: ss.projections.Projection = HASHED) -> ss.Sketch:
     sketch = projection.sketch()
     sketch.update(["tea", "jam"], [30, 4])
     return sketch
@@ -45,7 +45,7 @@ def release(monkeypatch: pytest.MonkeyPatch) -> ss.PrivateSketch:
 
 @pytest.mark.parametrize("projection", [one for one in SMALL if one.kind in COLUMNS], ids=name)
 @pytest.mark.parametrize("estimator", ["mean", "median"])
-def test_estimates_are_those_of_the_slow_twin(projection: ss.Projection, estimator: PointEstimator) -> None:
+def test_estimates_are_those_of_the_slow_twin(projection: ss.projections.Projection, estimator: PointEstimator) -> None:
     projection = projection.replace(resolution="1/4")
     sketch = projection.sketch()
     sketch.update([0, projection.dim - 1], [2.5, -1.0])

@@ -10,7 +10,8 @@ import pytest
 import streamsketch as ss
 from streamsketch.errors import IncompatibleAgreementsError
 from streamsketch.estimation import SecretEstimate, column_differences, describe, mmd
-from streamsketch.features import JOINT, Category, Embedding, Features, Number
+from streamsketch.features import Category, Embedding, Features, Number
+from streamsketch.features.features import JOINT
 
 FEATURES = Features(
     {

@@ -14,7 +14,8 @@ from scipy.stats import binom
 
 import streamsketch as ss
 from streamsketch.errors import DependentNoiseError, InvalidInputError
-from streamsketch.estimation import block_of, same
+from streamsketch.estimation import same
+from streamsketch.estimation.blocks import block_of
 from streamsketch.estimation.means import averages_of
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.published import copy_with
@@ -24,7 +25,7 @@ SALE = ss.L1(1, unit="sale")
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=32, sparsity=2, seed=7)
 
 
-def raw(*, more: int = 0, projection: ss.Projection = PROJECTION) -> ss.Sketch:
+def raw(*, more: int = 0, projection: ss.projections.Projection = PROJECTION) -> ss.Sketch:
     sketch = projection.sketch()
     sketch.update([1, 2, 3], [1, 1, 1])
     if more:
@@ -176,7 +177,7 @@ def test_dependent_noise_is_refused() -> None:
         ss.sameness(BOTH, BOTH.scaled(2))
     bound = ss.L1(4, unit="customer")
     agreement = ss.Agreement(PROJECTION, index="item", value="sold", unit="customer", neighbours=bound)
-    publish = ss.AdditiveNoise(epsilon=9, neighbours=bound, counting=ss.Counting(1, slack=1))
+    publish = ss.AdditiveNoise(epsilon=9, neighbours=bound, counting=ss.privacy.Counting(1, slack=1))
     x, y = (publish.release(bounded(agreement, 300, (1, 2))) for _ in range(2))
     assert ss.sameness(x, y, by="mean").p_value > 1e-4
     with pytest.raises(InvalidInputError, match="known length"):

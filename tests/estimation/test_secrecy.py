@@ -7,7 +7,9 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
-from streamsketch.estimation import Estimates, SecretEstimate, SecretEstimates, is_secret, normalised_inner_product
+from streamsketch.estimation import Estimates, SecretEstimate, SecretEstimates, normalised_inner_product
+from streamsketch.estimation.blocks import is_secret
+from streamsketch.estimation.measures import By
 from streamsketch.estimation.points import points_of
 from tests.counted import AGREEMENT, counted, customers
 
@@ -19,12 +21,12 @@ OF_TWO = [
     ss.cosine,
     normalised_inner_product,
     ss.profile_distance,
-    ss.mean_distance,
-    ss.mean_product,
+    ss.estimation.mean_distance,
+    ss.estimation.mean_product,
 ]
-OF_ONE: list[Callable[[ss.Sketch | ss.PrivateSketch], ss.Estimate]] = [
+OF_ONE: list[Callable[[ss.Sketch | ss.PrivateSketch], ss.estimation.Estimate]] = [
     ss.squared_norm,
-    ss.mean_norm,
+    ss.estimation.mean_norm,
     lambda x: ss.frequency(x, 1, agreement=AGREEMENT, estimator="mean"),
     lambda x: ss.frequency(x, 1, agreement=AGREEMENT, estimator="median"),
     lambda x: ss.top(x, [1, 2], agreement=AGREEMENT).missed,
@@ -33,7 +35,7 @@ OF_ONE: list[Callable[[ss.Sketch | ss.PrivateSketch], ss.Estimate]] = [
 
 
 @pytest.mark.parametrize("estimator", OF_TWO)
-def test_an_estimate_is_secret_if_one_side_is(estimator: Callable[..., ss.Estimate]) -> None:
+def test_an_estimate_is_secret_if_one_side_is(estimator: Callable[..., ss.estimation.Estimate]) -> None:
     for x, y in ((OWN, PUBLISHED), (PUBLISHED, OWN), (OWN, OWN)):
         assert is_secret([x, y])
         assert type(estimator(x, y)) is SecretEstimate
@@ -43,7 +45,7 @@ def test_an_estimate_is_secret_if_one_side_is(estimator: Callable[..., ss.Estima
 
 
 @pytest.mark.parametrize("estimator", OF_ONE)
-def test_an_estimate_of_a_raw_sketch_is_secret(estimator: Callable[..., ss.Estimate]) -> None:
+def test_an_estimate_of_a_raw_sketch_is_secret(estimator: Callable[..., ss.estimation.Estimate]) -> None:
     found = estimator(OWN)
     assert isinstance(found, SecretEstimate)
     assert isinstance(found.scaled(2.0), SecretEstimate)
@@ -53,7 +55,7 @@ def test_an_estimate_of_a_raw_sketch_is_secret(estimator: Callable[..., ss.Estim
 
 
 @pytest.mark.parametrize("by", ["distance", "cosine", "profile", "mean"])
-def test_a_table_is_secret_if_one_sketch_is(by: ss.estimation.By) -> None:
+def test_a_table_is_secret_if_one_sketch_is(by: By) -> None:
     table = ss.pairwise([PUBLISHED, counted(300, (1, 2)), OWN], by=by)
     assert isinstance(table, SecretEstimates)
     assert isinstance(table[0, 1], SecretEstimate), "of two releases, but nobody would look it up"

@@ -11,8 +11,8 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.errors import DependentNoiseError, IncompatibleAgreementsError
-from streamsketch.estimation import MOST_PAIRS, SiteComparison, compare_sites, mean_distance, sites
-from streamsketch.estimation.sites import _Search
+from streamsketch.estimation import SiteComparison, compare_sites, mean_distance, sites
+from streamsketch.estimation.sites import MOST_PAIRS, _Search
 from streamsketch.features import Category, Features, Number
 
 FEATURES = Features({"ward": Category(["A", "B"]), "age": Number(0, 100, moments=1)}, seed=7)

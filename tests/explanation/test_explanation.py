@@ -9,19 +9,14 @@ from typing import Any, get_args
 import pytest
 
 import streamsketch as ss
-from streamsketch.explanation import explain_jointly
-from streamsketch.privacy import (
-    Budget,
-    DiscreteGaussian,
-    KeySelection,
-    Mechanism,
-    Neighbours,
-    NoiseMoments,
-    PrivacyCost,
-    account,
-)
+from streamsketch.explanation.joint import explain_jointly
+from streamsketch.privacy import Budget, Mechanism, Neighbours
+from streamsketch.privacy.composition import PrivacyCost, account
+from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.guarantee import Populations, compose
-from streamsketch.release import NoiseCheck
+from streamsketch.privacy.mechanism import KeySelection
+from streamsketch.privacy.noise import NoiseMoments
+from streamsketch.release.checking.noise import NoiseCheck
 from streamsketch.release.private_sketch import PrivateSketch
 from tests.tampering import tampered
 
@@ -30,7 +25,7 @@ SALE = ss.L1(1, unit="sale")
 GAUSSIAN: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian"}
 
 
-def released(projection: ss.Projection = SJLT, neighbours: Neighbours = SALE, **how: Any) -> PrivateSketch:
+def released(projection: ss.projections.Projection = SJLT, neighbours: Neighbours = SALE, **how: Any) -> PrivateSketch:
     sketch = projection.sketch()
     sketch.update([1, 2], [3, 1])
     return sketch.release(neighbours=neighbours, **{"epsilon": 1.0} | how)

@@ -8,7 +8,8 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.parties import Key, Round
-from streamsketch.privacy import Budget, KeySelection, Mechanism
+from streamsketch.privacy import Budget, Mechanism
+from streamsketch.privacy.mechanism import KeySelection
 
 P = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)
 SALE = ss.L1(30, unit="sale")

@@ -11,8 +11,11 @@ import pytest
 
 import streamsketch as ss
 from streamsketch import signs
-from streamsketch.privacy import Budget, FlippedSigns, IndividualGuarantee, KeySelection, Mechanism
+from streamsketch.privacy import Budget, Mechanism
+from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.privacy.mechanism import FlippedSigns, KeySelection
 from streamsketch.signs.angles import expected
+from streamsketch.signs.sign_changes import FlipLaw
 from streamsketch.signs.sketch import SignSketch
 from tests.explanation.test_explanation import released
 
@@ -23,7 +26,7 @@ GAUSSIAN = ss.projections.GaussianProjection(dim=64, sketch_dim=256, seed=1, ind
 RADEMACHER = ss.projections.Rademacher(dim=784, sketch_dim=256, seed=1)
 
 
-def published(mechanism: Any, projection: ss.Projection) -> Any:
+def published(mechanism: Any, projection: ss.projections.Projection) -> Any:
     sketch = projection.sketch()
     sketch.update([1, 2], [3, 1])
     return mechanism.release(sketch)
@@ -54,7 +57,7 @@ SOUND: dict[str, tuple[str, Callable[[], SignSketch]]] = {
 }
 
 
-def changed(release: SignSketch, law: signs.FlipLaw | None = None, **changes: Any) -> SignSketch:
+def changed(release: SignSketch, law: FlipLaw | None = None, **changes: Any) -> SignSketch:
     """Return a release that says of itself what is not so."""
     fields = {
         name: changes.get(name, getattr(release.guarantee, name))
@@ -96,14 +99,14 @@ def test_a_smaller_guarantee_than_the_flips_keep_is_found_out(name: str) -> None
     assert (told.check.verdict, "fewer are stated" in told.check.reason) == ("too little", True)
     assert "WARNING" in str(told)
     rate = release.law.rate / 2
-    law = signs.FlipLaw(release.law.shape, rate)
+    law = FlipLaw(release.law.shape, rate)
     more = changed(release, law, mechanism=flipped(release, law=law)).explain()
     assert (more.check.verdict, "more are stated" in more.check.reason) == ("enough", True)
 
 
 def test_flips_that_are_not_those_of_the_mechanism_are_found_out() -> None:
     release = SOUND["bins"][1]()
-    other = signs.FlipLaw("levels", release.law.rate)
+    other = FlipLaw("levels", release.law.rate)
     assert "its mechanism has others" in changed(release, other).explain().check.reason
     named = changed(release, other, mechanism=flipped(release, law=other)).explain().check
     assert (named.verdict, "other flips are stated" in named.reason) == ("too little", True)
@@ -216,7 +219,9 @@ def test_a_bound_below_the_grid_is_a_strangers() -> None:
         (signs.IDPSignOPORPG(epsilon=1, delta=1e-6, neighbours=PIXEL), OPORP, "Appendix A.3"),
     ],
 )
-def test_individual_privacy_says_what_it_is_not(mechanism: Any, projection: ss.Projection, named: str) -> None:
+def test_individual_privacy_says_what_it_is_not(
+    mechanism: Any, projection: ss.projections.Projection, named: str
+) -> None:
     release = published(mechanism, projection)
     told = release.explain()
     shown = " ".join(str(told).split())

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from streamsketch.privacy import DiscreteGaussian
+from streamsketch.privacy.gaussian import DiscreteGaussian
 
 
 @pytest.fixture

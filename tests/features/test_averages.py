@@ -289,7 +289,7 @@ def test_older_rules_withhold_what_would_not_be_about_people(clip: Any) -> None:
     """As files that were written before have them: their agreements and releases say how units were clipped."""
     rows = visits(2000, 4)
     one = rows.to_pandas().drop_duplicates("patient")
-    known: dict[str, Any] = {"features": PLAIN, "unit": "patient", "counting": ss.Counting(4096)}
+    known: dict[str, Any] = {"features": PLAIN, "unit": "patient", "counting": ss.privacy.Counting(4096)}
     agreement = ss.Agreement(**known, neighbours=ss.SketchL2(1, "patient", 1), clip=clip)
     single, several = (ss.bound(given, agreement) for given in (one, rows))
     for x, y in ((single, several), tuple(released(one, agreement) for one in (single, several))):
@@ -299,7 +299,7 @@ def test_older_rules_withhold_what_would_not_be_about_people(clip: Any) -> None:
         for ask in (mmd, column_differences):
             with pytest.raises(ss.InvalidInputError, match="some units have several rows"):
                 ask(x, y, agreement)
-        ss.mean_distance(x, y)  # of what units contribute
+        ss.estimation.mean_distance(x, y)  # of what units contribute
 
 
 def released(sketch: Any, agreement: ss.Agreement) -> ss.PrivateSketch:

@@ -15,7 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.features import JOINT, REST, Category, Embedding, Features, Number, cosine_table
+from streamsketch.features import Category, Embedding, Features, Number
+from streamsketch.features.cosines import cosine_table
+from streamsketch.features.features import JOINT, REST
 from tests.oracles import naive_features
 
 FEATURES = Features(

@@ -14,7 +14,7 @@ from tests.cli.running import Forks
 from tests.features.test_paths import AGREEMENT, FEATURES, ROWS, expected, states
 
 QUIET = pytest.mark.filterwarnings("ignore::streamsketch.errors.NoiseMismatchWarning")
-ONE_STREAM = AGREEMENT.replace(key=None, counting=ss.Counting(1))
+ONE_STREAM = AGREEMENT.replace(key=None, counting=ss.privacy.Counting(1))
 
 
 @pytest.fixture
@@ -73,5 +73,5 @@ def test_a_round_sums_features_of_parties() -> None:
     released = agreed.combine(sent)
     assert released.values.tolist() == np.sum(list(expected(ROWS).values()), axis=0).tolist()
     assert released.units.value == len(ROWS)
-    described = ss.describe(released.with_agreement(ONE_STREAM.fingerprint), ONE_STREAM)
+    described = ss.estimation.describe(released.with_agreement(ONE_STREAM.fingerprint), ONE_STREAM)
     assert set(described["column"].to_pylist()) == set(FEATURES.columns)

@@ -1,4 +1,4 @@
-"""Builds the conformance kit, streamsketch/conformance/*.json: ``make conformance``.
+"""Builds the conformance kit, streamsketch/conformance/*.json: ``make generated``.
 
 Nothing here asks the library. Columns, keys' indices and states are those of the golden files, which the twins made;
 cells of releases come from the twins of ``tests/oracles/naive_maps.py``, bytes from the writer of ``reader.py``, and
@@ -64,14 +64,6 @@ def text_of(cases: list[Message]) -> str:
     """Return a file's text: a case a line."""
     lines = ",\n".join(json.dumps(case, ensure_ascii=False, allow_nan=False) for case in cases)
     return f"[\n{lines}\n]\n"
-
-
-def main() -> None:
-    """Write the kit."""
-    KIT.mkdir(exist_ok=True)
-    for name, cases in kit().items():
-        (KIT / f"{name}.json").write_text(text_of(cases), encoding="utf-8")
-        print(f"{name}.json: {len(cases)} cases")  # noqa: T201 - a command
 
 
 def plain(value: Any, name: str = "") -> Any:
@@ -395,7 +387,3 @@ def sign_estimate_of(names: list[str], pair: list[Message]) -> Message:
             for part, slack in zip(parts, found.tolerances, strict=True)
         } | {"range": [found.lowest, found.highest]}
     return case
-
-
-if __name__ == "__main__":
-    main()

@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.privacy import AddedNoise, DiscreteLaplace, Mechanism, NoisePlace
+from streamsketch.privacy import Mechanism
+from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.mechanism import AddedNoise, NoisePlace
 from streamsketch.privacy.noise import NoiseMoments
 from tests.golden import estimates, frequencies, laws, reader, sign_estimates
 from tests.golden.kit_releases import guarantee, load, projection_fields, projection_of
@@ -42,7 +44,7 @@ def message_of(release: ss.PrivateSketch) -> dict[str, Any]:
 
 def releases_of(text: str, place: NoisePlace, bits: int) -> list[ss.PrivateSketch]:
     random = np.random.default_rng(bits)
-    projection = ss.Projection.from_json(text)
+    projection = ss.projections.Projection.from_json(text)
     return [
         ss.PrivateSketch(
             projection,
@@ -94,7 +96,7 @@ def test_medians_of_more_sizes_than_a_variance_needs(sparsity: int) -> None:
 
 
 COUNTED = ss.Guarantee(
-    1.0, 0.0, ss.L1(1), Mechanism((AddedNoise(DiscreteLaplace(Fraction(2)), counting=ss.Counting(24)),))
+    1.0, 0.0, ss.L1(1), Mechanism((AddedNoise(DiscreteLaplace(Fraction(2)), counting=ss.privacy.Counting(24)),))
 )
 
 
@@ -105,7 +107,7 @@ def test_averages_of_every_projection(text: str, bits: int, scale: int) -> None:
     counts = [24 * 4000 * scale, 24 * 90 * scale, 24 * scale, -5]
     noise = NoiseMoments(float(100 * scale) ** 2, float(100 * scale) ** 4)
     random = np.random.default_rng(bits)
-    projection = ss.Projection.from_json(text)
+    projection = ss.projections.Projection.from_json(text)
     releases = [
         ss.PrivateSketch(
             projection,
@@ -119,9 +121,12 @@ def test_averages_of_every_projection(text: str, bits: int, scale: int) -> None:
     ]
     messages = [message_of(release) for release in releases]
     for release, message in zip(releases, messages, strict=True):
-        check_or_refused(ss.mean_norm, estimates.mean_norm, [release], [message])
+        check_or_refused(ss.estimation.mean_norm, estimates.mean_norm, [release], [message])
     for i, j in [(0, 1), (1, 0), (0, 2), (3, 1)]:
-        for found, expected in ((ss.mean_distance, estimates.mean_distance), (ss.mean_product, estimates.mean_product)):
+        for found, expected in (
+            (ss.estimation.mean_distance, estimates.mean_distance),
+            (ss.estimation.mean_product, estimates.mean_product),
+        ):
             check_or_refused(found, expected, [releases[i], releases[j]], [messages[i], messages[j]])
 
 

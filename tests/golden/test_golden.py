@@ -7,8 +7,8 @@ exact cells and mass of their sketch.
 
 Both were computed once by the twins of ``tests/oracles/naive_maps.py`` and hashlib alone, never by the library, over
 inputs typed by hand; but for the rotation's columns, whose witnesses are ``rotations.py`` and Gram-Schmidt in
-test_maps.py. No script makes them again: a change that does not reproduce them breaks every agreement made before it,
-and needs new kinds of projection (new entries) instead of new numbers.
+test_maps.py. No script makes them again, and ``append_pin.py`` only adds to them: a change that does not reproduce
+them breaks every agreement made before it, and needs new kinds of projection (new entries) instead of new numbers.
 """
 
 import datetime as dt
@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamsketch import Projection
 from streamsketch.conformance import column as script
+from streamsketch.projections import Projection
 from tests.golden import kit_reader
 from tests.oracles import naive, naive_maps
 

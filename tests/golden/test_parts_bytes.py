@@ -16,6 +16,7 @@ import streamsketch as ss
 from streamsketch.privacy import Mechanism
 from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.release.private_sketch import NoisePart
+from streamsketch.signs.sign_changes import FlipLaw
 from tests.golden import reader
 from tests.golden.make_kit import plain, strings
 from tests.golden.sign_estimates import json_of
@@ -45,7 +46,7 @@ def ids_of(texts: list[str]) -> list[bytes]:
 
 def release_of(case: dict[str, Any], parts: list[NoisePart]) -> ss.PrivateSketch:
     return ss.PrivateSketch(
-        ss.Projection.from_json(case["projection"]),
+        ss.projections.Projection.from_json(case["projection"]),
         np.array([int(value) for value in case["values"]], dtype=np.int64),
         NoiseMoments(case["noise"]["k2"], case["noise"]["k4"]),
         guarantee_of(case["guarantee"]),
@@ -98,9 +99,9 @@ def test_the_library_reads_and_writes_the_golden_bytes(case: dict[str, Any]) -> 
 def test_the_library_reads_and_writes_the_golden_bytes_of_signs() -> None:
     (case,) = (case for case in CASES if case["kind"] == "SignSketch")
     release = ss.signs.SignSketch(
-        ss.Projection.from_json(case["projection"]),
+        ss.projections.Projection.from_json(case["projection"]),
         bytes.fromhex(case["signs"]),
-        ss.signs.FlipLaw(case["law"]["shape"], Fraction(case["law"]["rate"])),
+        FlipLaw(case["law"]["shape"], Fraction(case["law"]["rate"])),
         guarantee_of(case["guarantee"]),
         release_id=bytes.fromhex(case["release_id"]),
         data_ids=ids_of(case["data_ids"]),

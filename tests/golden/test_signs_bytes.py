@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
-from streamsketch.privacy import IndividualGuarantee, Mechanism
+from streamsketch.privacy import Mechanism
+from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.signs.sign_changes import FlipLaw
 from tests.golden.test_wire_bytes import double, fields, one, ratio
 
 CASES = json.loads((Path(__file__).parent / "signs.json").read_text())
@@ -54,14 +56,14 @@ def test_the_library_reads_and_writes_the_golden_bytes(case: dict[str, Any]) -> 
     name, bound, unit = case["neighbours"]
     relation = {"l1": ss.L1, "one-coordinate": ss.OneCoordinate}[name](bound, unit)
     guarantee = case["epsilon"], case["delta"], relation
-    projection = ss.Projection.from_json(case["projection"])
+    projection = ss.projections.Projection.from_json(case["projection"])
     packed = sum(1 << i for i, sign in enumerate(case["signs"]) if sign == "+")
     parts = projection, packed.to_bytes(-(-len(case["signs"]) // 8), "little")
     identity = {"release_id": bytes.fromhex(case["release_id"])}
     release: Any
     if case["kind"] == "SignSketch":
         shape, rate = case["law"]
-        law = ss.signs.FlipLaw(shape, Fraction(rate))
+        law = FlipLaw(shape, Fraction(rate))
         guarantee = ss.Guarantee(*guarantee, Mechanism.stated(case["mechanism"]), case.get("conditions", []))
         release = ss.signs.SignSketch(*parts, law, guarantee, **identity)
     else:

@@ -13,7 +13,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.errors import WeakGuaranteeWarning
 from streamsketch.local import MeanAggregator, Mechanism, Report
-from streamsketch.release import check_release
+from streamsketch.release.checking.release import check_release
 
 WRITTEN: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[2] / "web/tests/written.json").read_text(encoding="utf-8")
@@ -43,7 +43,7 @@ def test_releases_of_phones_are_read(case: dict[str, Any]) -> None:
         warnings.simplefilter("ignore", WeakGuaranteeWarning)
         release = ss.PrivateSketch.from_bytes(data)
     assert release.to_bytes() == data
-    assert release.projection == ss.Projection.from_json(case["projection"])
+    assert release.projection == ss.projections.Projection.from_json(case["projection"])
     assert check_release(release).verdict == "enough"
     added = release.guarantee.mechanism.the_noise
     assert added is not None
@@ -66,7 +66,7 @@ def test_their_cells_are_near_the_exact_ones(case: dict[str, Any]) -> None:
 @of("PrivateSketch")
 def test_the_noise_is_that_of_this_library(case: dict[str, Any]) -> None:
     """The scale, rounded up where it has too many digits."""
-    projection = ss.Projection.from_json(case["projection"])
+    projection = ss.projections.Projection.from_json(case["projection"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WeakGuaranteeWarning)
         release = projection.sketch().release(epsilon=case["epsilon"], neighbours=ss.L1(Fraction(case["bound"])))

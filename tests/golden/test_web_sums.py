@@ -1,6 +1,6 @@
 """What the TypeScript package makes of histograms and of agreements is compared with a file of this library's results.
 
-`python -m tests.golden.test_web_sums` writes the file again, with the releases it has.
+``make generated`` writes the file again, with the releases it has.
 """
 
 import json
@@ -17,7 +17,7 @@ from streamsketch.privacy import Counting
 from streamsketch.projections import Identity
 
 FILE = Path(__file__).parents[2] / "web/tests/sums.json"
-ESTIMATES = {"l1Norm": ss.l1_norm, "distinct": ss.distinct, "entropy": ss.entropy}
+ESTIMATES = {"l1Norm": ss.estimation.l1_norm, "distinct": ss.estimation.distinct, "entropy": ss.estimation.entropy}
 AGREEMENT = "00112233445566778899aabbccddeeff"
 
 
@@ -82,14 +82,11 @@ def test_the_file_has_what_the_library_computes(case: dict[str, Any]) -> None:
             assert found[name] == pytest.approx(case[name], rel=1e-9, nan_ok=True)
 
 
-def _write() -> None:
+def current_text() -> str:
+    """Return the text of the file, with what the library computes of its releases today."""
     known = {case["name"]: ss.PrivateSketch.from_bytes(bytes.fromhex(case["bytes"])) for case in cases()}
     made = [
         {"name": name, "bytes": (one := known.get(name, release)).to_bytes().hex()} | facts_of(one)
         for name, release in released().items()
     ]
-    FILE.write_text(json.dumps(made, indent=1) + "\n")
-
-
-if __name__ == "__main__":
-    _write()
+    return json.dumps(made, indent=1) + "\n"

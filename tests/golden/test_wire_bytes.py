@@ -116,7 +116,7 @@ def test_the_library_reads_and_writes_the_golden_bytes(case: dict[str, Any]) -> 
     kind, bound, unit, *keys = case["neighbours"]
     relation = {"l1": ss.L1, "one-coordinate": ss.OneCoordinate}[kind]
     release = ss.PrivateSketch(
-        ss.Projection.from_json(case["projection"]),
+        ss.projections.Projection.from_json(case["projection"]),
         np.array([int(value) for value in case["values"]], dtype=np.int64),
         NoiseMoments(case["k2"], case["k4"]),
         ss.Guarantee(
@@ -133,7 +133,7 @@ def test_the_library_reads_and_writes_the_golden_bytes(case: dict[str, Any]) -> 
 
 
 def test_the_first_case_is_its_inputs_state_plus_the_written_noise() -> None:
-    sketch = ss.Projection.from_json(CASES[0]["projection"]).sketch()
+    sketch = ss.projections.Projection.from_json(CASES[0]["projection"]).sketch()
     sketch.update(["apples", "pears"], [3, -1])
     noise = [1, 0, -2, 0, 0, 5, -1, 0]
     assert [str(cell) for cell in sketch.state() + noise] == CASES[0]["values"]

@@ -9,8 +9,9 @@ import pytest
 import streamsketch as ss
 from streamsketch.beam import comparison_schema
 from streamsketch.cli._pairs import SketchPairs
-from streamsketch.estimation import MEASURES, By, Estimates, distances_between
-from streamsketch.estimation.measures import Measure
+from streamsketch.estimation import Estimates
+from streamsketch.estimation.distances import distances_between
+from streamsketch.estimation.measures import MEASURES, By, Measure
 from streamsketch.report import page_of
 
 
@@ -38,7 +39,7 @@ def test_a_further_measure_is_a_line_and_appears_everywhere(
     releases: dict[str, ss.PrivateSketch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     half: Any = "half"
-    with pytest.raises(ss.InvalidInputError, match="by must be 'distance', 'cosine', 'profile' or 'mean', got 'half'"):
+    with pytest.raises(ss.InvalidInputError, match=r"by must be .* or .*, got 'half'"):
         ss.pairwise(releases.values(), by=half)
     monkeypatch.setitem(MEASURES, half, Measure("half distance", halved))
     found = ss.pairwise(releases.values(), by=half)

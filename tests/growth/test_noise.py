@@ -9,21 +9,13 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.accounting import spending_of
-from streamsketch.core import Ints
+from streamsketch.accounting.book import spending_of
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError, NoiseMismatchWarning
-from streamsketch.privacy import (
-    NOISES,
-    BitSource,
-    Budget,
-    Loss,
-    Mechanism,
-    Noise,
-    NoiseMoments,
-    Sensitivity,
-    pure_rho,
-    register,
-)
+from streamsketch.privacy import Budget, Mechanism
+from streamsketch.privacy.noise import NOISES, Loss, Noise, NoiseMoments, Sensitivity, register
+from streamsketch.privacy.samplers import BitSource
+from streamsketch.privacy.zcdp import pure_rho
 from streamsketch.wire.releases import _known_guarantee
 from tests.tampering import tampered
 
@@ -130,7 +122,7 @@ def test_it_is_exchanged() -> None:
     data = release.to_bytes()
     del NOISES["uniform"]
     _known_guarantee.cache_clear()  # as in a process that never knew this noise
-    with pytest.raises(ss.WireFormatError, match="must be one of laplace, gaussian, got 'uniform'"):
+    with pytest.raises(ss.errors.WireFormatError, match="must be one of laplace, gaussian, got 'uniform'"):
         ss.PrivateSketch.from_bytes(data)
     register(DiscreteUniform)
 

@@ -11,16 +11,18 @@ import pytest
 
 import streamsketch as ss
 from streamsketch import signs
-from streamsketch.core import Ints
-from streamsketch.projections import KINDS, MapVariance, MatrixNumber, register
-from streamsketch.storage import RawSketch
+from streamsketch.core.numbers import Ints
+from streamsketch.projections import MapVariance
+from streamsketch.projections.base import MatrixNumber, register
+from streamsketch.projections.families import KINDS
+from streamsketch.storage.sketches import RawSketch
 from tests.tampering import raw_bytes, raw_from_bytes
 
 SALE = ss.L1(1, unit="sale")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
-class Folded(ss.Projection):
+class Folded(ss.projections.Projection):
     """Index i meets cell i modulo sketch_dim: a toy, as close indices never collide and others always do."""
 
     kind = "folded"
@@ -110,7 +112,7 @@ def test_its_releases_are_read_explained_and_compared(folded: Folded, tmp_path: 
     sketch.update([1, 2], [100, 200])
     released = sketch.release(epsilon=1.0, neighbours=SALE)
     released.save(tmp_path / "one.sketch")
-    read = ss.load(tmp_path / "one.sketch", expect=ss.Projection.from_json(folded.to_json()))
+    read = ss.load(tmp_path / "one.sketch", expect=ss.projections.Projection.from_json(folded.to_json()))
     assert read == released
     assert read.projection == folded
     assert read.explain().check.verdict == "enough"
@@ -129,7 +131,7 @@ def test_its_tables_are_saved_and_loaded(folded: Folded, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("missing", ["enumerated_entries", "kept_bytes"])
 def test_no_projection_leaves_open_what_its_numbers_take(missing: str) -> None:
-    namespace = {missing: getattr(ss.Projection, missing)}
+    namespace = {missing: getattr(ss.projections.Projection, missing)}
     with pytest.raises(TypeError, match=f"abstract method '?{missing}"):
         type("Silent", (Folded,), namespace)(dim=1000, sketch_dim=10, seed=1)
 
@@ -161,11 +163,11 @@ def test_an_expensive_projection_is_limited_where_bytes_name_it(
 
     refused = True
     Costly.read.clear()
-    with ss.reading_limits(**limits):
+    with ss.limits.reading_limits(**limits):
         read()
         with pytest.raises(ss.InvalidInputError, match="over the limit of"):
             signs.cosine(published, other, norm_x=9, norm_y=9)
-    with ss.reading_limits(**raw_limits), pytest.raises(ss.WireFormatError, match="over the limit of"):
+    with ss.limits.reading_limits(**raw_limits), pytest.raises(ss.errors.WireFormatError, match="over the limit of"):
         raw_from_bytes(raw)
     assert not Costly.read
     refused = False

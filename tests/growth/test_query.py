@@ -9,7 +9,7 @@ from streamsketch.privacy.samplers import KeyedBits
 COUNTS = np.array([400, 150, 80, 20, 10, 3, 2, 1])
 
 
-def frequency(release: ss.PrivateSketch, index: int) -> ss.Estimate:
+def frequency(release: ss.PrivateSketch, index: int) -> ss.estimation.Estimate:
     """Return about how often an index occurs: the inner product with the exact sketch of it alone."""
     alone = release.projection.sketch()
     alone.update(index)

@@ -9,10 +9,12 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
-from streamsketch.accounting import sensitivity_of
+from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import NEIGHBOURS, Bounds, Guarantee, Neighbours, compose, register_relation
-from streamsketch.schedules import Tree
+from streamsketch.privacy import Guarantee, Neighbours, compose
+from streamsketch.privacy.bounds import Bounds
+from streamsketch.privacy.neighbours import NEIGHBOURS, register_relation
+from streamsketch.schedules.tree import Tree
 
 PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
 
@@ -99,7 +101,7 @@ def test_what_is_not_proven_for_it_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="units are clipped to L1"):
         ss.bound(rows, ss.agree(rows, PROJECTION, index="item", unit="sale", neighbours=few))
     with pytest.raises(InvalidInputError, match="units are counted under L1"):
-        ss.Counting(2).check_for(few)
+        ss.privacy.Counting(2).check_for(few)
 
 
 def test_a_relation_that_is_not_registered_is_refused() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsketch.data import split_rows, strict_until, whole_rows
+from streamsketch.data.readers.rows import split_rows, strict_until, whole_rows
 from streamsketch.intake import BadLines
 from streamsketch.intake.lines import Lines
 

@@ -14,11 +14,13 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
-from streamsketch.intake import BadLines, Log, LostLogError, RowReader, rotation
+from streamsketch.data.canonical import HASHED_DIM
+from streamsketch.intake import BadLines, Log, RowReader, rotation
 from streamsketch.intake import log as log_module
+from streamsketch.intake.rotation import LostLogError
 
 AGREEMENT = ss.Agreement(
-    ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=16, sparsity=1, seed=7), index="item", value="n", missing="drop"
+    ss.SJLT(dim=HASHED_DIM, sketch_dim=16, sparsity=1, seed=7), index="item", value="n", missing="drop"
 )
 READER = RowReader(AGREEMENT)
 HEADER, FIRST, SECOND = b"item,n\n", b"a,1\nb,2\n", b'"c, d",3\ne,4\n'

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
-from streamsketch.intake import BadLines, LostLogError, Messages, RowReader
+from streamsketch.intake import BadLines, Messages, RowReader
+from streamsketch.intake.rotation import LostLogError
 from tests.intake.test_log import AGREEMENT, READER, Rows, piped
 
 

@@ -10,9 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.intake import Events, Intake, Tumbling, missing, plain, salvage
+from streamsketch.data.canonical import HASHED_DIM
+from streamsketch.intake import Events, Intake, salvage
+from streamsketch.intake.columns import missing, plain
+from streamsketch.intake.windows import Tumbling
 
-HASHED = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=16, sparsity=4, seed=3, resolution="1/2")
+HASHED = ss.SJLT(dim=HASHED_DIM, sketch_dim=16, sparsity=4, seed=3, resolution="1/2")
 SMALL = ss.SJLT(dim=50, sketch_dim=16, sparsity=4, seed=3)
 AGREEMENT = ss.Agreement(
     HASHED, key="shop", index={"item": "integer"}, value="sold", unit="buyer", missing="drop",

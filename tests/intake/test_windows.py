@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.intake import (
+from streamsketch.intake.calendar import Calendar
+from streamsketch.intake.clock import Clock
+from streamsketch.intake.windows import (
     LARGEST_TIME,
-    Calendar,
-    Clock,
     Tumbling,
     micros_in,
     microseconds,

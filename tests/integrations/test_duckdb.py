@@ -76,7 +76,11 @@ def test_averages_are_null_where_units_are_too_few(connection: Any) -> None:
     x, y, few = (found[name] for name in ("north", "south", "kiosk"))
     given = {"x": x.to_bytes(), "y": y.to_bytes(), "few": few.to_bytes()}
     asked = "SELECT mean_distance($x, $y).value, mean_product($x, $y).value, mean_norm($x).value"
-    expected = ss.mean_distance(x, y).value, ss.mean_product(x, y).value, ss.mean_norm(x).value
+    expected = (
+        ss.estimation.mean_distance(x, y).value,
+        ss.estimation.mean_product(x, y).value,
+        ss.estimation.mean_norm(x).value,
+    )
     assert connection.execute(asked, {name: given[name] for name in "xy"}).fetchone() == expected
     asked = "SELECT mean_distance($x, $few), mean_product($few, $x), mean_norm($few), mean_norm(NULL)"
     assert connection.execute(asked, {name: given[name] for name in ("x", "few")}).fetchone() == (None,) * 4
@@ -286,20 +290,20 @@ def test_populations_are_compared_and_described_as_by_the_library(populations: A
     x, y = site(300, 40), site(300, 70)
     ss.PrivateTable({"north": x, "west": y}).save("sites.parquet")
     given = {"x": x.to_bytes(), "y": y.to_bytes()}
-    estimate, test = ss.mmd(x, y, AGREEMENT), ss.sameness(x, y, by="mean", samples=True)
+    estimate, test = ss.estimation.mmd(x, y, AGREEMENT), ss.sameness(x, y, by="mean", samples=True)
     asked = "SELECT discrepancy($x, $y).value, test_populations($x, $y).p_value, discrepancy($x, $y).high_95"
     row = populations.execute(asked, given).fetchone()
     assert row == (estimate.value, test.p_value, estimate.interval(0.95).high)
     found = populations.execute("FROM column_differences($x, $y)", given).fetchall()
-    expected = ss.column_differences(x, y, AGREEMENT, samples=True).to_pylist()
+    expected = ss.estimation.column_differences(x, y, AGREEMENT, samples=True).to_pylist()
     assert found == [(*row.values(), row["low"] > 0) for row in expected]
     assert {row[0] for row in found if row[-1]} == {"age", "(joint)"}
     asked = "SELECT key, d.* FROM 'sites.parquet', describe_release(sketch) d WHERE d.measure = 'mean' ORDER BY key"
-    means = {key: ss.describe(one, AGREEMENT).to_pylist()[0] for key, one in (("north", x), ("west", y))}
+    means = {key: ss.estimation.describe(one, AGREEMENT).to_pylist()[0] for key, one in (("north", x), ("west", y))}
     assert populations.sql(asked).fetchall() == [(key, *row.values()) for key, row in means.items()]
     assert populations.execute("SELECT len(describe_release($x))", {"x": given["x"]}).fetchone() == (8,)
     asked = "SELECT share($x, 'code', 'E1').value, share($x, 'sex', 'F').low_95"
-    shares = ss.describe(x, AGREEMENT, shares={"code": ["E1"]}).to_pylist()
+    shares = ss.estimation.describe(x, AGREEMENT, shares={"code": ["E1"]}).to_pylist()
     by_measure = {row["measure"]: row for row in shares}
     expected_shares = by_measure["share of E1"]["estimate"], by_measure["share of F"]["low"]
     assert populations.execute(asked, {"x": given["x"]}).fetchone() == expected_shares

@@ -179,7 +179,7 @@ def test_all_pairs_as_a_table_of_any_library() -> None:
 
 
 def test_what_a_notebook_shows_and_a_pickle_keeps() -> None:
-    estimate = ss.Estimate(20336.4, 1736.0**2, 0.0, lowest=0.0)
+    estimate = ss.estimation.Estimate(20336.4, 1736.0**2, 0.0, lowest=0.0)
     assert repr(estimate) == "<Estimate 20,336 ± 1,736, 95 % interval 16,934 … 23,739>"
     assert pickle.loads(pickle.dumps(estimate)) == estimate  # noqa: S301 - our own bytes
     many = Estimates(np.arange(4.0).reshape(2, 2), np.ones((2, 2)), np.zeros((2, 2)))

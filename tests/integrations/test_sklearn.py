@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import streamsketch as ss
 from streamsketch.features import Category, Embedding, Features, Number
 from streamsketch.integrations.sklearn import MixedFeatures, RandomProjection
-from streamsketch.projections import KINDS
+from streamsketch.projections.families import KINDS
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning", "ignore:.*SCIPY_ARRAY_API.*")

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 import streamsketch as ss
 from streamsketch.jobs import GrowingFolder, StreamJob
-from streamsketch.streams import StreamPolicy
+from streamsketch.streams.policy import StreamPolicy
 from tests.beam.streams.prism import BASE, MINUTE, wait_for_workers
 from tests.streams.agreed import followed
 

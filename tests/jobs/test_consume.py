@@ -16,8 +16,8 @@ import pytest
 import streamsketch as ss
 from streamsketch.continual import Tree
 from streamsketch.errors import LedgerError
-from streamsketch.intake import LostLogError
-from streamsketch.intake import idle_after as idle_condition
+from streamsketch.intake.framing import idle_after as idle_condition
+from streamsketch.intake.rotation import LostLogError
 from tests.jobs.topic import (
     AGREEMENT,
     BASE,

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from streamsketch.jobs import FilesJob, RunSecrets, read_comparisons
+from streamsketch.jobs import FilesJob, RunSecrets
+from streamsketch.jobs.results import read_comparisons
 from tests.jobs.running import command
 
 SALES = pa.table(
@@ -233,7 +234,7 @@ PEOPLE = AGREEMENT.replace(
     unit="customer",
     neighbours=CUSTOMER,
     clip="equal",
-    counting=ss.Counting.of(FINE, CUSTOMER, delta=1e-6),
+    counting=ss.privacy.Counting.of(FINE, CUSTOMER, delta=1e-6),
 )
 
 
@@ -256,7 +257,7 @@ def test_customers_count_the_same_and_are_counted_as_agreed_on(sales: Path) -> N
     assert ss.squared_norm(table["south"]).value == pytest.approx(3 / 2, abs=0.05)
     means = read_comparisons(str(sales / "out"), "mean").to_pylist()
     (met,) = [row["mean_distance"] for row in means if (row["first"], row["second"]) == ("north", "south")]
-    assert met == pytest.approx(ss.mean_distance(table["north"], table["south"]).value)
+    assert met == pytest.approx(ss.estimation.mean_distance(table["north"], table["south"]).value)
     with pytest.raises(ss.InvalidInputError, match="the agreement has clip='equal', got 'scale'"):
         job(sales, agreement=PEOPLE, delta=1e-6, clip="scale")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamsketch.jobs import logs
+from streamsketch.jobs.logs import logs
 from tests.beam.streams.prism import ROOT
 from tests.cli.running import Forks
 from tests.jobs.job import end, options, published, put, run

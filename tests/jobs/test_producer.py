@@ -8,7 +8,8 @@ import pytest
 
 from pipelines.producer import LogWriter, seconds_of, steps, write
 from streamsketch.beam.streams import PartitionClock
-from streamsketch.intake import AheadLimit, ClockKind, Tumbling
+from streamsketch.intake.clock import AheadLimit, ClockKind
+from streamsketch.intake.windows import Tumbling
 
 SECOND = 10**6
 

@@ -199,7 +199,7 @@ def test_a_job_counts_people_and_publishes_the_same_bytes_after_a_restore(
     """Both aircraft of the first minute weigh the same; one that came before in its period is dropped."""
     projection = ss.SJLT(sketch_dim=64, sparsity=4, seed=7, resolution="1/8192")
     near = ss.SketchL2(1, unit="aircraft", max_keys=2)
-    counting = ss.Counting.of(projection, near, delta=1e-6)
+    counting = ss.privacy.Counting.of(projection, near, delta=1e-6)
     people = AGREEMENT.replace(projection=projection, neighbours=near, clip="equal", counting=counting)
     rows = [("AA", "x", "N1", 5), ("AA", "x", "N1", 6), ("AA", "y", "N2", 7), ("UA", "x", "N1", 70)]
     put(tmp_path / "log", "001.parquet", rows)

@@ -11,7 +11,8 @@ import pyarrow as pa
 import streamsketch as ss
 from streamsketch.beam.streams import encoded_batch
 from streamsketch.jobs import Malformed, Message, Payloads, TopicStream, UnreachableError
-from streamsketch.streams import Stream, StreamPolicy
+from streamsketch.streams import Stream
+from streamsketch.streams.policy import StreamPolicy
 from tests.streams.agreed import followed
 
 AGREEMENT = ss.Agreement(

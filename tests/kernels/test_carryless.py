@@ -36,7 +36,8 @@ import warnings
 import numpy as np
 from numba import njit
 from streamsketch import SJLT
-from streamsketch.kernels import TILE, hashing
+from streamsketch.kernels.carryless import TILE
+from streamsketch.kernels import hashing
 from streamsketch.kernels.carryless import instructions
 from streamsketch.kernels.pipeline import QUAD, address, hash_and_add
 """

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from numba.core.errors import TypingError
 
-from streamsketch import SJLT, CountSketch, Projection
+from streamsketch import SJLT, CountSketch
 from streamsketch.core.jit import kernel, read_only
 from streamsketch.kernels import slots as kernels
 from streamsketch.kernels.carryless import TILE, hash_tile
 from streamsketch.kernels.hashing import BitSlices, Words
 from streamsketch.kernels.pipeline import layout_of
 from streamsketch.kernels.tiles import adders, scratch_size
-from streamsketch.projections import Rademacher
+from streamsketch.projections import Projection, Rademacher
 from tests.oracles import naive_maps
 
 BITS = 60

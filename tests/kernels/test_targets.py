@@ -9,12 +9,13 @@ import pyarrow as pa
 import pytest
 
 from streamsketch import SJLT
-from streamsketch.kernels import carryless, in_blocks
+from streamsketch.kernels import carryless
+from streamsketch.kernels.popcount import in_blocks
 from streamsketch.local import ProjUnit
-from streamsketch.privacy import KeyedBits
-from streamsketch.projections import hadamard_transform
+from streamsketch.privacy.samplers import KeyedBits
+from streamsketch.projections.hadamard import hadamard_transform
 from streamsketch.signs.hamming import distances_between, nearest_in
-from streamsketch.sketching import UnitDigests
+from streamsketch.sketching.bounding.digests import UnitDigests
 from tests.fewer_features import outputs_of
 
 BASE = "+sse,+sse2"
@@ -35,7 +36,7 @@ IMPORTS = """
 import warnings
 warnings.simplefilter("ignore")
 from streamsketch.kernels.blake2b import compress_lanes, hash_texts
-from streamsketch.projections import transform_cells
+from streamsketch.projections.hadamard import transform_cells
 from streamsketch.kernels.popcount import count_pairs
 from tests.kernels.test_targets import WORDS, results
 """

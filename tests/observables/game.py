@@ -31,7 +31,8 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 import streamsketch
 from streamsketch.core.numbers import Ints
 from streamsketch.parties import Key
-from streamsketch.privacy import DiscreteGaussian, DiscreteLaplace
+from streamsketch.privacy.gaussian import DiscreteGaussian
+from streamsketch.privacy.laplace import DiscreteLaplace
 
 Seen = dict[str, Any]
 

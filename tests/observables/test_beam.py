@@ -40,12 +40,14 @@ from streamsketch.beam.release import means as means_of
 from streamsketch.beam.run import ordering
 from streamsketch.beam.run.steps import merge_group
 from streamsketch.core.numbers import Ints
-from streamsketch.data import DataIds
+from streamsketch.data.data_ids import DataIds
 from streamsketch.local import PrivHS
 from streamsketch.parties import Key, Round
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.projections.base import MAX_MASS
-from streamsketch.release import AdditiveNoise, CalibratedNoise, Ready
+from streamsketch.release import AdditiveNoise
+from streamsketch.release.additive_noise import CalibratedNoise
+from streamsketch.release.ready import Ready
 from tests.beam.rows import bound_rows, sketch_rows
 from tests.beam.running import run
 from tests.observables.game import Seen, assert_alike, differences, fixed_key, target
@@ -163,7 +165,7 @@ def people(pipeline: beam.Pipeline, events: list[Event]) -> beam.PCollection:
     units = [(f"unit {number}", *event) for number, event in enumerate(events)]
     columns: dict[str, Any] = {"key": "key", "index": "index", "value": "value", "unit": "unit", "missing": "drop"}
     agreement = ss.Agreement(
-        FINE, **columns, neighbours=FOR_PEOPLE.neighbours, clip="equal", counting=ss.Counting(4000)
+        FINE, **columns, neighbours=FOR_PEOPLE.neighbours, clip="equal", counting=ss.privacy.Counting(4000)
     )
     rows = pipeline | beam.Create(units) | RowsToBatches(agreement, ["unit", "key", "index", "value"])
     sketches = rows | BoundContributions(agreement) | SketchPerKey(agreement)

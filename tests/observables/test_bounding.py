@@ -23,8 +23,9 @@ import streamsketch as ss
 from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.core.numbers import Ints
 from streamsketch.errors import ReleasedAgainWarning
-from streamsketch.privacy import Budget, Counting, DiscreteLaplace, Neighbours, bound_choice
+from streamsketch.privacy import Budget, Counting, Neighbours, bound_choice
 from streamsketch.privacy.bound_choice import ChosenBound, choose_bound, counts_by_size, exponents_of
+from streamsketch.privacy.laplace import DiscreteLaplace
 from streamsketch.release import AdditiveNoise
 from streamsketch.release.additive_noise import CalibratedNoise
 from streamsketch.sketching.bounding import clip, units
@@ -76,7 +77,7 @@ class Mode(NamedTuple):
         return self.neighbours.kind == "sketch-l2"
 
     @property
-    def projection(self) -> ss.Projection:
+    def projection(self) -> ss.projections.Projection:
         return FINE if self.in_cells else PROJECTION
 
     @property

@@ -9,7 +9,9 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.core.numbers import Ints
-from streamsketch.storage import Database, RawSketch, Row, load_raw, save_raw
+from streamsketch.storage import load_raw, save_raw
+from streamsketch.storage.database import Database, Row
+from streamsketch.storage.sketches import RawSketch
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed
 from tests.observables.test_releases import (
     KEYS,

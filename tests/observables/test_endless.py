@@ -10,7 +10,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.continual import Schedule, Tree
 from streamsketch.core.numbers import Ints
-from streamsketch.privacy import SystemBits
+from streamsketch.privacy.samplers import SystemBits
 from streamsketch.streams import Stream
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed
 from tests.oracles import naive, naive_cells
@@ -29,7 +29,7 @@ WORLDS = [  # one unit less, early, late, far ahead, of another key and in an em
 
 
 SCHEDULE = Tree(horizon=6, depth=2)
-COUNTING = ss.Counting(4000)
+COUNTING = ss.privacy.Counting(4000)
 COUNTED = PEOPLE.replace(neighbours=ss.SketchL2(1, unit="customer", max_keys=2), counting=COUNTING)
 
 

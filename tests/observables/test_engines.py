@@ -28,9 +28,10 @@ import streamsketch as ss
 from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
 from streamsketch.beam.streams import WriteOnce, configure_stream
 from streamsketch.errors import LedgerError
-from streamsketch.once import EVENT, VERSION
 from streamsketch.once.alarms import OTHER_VERSION
-from streamsketch.privacy import DiscreteLaplace
+from streamsketch.once.logs import EVENT
+from streamsketch.once.slots import VERSION
+from streamsketch.privacy.laplace import DiscreteLaplace
 from streamsketch.release import AdditiveNoise
 from streamsketch.spark import ReleaseBatches
 from streamsketch.streams import DatabaseSink, FileSink, LedgerCharge, ReleaseOnce, Sink, Slot, Stream

@@ -15,6 +15,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch import jobs
+from streamsketch.jobs.logs import logs
 from streamsketch.once.logs import EVENTS, SECRET_EVENTS
 from streamsketch.streams import log_event
 from tests.cli.running import Forks
@@ -100,13 +101,13 @@ def test_text_and_counts_are_for_the_operator(tmp_path: Path, capfd: pytest.Capt
 @pytest.mark.parametrize("event", [*EVENTS, *SECRET_EVENTS])
 def test_only_listed_fields_of_listed_events_are_lines_of_json(event: str, capfd: pytest.CaptureFixture[str]) -> None:
     names = set().union(*EVENTS.values()) | {"text", "late", "sums"}
-    with jobs.logs("json", topic="sales"):
+    with logs("json", topic="sales"):
         log_event(logging.getLogger("streamsketch.x"), logging.ERROR, event, **dict.fromkeys(names, CANARY))
     lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
     assert len(lines) == (event not in SECRET_EVENTS)
     for line in lines:
         assert {name for name, value in line.items() if value == CANARY} == EVENTS[event]
-    with jobs.logs("text"):
+    with logs("text"):
         log_event(logging.getLogger("streamsketch.x"), logging.ERROR, event, late=CANARY)
     assert CANARY in capfd.readouterr().err
 

@@ -17,8 +17,8 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.parties import Key, Round, sign, statements, verify
-from streamsketch.privacy import SystemBits
-from streamsketch.release import Ready, ReadyTable
+from streamsketch.privacy.samplers import SystemBits
+from streamsketch.release.ready import Ready, ReadyTable
 from tests.observables import test_commands as commands
 from tests.observables.game import Seen, assert_alike, differences, fixed_key
 from tests.observables.test_bounding import Mode, bounded, exactly_bounded
@@ -64,7 +64,7 @@ def refusal(work: Callable[[], Any]) -> str:
 
 
 PARTIES: dict[str, Any] = {"parties": [key.public for key in keys()], "round_id": bytes(16)}
-PEOPLE = Mode(ss.SketchL2(1, unit="person", max_keys=1), "equal", counting=ss.Counting(4000))
+PEOPLE = Mode(ss.SketchL2(1, unit="person", max_keys=1), "equal", counting=ss.privacy.Counting(4000))
 OF_PEOPLE: dict[str, Any] = {"neighbours": PEOPLE.neighbours, "counting": PEOPLE.counting}
 
 

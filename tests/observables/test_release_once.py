@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
-from streamsketch.privacy import SystemBits
+from streamsketch.privacy.samplers import SystemBits
 from streamsketch.release import AdditiveNoise
 from streamsketch.streams import FileSink, ReleaseOnce, Slot
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed

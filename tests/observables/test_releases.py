@@ -15,10 +15,10 @@ import streamsketch as ss
 from streamsketch.continual import Factorisation
 from streamsketch.core.numbers import Ints
 from streamsketch.data import data_ids
-from streamsketch.privacy import NoisePlace
-from streamsketch.projections import MAX_MASS
+from streamsketch.privacy.mechanism import NoisePlace
+from streamsketch.projections.base import MAX_MASS
 from streamsketch.release import ready
-from streamsketch.schedules import Progress
+from streamsketch.schedules.progress import Progress
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed, target
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=7)
@@ -38,21 +38,21 @@ ORDERS: list[list[Event]] = [  # one event more or less, at the brink where a su
 KEYS = ["A", "B", "C"]
 
 
-def sketch_of(events: Iterable[Event], projection: ss.Projection = PROJECTION) -> ss.Sketch:
+def sketch_of(events: Iterable[Event], projection: ss.projections.Projection = PROJECTION) -> ss.Sketch:
     sketch = projection.sketch()
     for _, index, value in events:
         sketch.update(index, value)
     return sketch
 
 
-def table_of(events: Iterable[Event], projection: ss.Projection = PROJECTION) -> ss.SketchTable:
+def table_of(events: Iterable[Event], projection: ss.projections.Projection = PROJECTION) -> ss.SketchTable:
     table = projection.table()
     for key, index, value in events:
         table.update([key], [index], [value])
     return table
 
 
-def exact(events: Iterable[Event], projection: ss.Projection = PROJECTION, key: str | None = None) -> Ints:
+def exact(events: Iterable[Event], projection: ss.projections.Projection = PROJECTION, key: str | None = None) -> Ints:
     """Return the cells of all events, or of one key's, modulo 2^64, by Python's integers."""
     sums = [0] * projection.sketch_dim
     for other, index, value in events:
@@ -223,7 +223,7 @@ def refusing_sums(patch: pytest.MonkeyPatch) -> None:
 def refusing_rows(patch: pytest.MonkeyPatch) -> None:
     read = ready.transform_read
 
-    def refusing(projection: ss.Projection, given: Any, *, exact: bool) -> Any:
+    def refusing(projection: ss.projections.Projection, given: Any, *, exact: bool) -> Any:
         if max(sum(map(abs, row)) for row in given.tolist()) >= 1 << 63:
             raise ss.errors.SketchOverflowError("a row leaves 63 bits")
         return read(projection, given, exact=exact)

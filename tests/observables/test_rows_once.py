@@ -19,7 +19,7 @@ from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, T
 from streamsketch.beam.streams import WriteFilesOnce, configure_stream
 from streamsketch.continual import Releaser, Tree
 from streamsketch.errors import LedgerError
-from streamsketch.privacy import KeyedBits
+from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release import AdditiveNoise
 from streamsketch.streams import FileSink, LedgerCharge, Stream
 from tests.observables.test_engines import AGREEMENT, FIRST, KEYS, NEAR, OTHER, PROJECTION, START, Rows, quiet, table_of

@@ -27,9 +27,10 @@ from hypothesis import strategies as st
 import streamsketch as ss
 from streamsketch.beam.intake.read import read_batches
 from streamsketch.beam.streams import DecodeMessages, encoded_batch
-from streamsketch.intake import ONE_LINE, QUOTED, BadLines, Intake, Log, Messages, RowReader, heartbeat
+from streamsketch.intake import BadLines, Intake, Log, Messages, RowReader
+from streamsketch.intake.framing import ONE_LINE, QUOTED, heartbeat
 from streamsketch.jobs import Malformed, Message, Payloads
-from streamsketch.sketching import bound_batches
+from streamsketch.sketching.bounding.units import bound_batches
 
 BOUND = ss.L1(2, unit="cust")
 AGREEMENT = ss.Agreement(

@@ -22,9 +22,11 @@ import pytest
 import streamsketch as ss
 from streamsketch.beam import BoundContributions, ReleasePerKey, RowsToBatches, SketchPerKey
 from streamsketch.bounding import unit_totals
-from streamsketch.privacy import choose_bound
-from streamsketch.release import AdditiveNoise, Releaser
-from streamsketch.schedules import Tree
+from streamsketch.data.canonical import HASHED_DIM
+from streamsketch.privacy.bound_choice import choose_bound
+from streamsketch.release import AdditiveNoise
+from streamsketch.release.releaser import Releaser
+from streamsketch.schedules.tree import Tree
 from streamsketch.storage import load_raw, save_raw
 from streamsketch.streams import FileSink, ReleaseOnce, Stream
 from streamsketch.streams.state import read_state
@@ -87,7 +89,7 @@ def _held_by(value: Any) -> Iterator[Any]:
     yield from getattr(value, "__dict__", {}).values()
 
 
-PROJECTION = ss.SJLT(dim=ss.HASHED_DIM, sketch_dim=16, sparsity=4, seed=7)
+PROJECTION = ss.SJLT(dim=HASHED_DIM, sketch_dim=16, sparsity=4, seed=7)
 NEIGHBOURS = ss.L1(9_000_000, unit="customer", max_keys=2)
 AGREEMENT = ss.Agreement(PROJECTION, key="shop", index="item", value="sold", unit="customer", neighbours=NEIGHBOURS)
 PLAIN = ss.Agreement(

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from streamsketch.once import Tally
 from streamsketch.once import counts as module
+from streamsketch.once.counts import Tally
 from streamsketch.streams import RowCounts, counts_in
 
 

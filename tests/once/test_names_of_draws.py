@@ -20,11 +20,12 @@ from streamsketch.beam.release.rows import ScheduledWindows
 from streamsketch.beam.run.once import repeatable_bits
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.continual import Releaser, Tree
-from streamsketch.intake import Tumbling
+from streamsketch.intake.windows import Tumbling
 from streamsketch.once.draws import DrawSecret
 from streamsketch.once.names import drawn_numbers, name_of_draw
 from streamsketch.once.versions import Version, version_of, version_tag
-from streamsketch.privacy import Bounds, KeyedBits
+from streamsketch.privacy.bounds import Bounds
+from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release import AdditiveNoise
 from streamsketch.streams import ReleaseOnce, Slot
 from tests.once.test_release_once import Memory
@@ -32,7 +33,7 @@ from tests.once.test_release_once import Memory
 CELLS, HOUR = 4, 3600
 NEAR = ss.L1(9, unit="visit")
 BOUNDED = Bounds(neighbours=NEAR, clip="cut", counted=True)
-COUNTING = ss.Counting(1, slack=1)
+COUNTING = ss.privacy.Counting(1, slack=1)
 
 
 @dataclasses.dataclass(frozen=True)

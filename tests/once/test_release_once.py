@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
-from streamsketch.once import VERSION
+from streamsketch.once.slots import VERSION
 from streamsketch.release import AdditiveNoise
 from streamsketch.streams import DatabaseSink, FileSink, ObjectSink, Released, ReleaseOnce, Sink, Slot
 from tests.once.stores import store_of

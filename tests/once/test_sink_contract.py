@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
-from streamsketch.once import VERSION
+from streamsketch.once.slots import VERSION
 from streamsketch.streams import FileSink, ObjectSink, Sink, Slot
 from tests.once.stores import store_of
 from tests.once.test_release_once import KEYS, Memory, bytes_of, once, sums
@@ -170,7 +170,7 @@ def test_a_window_is_of_one_version_in_a_sink_that_lacks_something(kind: type[Me
 
 def test_the_claim_has_a_name_that_no_key_has(tmp_path: Path) -> None:
     keys: list[Any] = ["", "version", "=version", "=sketch.version", "sketch", b"version", -1, "=", "=all"]
-    from streamsketch.once import named_key  # noqa: PLC0415
+    from streamsketch.once.slots import named_key  # noqa: PLC0415
 
     slots = [Slot("sales", 0, *named_key(key)) for key in keys] + [SLOTS[-1]]
     sink = FileSink(tmp_path / "out")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
-from streamsketch.once import connection
+from streamsketch.once.databases import connection
 from streamsketch.streams import DatabaseSink, FileSink, ObjectSink, Sink, Slot
 from tests.once.stores import bucket, store_of
 

@@ -12,7 +12,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.accounting.store import Row, _FileTransaction
-from streamsketch.privacy import DiscreteLaplace
+from streamsketch.privacy.laplace import DiscreteLaplace
 
 PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
 SALE = ss.L1(1, unit="sale")

@@ -19,7 +19,8 @@ from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 
 from streamsketch.errors import InvalidInputError, SignatureError
 from streamsketch.parties import Key, Round, envelope, identity
-from streamsketch.privacy import DiscreteLaplace, SystemBits
+from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.samplers import SystemBits
 from tests.parties.test_rounds import KEYS, PROJECTION, a_round, again, cells_of, sketches
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -17,9 +17,14 @@ import streamsketch as ss
 from streamsketch.errors import InvalidInputError, SignatureError, StreamsketchError, WireFormatError
 from streamsketch.parties import Key, PublicKey, Round
 from streamsketch.parties.contributions import decode_contribution
-from streamsketch.privacy import AddedNoise, DiscreteGaussian, DiscreteLaplace, KeyedBits, Mechanism
-from streamsketch.release import check_release
-from streamsketch.sketching import bound_units
+from streamsketch.privacy import Mechanism
+from streamsketch.privacy.gaussian import DiscreteGaussian
+from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.mechanism import AddedNoise
+from streamsketch.privacy.neighbours import Clip
+from streamsketch.privacy.samplers import KeyedBits
+from streamsketch.release.checking.release import check_release
+from streamsketch.sketching.bounding.units import bound_units
 
 PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
 ONE = ss.L1(1, unit="visit")
@@ -112,7 +117,7 @@ def test_a_unit_at_two_parties_counts_twice_and_everything_says_so(neighbours: s
 
 FINE = PROJECTION.replace(resolution="1/8192")
 WEIGHED = ss.SketchL2(1, unit="patient", max_keys=2)
-COUNTED: dict[str, tuple[ss.privacy.Neighbours, ss.Projection, ss.privacy.Clip]] = {
+COUNTED: dict[str, tuple[ss.privacy.Neighbours, ss.projections.Projection, Clip]] = {
     "l1": (ss.L1(9, unit="patient", max_keys=2), PROJECTION, "scale"),
     "equal": (WEIGHED, FINE, "equal"),
     "scale": (WEIGHED, FINE, "scale"),
@@ -122,7 +127,7 @@ COUNTED: dict[str, tuple[ss.privacy.Neighbours, ss.Projection, ss.privacy.Clip]]
 def counted_sites(kind: str) -> tuple[Round, list[ss.Sketch]]:
     """Return a round that counts patients, and the sketches of three sites that have 5, 0 and 7 of them."""
     neighbours, projection, clip = COUNTED[kind]
-    counting = ss.Counting.of(projection, neighbours, delta=1e-9)
+    counting = ss.privacy.Counting.of(projection, neighbours, delta=1e-9)
     how: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-9, "neighbours": neighbours, "counting": counting}
     made = []
     for site, patients in enumerate((5, 0, 7)):
@@ -174,7 +179,7 @@ def test_units_that_were_clipped_otherwise_than_agreed_on_are_refused() -> None:
     wider = dataclasses.replace(agreed.neighbours, bound=Fraction(agreed.neighbours.bound) * 2)
     with pytest.raises(InvalidInputError, match="to the round's neighbours"):  # its units would weigh half
         dataclasses.replace(agreed, neighbours=wider).contribute(data[0], again(KEYS[0]))
-    for changes in ({"counting": None}, {"clip": "cut"}, {"neighbours": ONE, "counting": ss.Counting(1)}):
+    for changes in ({"counting": None}, {"clip": "cut"}, {"neighbours": ONE, "counting": ss.privacy.Counting(1)}):
         with pytest.raises(InvalidInputError, match="clip must be 'scale', 'equal' or 'average' in a round"):
             dataclasses.replace(agreed, **changes)
 

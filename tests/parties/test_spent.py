@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
-from streamsketch.core import append, appending
+from streamsketch.core.files import append, appending
 from streamsketch.errors import InvalidInputError
 from streamsketch.parties import Key, Round
 from streamsketch.privacy.samplers import KeyedBits

@@ -58,7 +58,7 @@ def test_a_release_of_another_agreement_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "features.sketch"
     other.release(epsilon=1.0, neighbours=ss.L1(1)).save(path)
     ss.parties.sign(path, key)
-    with pytest.raises(ss.WireFormatError):
+    with pytest.raises(ss.errors.WireFormatError):
         hospitals.received(hospitals.publish(rows_of("north", 5), key, tmp_path), "north", key.public, tmp_path / "s")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import streamsketch as ss
 from streamsketch.jobs import GrowingFolder, StreamJob
-from streamsketch.streams import Job
+from streamsketch.streams.job import Job
 from tests.docs.pages import blocks_of, commands_of
 from tests.jobs.running import command
 

@@ -186,7 +186,9 @@ def test_the_report_fits_a_terminal_and_the_dictionary_json(confidences: tuple[f
         assert max(map(len, str(plan).splitlines())) <= 80, str(plan)
         told = json.loads(json.dumps(plan.to_dict()))
         assert told["chosen"] in told["alternatives"]
-        assert ss.Projection.from_json(json.dumps(told["projection"] | {"seed": 0})) == plan.chosen.projection
+        assert (
+            ss.projections.Projection.from_json(json.dumps(told["projection"] | {"seed": 0})) == plan.chosen.projection
+        )
 
 
 def test_hopeless_plans_fit_too() -> None:
@@ -261,7 +263,7 @@ def test_plans_for_whole_vectors_expect_norms_of_large_maps_and_find_none(monkey
     """A bound on such a norm takes up to seconds, and depends on a seed that is chosen later."""
     found = spectral.block_bound
 
-    def quick(projection: ss.Projection, sparsity: int) -> int:
+    def quick(projection: ss.projections.Projection, sparsity: int) -> int:
         assert projection.sketch_dim <= 256 or sparsity == 1
         return found(projection, sparsity)
 

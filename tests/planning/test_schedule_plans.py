@@ -8,7 +8,10 @@ import pytest
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.planning import plan_schedule
-from streamsketch.schedules import Factorisation, Separate, Tree, schedule_of
+from streamsketch.schedules.factorisation import Factorisation
+from streamsketch.schedules.kinds import schedule_of
+from streamsketch.schedules.separate import Separate
+from streamsketch.schedules.tree import Tree
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,11 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.estimation import NoiseTerm, gap_law
-from streamsketch.features import JOINT, Category, Embedding, Features, Number
+from streamsketch.features import Category, Embedding, Features, Number
+from streamsketch.features.features import JOINT
 from streamsketch.planning import ClassShift, MeanShift, ShareShift, SitePlan, SiteShift, plan_sites
 from streamsketch.planning.site_facts import block_means
-from streamsketch.privacy import NoiseMoments
+from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.projections import Identity
 
 DEVIATION = 0.12
@@ -223,7 +224,7 @@ def test_reference_points_of_patients(count: int, times: float, least: float) ->
         x, y = (ss.bound(one, agreement).release(**plan.release_arguments) for one in tables)
         assert isinstance(x, ss.PrivateSketch)
         assert isinstance(y, ss.PrivateSketch)
-        zs.append(ss.mmd(x, y, agreement).value / plan.chosen.prediction.noise)
+        zs.append(ss.estimation.mmd(x, y, agreement).value / plan.chosen.prediction.noise)
         found += ss.sameness(x, y, by="mean", samples=True).p_value <= 0.05
     power = plan.chosen.prediction.power
     assert np.mean(zs) >= least

@@ -11,7 +11,10 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
-from streamsketch.estimation import NoiseTerm, below_noise_floor, block_of, few_units, gap_law
+from streamsketch.estimation import NoiseTerm, gap_law
+from streamsketch.estimation.blocks import block_of
+from streamsketch.estimation.cosines import below_noise_floor
+from streamsketch.estimation.means import few_units
 from streamsketch.planning import NoiseFloor, TypicalUnit, UnitOption, UnitPlan, UnitSample, plan_units
 
 SIZES = {"Ada": 120, "Bex": 50, "Cley": 32, "Deal": 22, "Eye": 14, "Fowey": 5}

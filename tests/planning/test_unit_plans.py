@@ -217,7 +217,7 @@ def test_it_is_shown_in_eighty_columns_and_as_json() -> None:
         assert "Assumed: a public sample of 600 customers" in text
         fields = json.loads(json.dumps(plan.to_dict(), allow_nan=False))
         assert fields["chosen"]["error"] == plan.chosen.error
-        assert ss.Projection.from_json(json.dumps(fields["projection"] | {"seed": 1})) == plan.projection(1)
+        assert ss.projections.Projection.from_json(json.dumps(fields["projection"] | {"seed": 1})) == plan.projection(1)
     text = str(plan_units(TypicalUnit(items=40), units=2_000, **PRIVACY))
     assert "each customer counts the same" in text
     assert "There is no bound to choose" in " ".join(text.split())
@@ -267,7 +267,7 @@ def test_bounds_may_be_given() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"question": "median"}, "question must be one of cosine, distance, mean, point, got 'median'"),
+        ({"question": "median"}, "question must be one of .*, got 'median'"),
         ({"question": "mean", "count": False}, "question='mean' needs the number of units"),
         ({"units": None}, "the number of units in a key is missing"),
         ({"units": 0}, "units must be a number from 1"),

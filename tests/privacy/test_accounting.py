@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.privacy import PrivacyCost, account, gaussian_epsilon, gaussian_log_delta, gaussian_sigma
+from streamsketch.privacy.composition import PrivacyCost, account
+from streamsketch.privacy.gaussian import gaussian_epsilon, gaussian_log_delta, gaussian_sigma
 
 
 @pytest.mark.parametrize(("sigma", "count", "delta"), [(5.5, 4, 1e-9), (20.0, 100, 1e-6), (1.0, 2, 1e-3)])

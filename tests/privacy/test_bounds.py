@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
-from streamsketch.privacy import NO_DATA, UNKNOWN, Bounds
+from streamsketch.privacy.bounds import NO_DATA, UNKNOWN, Bounds
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import Budget, DiscreteLaplace, Sensitivity
+from streamsketch.privacy import Budget
+from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.noise import Sensitivity
 
 ZERO = 0.0
 budgets = st.builds(Budget, st.floats(1e-6, 100), st.floats(0, 0.01))

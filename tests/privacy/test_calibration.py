@@ -14,15 +14,10 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import (
-    Budget,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Mechanism,
-    Sensitivity,
-    calibration,
-    gaussian_sigma,
-)
+from streamsketch.privacy import Budget, Mechanism, calibration
+from streamsketch.privacy.gaussian import DiscreteGaussian, gaussian_sigma
+from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.noise import Sensitivity
 from tests.oracles.naive_noise import as_mpf, gaussian_pmf, lattice_delta
 
 EPSILONS = [1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 0.3, 1, 2, 3, 5, 8, 10, 20, 30, 50]

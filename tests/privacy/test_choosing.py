@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.privacy import Budget, DiscreteLaplace, bound_choice
+from streamsketch.privacy import Budget, bound_choice
 from streamsketch.privacy.bound_choice import ChosenBound, choose_bound, counts_by_size, exponents_of
+from streamsketch.privacy.laplace import DiscreteLaplace
 
 GRID = [Fraction(bound) for bound in (1, 2, 4, 8)]
 EPSILON = Fraction(1, 2)

@@ -13,14 +13,16 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch import PrivateSketch, PrivateTable
-from streamsketch.privacy import Bounds, NoiseMoments, non_redundant, sharing_data
+from streamsketch.privacy.bounds import Bounds
+from streamsketch.privacy.noise import NoiseMoments
+from streamsketch.privacy.redundancy import non_redundant, sharing_data
 
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
 OTHER_MAP = PROJECTION.replace(seed=8)
 NEAR = ss.L1(1, unit="sale")
 
 
-def released(epsilon: float = 1.0, projection: ss.Projection = PROJECTION, **how: Any) -> PrivateSketch:
+def released(epsilon: float = 1.0, projection: ss.projections.Projection = PROJECTION, **how: Any) -> PrivateSketch:
     sketch = projection.sketch()
     sketch.update(["x"] * 100)
     return sketch.release(epsilon=epsilon, neighbours=NEAR, **how)
@@ -234,7 +236,7 @@ def of_people() -> PrivateSketch:
     """Return a release with a count of units and slack beside its cells."""
     bounds = Bounds(NEAR, "scale", counted=True)
     data = ss.Sketch.from_state(PROJECTION, np.arange(64), 1 << 20, bounds=bounds, counts=np.array([7, 7]))
-    return ss.AdditiveNoise(epsilon=1.0, neighbours=NEAR, counting=ss.Counting(9, slack=1)).release(data)
+    return ss.AdditiveNoise(epsilon=1.0, neighbours=NEAR, counting=ss.privacy.Counting(9, slack=1)).release(data)
 
 
 def with_counts(one: PrivateSketch, counts: Any) -> PrivateSketch:

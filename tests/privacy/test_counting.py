@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.accounting import sensitivity_of
-from streamsketch.accounting.sensitivity import most_in_a_cell
+from streamsketch.accounting.sensitivity import most_in_a_cell, sensitivity_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import Budget, Counting, Sensitivity, calibration
-from streamsketch.projections import transform_read
+from streamsketch.privacy import Budget, Counting, calibration
+from streamsketch.privacy.noise import Sensitivity
+from streamsketch.projections.transform import transform_read
 
 SMALL = ss.SJLT(dim=5, sketch_dim=4, sparsity=2, seed=11)
 
@@ -60,7 +60,7 @@ def test_a_unit_counts_in_each_of_its_keys() -> None:
     ids=lambda one: one.kind,
 )
 def test_default_weights_widen_the_noise_by_three_percent_at_most(
-    projection: ss.Projection, neighbours: ss.L1, delta: float
+    projection: ss.projections.Projection, neighbours: ss.L1, delta: float
 ) -> None:
     counting, budget = Counting.of(projection, neighbours, delta=delta), Budget(1.0, delta)
     plain, counted = sensitivity_of(projection, neighbours), sensitivity_of(projection, neighbours, counting)

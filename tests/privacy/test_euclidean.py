@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import streamsketch as ss
-from streamsketch.accounting import spending_of
+from streamsketch.accounting.book import spending_of
 from streamsketch.accounting.sensitivity import sensitivity_of
-from streamsketch.core import Limits
-from streamsketch.privacy import DiscreteGaussian, pure_rho
+from streamsketch.core.limits import Limits
+from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.laplace import laplace_divergence
+from streamsketch.privacy.zcdp import pure_rho
 from streamsketch.projections import block_hashed, spectral
-from streamsketch.release import check_release
+from streamsketch.release.checking.release import check_release
 from streamsketch.sketching.bounding.clip import bounded
 from tests.sketching.bounding.test_clip import SECRET, UNITS, columns
 
@@ -45,13 +46,13 @@ MAPS = [
 SMALL = [projection for projection in MAPS if projection.dim == 6]
 
 
-def squared_norm(projection: ss.Projection) -> float:
+def squared_norm(projection: ss.projections.Projection) -> float:
     matrix = projection.columns(np.arange(projection.dim)).astype(np.float64)
     return float(np.linalg.svd(matrix, compute_uv=False)[0] ** 2)
 
 
 @pytest.mark.parametrize("projection", MAPS, ids=repr)
-def test_the_bound_is_one_on_the_largest_singular_value(projection: ss.Projection) -> None:
+def test_the_bound_is_one_on_the_largest_singular_value(projection: ss.projections.Projection) -> None:
     bound = projection.spectral_bound
     assert bound is not None
     assert squared_norm(projection) <= bound * (1 + 1e-9)
@@ -124,7 +125,7 @@ def test_no_sum_of_products_leaves_what_doubles_hold_exactly(monkeypatch: pytest
     ],
     ids=repr,
 )
-def test_bounds_are_as_they_were(projection: ss.Projection, counted: int, bound: int) -> None:
+def test_bounds_are_as_they_were(projection: ss.projections.Projection, counted: int, bound: int) -> None:
     """So is the noise of a release. CountSketch attains what is counted; 4096 rows are too many for powers."""
     columns = np.abs(projection.columns(np.arange(projection.dim)))
     assert columns.sum(axis=0).max() * columns.sum(axis=1).max() == counted
@@ -151,7 +152,7 @@ def test_the_work_for_a_bound_is_limited_where_releases_are_read(monkeypatch: py
     released, work = release(of=BETWEEN), BETWEEN.enumerated_entries("spectral bound")
     assert check_release(released, most_entries=work).verdict == "enough"
     assert check_release(released, most_entries=work - 1).verdict == "not checked"
-    with ss.reading_limits(max_entries=work - 1):
+    with ss.limits.reading_limits(max_entries=work - 1):
         assert check_release(released).verdict == "not checked"
         monkeypatch.setattr(block_hashed, "block_bound", lambda *_: pytest.fail("the matrix was read"))
         strange = ss.PrivateSketch.from_bytes(release(of=BETWEEN).to_bytes())
@@ -171,7 +172,7 @@ def ball(dim: int, squared: int) -> Iterator[np.ndarray]:
 
 
 @pytest.mark.parametrize("projection", SMALL, ids=repr)
-def test_no_unit_of_the_ball_moves_a_sketch_further_than_stated(projection: ss.Projection) -> None:
+def test_no_unit_of_the_ball_moves_a_sketch_further_than_stated(projection: ss.projections.Projection) -> None:
     stated = sensitivity_of(projection, ss.L2("2.2"))
     moved = np.stack(list(ball(6, 4))) @ projection.columns(np.arange(6)).T
     assert (moved**2).sum(axis=1).max() <= stated.l2_squared == 4 * projection.spectral_bound
@@ -185,7 +186,7 @@ def test_no_unit_of_the_ball_moves_a_sketch_further_than_stated(projection: ss.P
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 @pytest.mark.parametrize("projection", SMALL, ids=repr)
 def test_releases_are_charged_what_the_farthest_unit_spends(
-    projection: ss.Projection, mechanism: str, tmp_path: Path
+    projection: ss.projections.Projection, mechanism: str, tmp_path: Path
 ) -> None:
     """ρ of noise on cells adds up over the cells, of vectors of the ball."""
     ledger = ss.Ledger(tmp_path / "ledger.sqlite")
@@ -218,7 +219,7 @@ def test_embeddings_take_less_noise_than_by_their_l1_norm() -> None:
     assert 16 * narrow.cumulants.k2 < wide.cumulants.k2
 
 
-def release(*, of: ss.Projection | None = None, **changes: Any) -> ss.PrivateSketch:
+def release(*, of: ss.projections.Projection | None = None, **changes: Any) -> ss.PrivateSketch:
     sketch = (of or ss.projections.SRHT(dim=100, sketch_dim=16, seed=1)).sketch()
     sketch.update([3, 5], [7, -2])
     arguments: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "neighbours": ss.L2(8, unit="embedding")}
@@ -267,7 +268,7 @@ def test_noise_before_any_map_needs_no_norm_of_it() -> None:
     ],
     ids=repr,
 )
-def test_maps_without_a_useful_bound_are_refused(projection: ss.Projection) -> None:
+def test_maps_without_a_useful_bound_are_refused(projection: ss.projections.Projection) -> None:
     with pytest.raises(ss.InvalidInputError, match="Use SketchL2"):
         projection.sketch().release(epsilon=1.0, delta=1e-6, neighbours=ss.L2(1))
 

@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.accounting import sensitivity_of
-from streamsketch.accounting.sensitivity import most_in_a_cell
-from streamsketch.privacy import Budget, Counting, DiscreteGaussian, DiscreteLaplace, Neighbours, Sensitivity
-from streamsketch.privacy.laplace import laplace_divergence
+from streamsketch.accounting.sensitivity import most_in_a_cell, sensitivity_of
+from streamsketch.privacy import Budget, Counting, Neighbours
+from streamsketch.privacy.gaussian import DiscreteGaussian
+from streamsketch.privacy.laplace import DiscreteLaplace, laplace_divergence
+from streamsketch.privacy.noise import Sensitivity
 from streamsketch.release import AdditiveNoise
 from tests.oracles.naive_noise import lattice_delta
 
@@ -30,7 +31,7 @@ Change = tuple[int, ...]
 class Case(NamedTuple):
     """A release of one or two keys with counts."""
 
-    projection: ss.Projection
+    projection: ss.projections.Projection
     neighbours: Neighbours
     counting: Counting
 

@@ -19,7 +19,9 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.accounting.sensitivity import sensitivity_of
-from streamsketch.privacy import Budget, DiscreteGaussian, Neighbours, Sensitivity, calibration
+from streamsketch.privacy import Budget, Neighbours, calibration
+from streamsketch.privacy.gaussian import DiscreteGaussian
+from streamsketch.privacy.noise import Sensitivity
 from streamsketch.projections.explicit import RandomNorms
 from streamsketch.release.pan_private import PanPrivateSketch
 from tests.oracles.naive_noise import laplace_pmf, lattice_delta
@@ -31,7 +33,7 @@ ROUNDING = mpmath.mpf(10) ** -50
 
 PROJECTIONS = [ss.SJLT(dim=4, sketch_dim=4, sparsity=s, seed=seed) for s in (1, 2) for seed in (0, 3, 8)]
 PROJECTIONS += [ss.CountSketch(dim=4, sketch_dim=4, seed=5)]
-OTHER_MAPS: list[ss.Projection] = [
+OTHER_MAPS: list[ss.projections.Projection] = [
     ss.SJLT(dim=4, sketch_dim=3, sparsity=2, seed=1, construction="graph"),
     ss.projections.Rademacher(dim=4, sketch_dim=3, seed=1),
     ss.projections.OPORP(dim=4, sketch_dim=3, seed=1),
@@ -89,7 +91,7 @@ def worst_loss(scale: Fraction, pairs: Iterable[Pair]) -> mpmath.mpf:
     return max(max(loss(scale, pair), loss(scale, pair[::-1])) for pair in differences.values())
 
 
-def laplace_scale(projection: ss.Projection, neighbours: Neighbours, epsilon: float) -> Fraction:
+def laplace_scale(projection: ss.projections.Projection, neighbours: Neighbours, epsilon: float) -> Fraction:
     """Return the scale of the noise a release would get."""
     noise = calibration.choose(sensitivity_of(projection, neighbours), Budget(epsilon, 0.0), "auto")
     return noise.scale  # type: ignore[union-attr]
@@ -112,7 +114,7 @@ def test_the_largest_loss_over_output_vectors_is_the_sum_over_cells() -> None:
 # --- neighbouring streams -------------------------------------------------------------------------------------
 
 
-def cells_of(projection: ss.Projection, stream: Iterable[Update]) -> Cells:
+def cells_of(projection: ss.projections.Projection, stream: Iterable[Update]) -> Cells:
     sketch = projection.sketch()
     for index, value in stream:
         sketch.update(index, value)
@@ -140,7 +142,7 @@ def contributions(bound: Fraction, most: int) -> list[list[Update]]:
     return list(extend(0, bound, most))
 
 
-def streams_with_and_without(projection: ss.Projection, bound: Fraction) -> set[Pair]:
+def streams_with_and_without(projection: ss.projections.Projection, bound: Fraction) -> set[Pair]:
     """Return the sketches of every base stream without, and with, every contribution a unit may make."""
     units = contributions(bound, most=3)
     alone = {update: cells_of(projection, [update]) for unit in units for update in unit if len(unit) == 1}
@@ -154,7 +156,7 @@ def streams_with_and_without(projection: ss.Projection, bound: Fraction) -> set[
     return pairs
 
 
-def vectors_within_l1(projection: ss.Projection, bound: int) -> set[Pair]:
+def vectors_within_l1(projection: ss.projections.Projection, bound: int) -> set[Pair]:
     """Return the sketches of all pairs of vectors in {-1, 0, 1}⁴ at ℓ1 distance at most ``bound``."""
     vectors = np.array(list(itertools.product((-1, 0, 1), repeat=4)))
     cells = vectors @ projection.columns(np.arange(4)).T
@@ -163,7 +165,7 @@ def vectors_within_l1(projection: ss.Projection, bound: int) -> set[Pair]:
 
 
 @functools.cache
-def fine_vectors(projection: ss.Projection) -> list[dict[int, Cells]]:
+def fine_vectors(projection: ss.projections.Projection) -> list[dict[int, Cells]]:
     """Return, for each coordinate and rest of a vector, the sketches by that coordinate's value, in tenths."""
     sketched = []
     for coordinate, rest in itertools.product(range(4), (Fraction(0), Fraction("-0.7"))):
@@ -174,7 +176,7 @@ def fine_vectors(projection: ss.Projection) -> list[dict[int, Cells]]:
     return sketched
 
 
-def vectors_that_differ_in_one_coordinate(projection: ss.Projection, bound: Fraction) -> set[Pair]:
+def vectors_that_differ_in_one_coordinate(projection: ss.projections.Projection, bound: Fraction) -> set[Pair]:
     """Return the sketches of all pairs of fine vectors that differ in one coordinate by at most ``bound``."""
     most = math.floor(10 * bound)
     return {
@@ -190,7 +192,7 @@ def vectors_that_differ_in_one_coordinate(projection: ss.Projection, bound: Frac
 
 @each_projection_with(("epsilon", "bound"), (1.0, 2), (1.0, 1), (0.5, 2), (3.0, 2), (0.5, 1), (3.0, 1))
 def test_count_streams_within_the_l1_bound_lose_at_most_epsilon(
-    projection: ss.Projection, epsilon: float, bound: int
+    projection: ss.projections.Projection, epsilon: float, bound: int
 ) -> None:
     scale = laplace_scale(projection, ss.L1(bound), epsilon)
     worst = worst_loss(scale, vectors_within_l1(projection, bound))
@@ -198,7 +200,7 @@ def test_count_streams_within_the_l1_bound_lose_at_most_epsilon(
     assert worst >= epsilon * (1 - 2**-20)  # and attained: no noise is wasted
 
 
-def unit_in_two_keys(projection: ss.Projection, bound: int) -> Iterator[Pair]:
+def unit_in_two_keys(projection: ss.projections.Projection, bound: int) -> Iterator[Pair]:
     """Yield tables of two sketches side by side, without and with a unit that touches both up to the bound."""
     base = [(0, Fraction(2)), (1, Fraction(-1))]
     own = [[(index, Fraction(bound))] for index in range(projection.dim)]
@@ -208,7 +210,7 @@ def unit_in_two_keys(projection: ss.Projection, bound: int) -> Iterator[Pair]:
 
 
 @each_projection
-def test_a_unit_in_two_keys_loses_at_most_epsilon_over_the_whole_table(projection: ss.Projection) -> None:
+def test_a_unit_in_two_keys_loses_at_most_epsilon_over_the_whole_table(projection: ss.projections.Projection) -> None:
     pairs = list(unit_in_two_keys(projection, 2))
     scale = laplace_scale(projection, ss.L1(2, max_keys=2), 1.0)
     assert worst_loss(scale, pairs) <= 1 + ROUNDING
@@ -218,7 +220,7 @@ def test_a_unit_in_two_keys_loses_at_most_epsilon_over_the_whole_table(projectio
 
 @each_projection_with(("bound",), ("1.3",), ("0.4",))
 def test_real_streams_lose_at_most_epsilon_however_a_unit_splits_its_bound(
-    projection: ss.Projection, bound: str
+    projection: ss.projections.Projection, bound: str
 ) -> None:
     gridded = projection.replace(resolution="2/5")
     pairs = streams_with_and_without(gridded, Fraction(bound))
@@ -228,7 +230,9 @@ def test_real_streams_lose_at_most_epsilon_however_a_unit_splits_its_bound(
 
 
 @each_projection_with(("bound",), ("1.2",), ("0.1",), ("0.4",), ("0.5",))
-def test_vectors_that_differ_in_one_coordinate_lose_at_most_epsilon(projection: ss.Projection, bound: str) -> None:
+def test_vectors_that_differ_in_one_coordinate_lose_at_most_epsilon(
+    projection: ss.projections.Projection, bound: str
+) -> None:
     gridded = projection.replace(resolution="2/5")
     pairs = vectors_that_differ_in_one_coordinate(gridded, Fraction(bound))
     for epsilon in EPSILONS:
@@ -257,7 +261,7 @@ WITH_TWO_ROWS = [p for p in PROJECTIONS if p.l1_sensitivity == p.l2_sensitivity_
     ids=["one row forgotten", "Δ2 where Δ1 is due"],
 )
 def test_a_scale_from_too_small_a_sensitivity_is_caught(
-    projection: ss.Projection, epsilon: float, wrong_l1: Callable[[int], Fraction]
+    projection: ss.projections.Projection, epsilon: float, wrong_l1: Callable[[int], Fraction]
 ) -> None:
     scale = wrong_l1(projection.l1_sensitivity) / Fraction(epsilon)
     assert worst_loss(scale, vectors_within_l1(projection, 1)) > epsilon * 1.2
@@ -267,27 +271,27 @@ RANDOM_NORMS = [projection for projection in OTHER_MAPS if isinstance(projection
 
 
 @pytest.mark.parametrize("projection", RANDOM_NORMS, ids=lambda projection: projection.kind)
-def test_an_average_norm_instead_of_the_largest_is_caught(projection: ss.Projection) -> None:
+def test_an_average_norm_instead_of_the_largest_is_caught(projection: ss.projections.Projection) -> None:
     norms = np.abs(projection.columns(np.arange(4))).sum(axis=0)
     assert norms.max() == projection.l1_sensitivity > norms.mean()
     assert worst_loss(Fraction(int(norms.sum()), 4), vectors_within_l1(projection, 1)) > 1.01
 
 
 @each_projection
-def test_contributions_beyond_the_bound_are_caught(projection: ss.Projection) -> None:
+def test_contributions_beyond_the_bound_are_caught(projection: ss.projections.Projection) -> None:
     scale = laplace_scale(projection, ss.L1(1), 1.0)
     assert worst_loss(scale, vectors_within_l1(projection, 2)) > 1.9
 
 
 @each_projection
-def test_a_sensitivity_rounded_down_for_one_coordinate_is_caught(projection: ss.Projection) -> None:
+def test_a_sensitivity_rounded_down_for_one_coordinate_is_caught(projection: ss.projections.Projection) -> None:
     gridded = projection.replace(resolution="2/5")
     pairs = vectors_that_differ_in_one_coordinate(gridded, Fraction("0.5"))
     assert worst_loss(laplace_scale(gridded, ss.L1("0.5"), 1.0), pairs) > 1.9  # L1 takes ⌊0.5 / 0.4⌋
 
 
 @pytest.mark.parametrize("projection", FEW, ids=lambda projection: projection.kind)
-def test_a_grid_met_by_rounding_to_the_nearest_is_caught(projection: ss.Projection) -> None:
+def test_a_grid_met_by_rounding_to_the_nearest_is_caught(projection: ss.projections.Projection) -> None:
     """Truncation toward zero is what the bound of `L1` rests on."""
     scale = laplace_scale(projection.replace(resolution="2/5"), ss.L1("1.3"), 1.0)
     columns = projection.columns(np.arange(4))
@@ -304,7 +308,9 @@ def test_a_grid_met_by_rounding_to_the_nearest_is_caught(projection: ss.Projecti
 
 
 @each_projection_with(("epsilon", "delta"), (1.0, 1e-6), (0.5, 1e-2), (4.0, 1e-9))
-def test_gaussian_releases_of_count_streams_keep_delta(projection: ss.Projection, epsilon: float, delta: float) -> None:
+def test_gaussian_releases_of_count_streams_keep_delta(
+    projection: ss.projections.Projection, epsilon: float, delta: float
+) -> None:
     worst, broken = 0.0, 0.0
     noise = calibration.choose(sensitivity_of(projection, ss.L1(2)), Budget(epsilon, delta), "gaussian")
     narrow = DiscreteGaussian.calibrated(Sensitivity(1, 1, 4), Budget(epsilon, delta))  # for a bound of 1
@@ -356,7 +362,7 @@ def point_mass(n: int) -> mpmath.mpf:
     return mpmath.mpf(n == 0)
 
 
-def splits(projection: ss.Projection, bound: int) -> Iterator[Pair]:
+def splits(projection: ss.projections.Projection, bound: int) -> Iterator[Pair]:
     """Every way for a unit to spread integer updates of absolute sum ≤ bound before and after the intrusion."""
     columns = projection.columns(np.arange(2))
     parts = list(itertools.product(range(-bound, bound + 1), repeat=4))
@@ -369,7 +375,7 @@ def splits(projection: ss.Projection, bound: int) -> Iterator[Pair]:
 PAN_PROJECTIONS = [ss.CountSketch(dim=2, sketch_dim=2, seed=1), ss.SJLT(dim=2, sketch_dim=2, sparsity=2, seed=3)]
 
 
-def pan_laplace(projection: ss.Projection, bound: int, epsilon: float) -> Pmf:
+def pan_laplace(projection: ss.projections.Projection, bound: int, epsilon: float) -> Pmf:
     scale = PanPrivateSketch(projection, epsilon=epsilon, neighbours=ss.L1(bound))._noisy.noise.scale  # type: ignore[attr-defined]
     return functools.partial(laplace_pmf, scale)
 
@@ -378,7 +384,7 @@ def pan_laplace(projection: ss.Projection, bound: int, epsilon: float) -> Pmf:
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 @pytest.mark.parametrize("bound", [1, 2])
 def test_one_intrusion_and_the_release_together_lose_at_most_epsilon(
-    projection: ss.Projection, epsilon: float, bound: int
+    projection: ss.projections.Projection, epsilon: float, bound: int
 ) -> None:
     noise = pan_laplace(projection, bound, epsilon)
     worst = max(joint_loss(noise, noise, *split) for split in splits(projection, bound))
@@ -386,19 +392,19 @@ def test_one_intrusion_and_the_release_together_lose_at_most_epsilon(
 
 
 @pytest.mark.parametrize("projection", PAN_PROJECTIONS, ids=lambda projection: projection.kind)
-def test_a_release_without_fresh_noise_is_caught(projection: ss.Projection) -> None:
+def test_a_release_without_fresh_noise_is_caught(projection: ss.projections.Projection) -> None:
     noise = pan_laplace(projection, 1, 1.0)
     assert max(joint_loss(noise, point_mass, *split) for split in splits(projection, 1)) == mpmath.inf
 
 
 @pytest.mark.parametrize("projection", PAN_PROJECTIONS, ids=lambda projection: projection.kind)
-def test_a_state_without_noise_inside_is_caught(projection: ss.Projection) -> None:
+def test_a_state_without_noise_inside_is_caught(projection: ss.projections.Projection) -> None:
     noise = pan_laplace(projection, 1, 1.0)
     assert max(joint_loss(point_mass, noise, *split) for split in splits(projection, 1)) == mpmath.inf
 
 
 @pytest.mark.parametrize("projection", PAN_PROJECTIONS, ids=lambda projection: projection.kind)
-def test_a_bound_for_each_view_alone_is_caught(projection: ss.Projection) -> None:
+def test_a_bound_for_each_view_alone_is_caught(projection: ss.projections.Projection) -> None:
     """A unit that may spend its bound before and once more after the intrusion would lose 2ε."""
     noise = pan_laplace(projection, 1, 1.0)
     assert max(joint_loss(noise, noise, *split) for split in splits(projection, 2)) > 1.9

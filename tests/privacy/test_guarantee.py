@@ -16,22 +16,13 @@ from hypothesis import strategies as st
 import streamsketch as ss
 from streamsketch import L1, SJLT, Guarantee, InvalidInputError, OneCoordinate, compose
 from streamsketch.accounting.sensitivity import sensitivity_of
-from streamsketch.privacy import (
-    NEIGHBOURS,
-    AddedNoise,
-    Budget,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    FlipLaw,
-    FlippedSigns,
-    KeySelection,
-    Mechanism,
-    Neighbours,
-    Shape,
-    Shares,
-    StatedInText,
-)
+from streamsketch.privacy import Budget, Mechanism, Neighbours
+from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.mechanism import AddedNoise, FlippedSigns, KeySelection, Shares, StatedInText
+from streamsketch.privacy.neighbours import NEIGHBOURS
+from streamsketch.privacy.sign_flips import FlipLaw, Shape
 
 RELATIONS = (L1, OneCoordinate)
 HOSTILE = ["", "a\nb", "\x1b[31mred", "tab\there", "nul\0", "right\u202eleft", "\x7f", "zero\u200bwidth", "x" * 201]
@@ -336,7 +327,7 @@ def test_individual_privacy_says_so_and_does_not_compose() -> None:
         lambda huge: ss.signs.DPSignLogistic(epsilon=huge, neighbours=ss.L1(1)),
         lambda huge: ss.signs.IDPSignRPG(epsilon=1, delta=huge, neighbours=ss.L1(1)),
         lambda huge: ss.signs.DPSignLogistic(epsilon=1, neighbours=ss.L1(huge)),
-        lambda huge: ss.signs.FlipLaw("linear", huge),
+        lambda huge: FlipLaw("linear", huge),
         lambda huge: ss.signs.nearest([1], [2], huge),
         lambda huge: ss.L1(-huge),
         lambda huge: ss.L1(1, max_keys=huge),
@@ -421,8 +412,8 @@ def test_what_no_guarantee_writes_is_refused(change: dict[str, object]) -> None:
 )
 def test_no_guarantee_counts_units_of_neighbours_without_a_proof(neighbours: Neighbours, slack: int) -> None:
     """Whoever reads such bytes is not left with a guarantee that nothing can check."""
-    counted = Mechanism.of_noise(DiscreteGaussian(Fraction(9)), counting=ss.Counting(3, slack))
-    assert Guarantee(1.0, 1e-6, L1(1), counted).mechanism.counting == ss.Counting(3, slack)
+    counted = Mechanism.of_noise(DiscreteGaussian(Fraction(9)), counting=ss.privacy.Counting(3, slack))
+    assert Guarantee(1.0, 1e-6, L1(1), counted).mechanism.counting == ss.privacy.Counting(3, slack)
     with pytest.raises(InvalidInputError, match=r"units are counted|slack is free|any number of keys"):
         Guarantee(1.0, 1e-6, neighbours, counted)
     fields = Guarantee(1.0, 1e-6, L1(1), counted).to_dict()

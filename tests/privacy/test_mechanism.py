@@ -12,20 +12,14 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import (
-    AddedNoise,
-    Budget,
-    Counting,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    FlipLaw,
-    FlippedSigns,
-    KeySelection,
-    Mechanism,
-    Shares,
-    StatedInText,
-)
-from streamsketch.schedules import Factorisation, Separate, Tree
+from streamsketch.privacy import Budget, Counting, Mechanism
+from streamsketch.privacy.gaussian import DiscreteGaussian
+from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.mechanism import AddedNoise, FlippedSigns, KeySelection, Shares, StatedInText
+from streamsketch.privacy.sign_flips import FlipLaw
+from streamsketch.schedules.factorisation import Factorisation
+from streamsketch.schedules.separate import Separate
+from streamsketch.schedules.tree import Tree
 
 ROOT = Path(ss.__file__).parent
 LAPLACE, GAUSSIAN = DiscreteLaplace(Fraction(9, 4)), DiscreteGaussian(Fraction(25))

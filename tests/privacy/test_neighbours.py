@@ -7,7 +7,9 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.parties import Key, Round
-from streamsketch.privacy import NEIGHBOURS, Bounds, Neighbours
+from streamsketch.privacy import Neighbours
+from streamsketch.privacy.bounds import Bounds
+from streamsketch.privacy.neighbours import NEIGHBOURS
 
 MAP = ss.projections.OPORP(dim=64, sketch_dim=16, seed=7, resolution="1/4096")
 PARTIES = [Key.generate().public, Key.generate().public]

@@ -12,9 +12,16 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.accounting import sensitivity_of
-from streamsketch.privacy import Counting, DiscreteGaussian, DiscreteLaplace, Neighbours, Sensitivity
-from streamsketch.schedules import Factorisation, Progress, Schedule, Separate, Tree
+from streamsketch.accounting.sensitivity import sensitivity_of
+from streamsketch.privacy import Counting, Neighbours
+from streamsketch.privacy.gaussian import DiscreteGaussian
+from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.noise import Sensitivity
+from streamsketch.schedules.factorisation import Factorisation
+from streamsketch.schedules.progress import Progress
+from streamsketch.schedules.schedule import Schedule
+from streamsketch.schedules.separate import Separate
+from streamsketch.schedules.tree import Tree
 from tests.oracles.naive_noise import gaussian_masses, lattice_delta
 
 CELL = ss.projections.Identity(dim=1)

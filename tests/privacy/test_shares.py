@@ -10,10 +10,14 @@ from scipy import stats
 from scipy.special import gammaln
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import AddedNoise, Budget, DiscreteGaussian, DiscreteLaplace, Sensitivity, Shares, SystemBits
+from streamsketch.privacy import Budget
 from streamsketch.privacy import share_samplers as sampling
 from streamsketch.privacy.exact_coins import bernoulli, exp_coin
-from streamsketch.privacy.samplers import KeyedBits
+from streamsketch.privacy.gaussian import DiscreteGaussian
+from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.mechanism import AddedNoise, Shares
+from streamsketch.privacy.noise import Sensitivity
+from streamsketch.privacy.samplers import KeyedBits, SystemBits
 from streamsketch.privacy.share_samplers import laplace_share
 from tests.oracles.sources import Given
 

@@ -12,26 +12,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.accounting import mechanisms, sensitivity_of, spending_of
-from streamsketch.accounting.sensitivity import most_in_a_cell
+from streamsketch.accounting import mechanisms
+from streamsketch.accounting.book import spending_of
+from streamsketch.accounting.sensitivity import most_in_a_cell, sensitivity_of
 from streamsketch.parties import Key, Round
-from streamsketch.privacy import (
-    MOST_KEYS,
-    NEIGHBOURS,
-    Basis,
-    Bounds,
-    Budget,
-    IndividualGuarantee,
-    Neighbours,
-    key_threshold,
-)
+from streamsketch.privacy import Budget, Neighbours
+from streamsketch.privacy.bounds import Basis, Bounds
+from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.privacy.key_selection import key_threshold
+from streamsketch.privacy.neighbours import MOST_KEYS, NEIGHBOURS
 from tests.projections import zoo
 
 FRACTIONS = st.fractions(min_value=Fraction(1, 1000), max_value=1000, max_denominator=1000)
 FINE = ss.SJLT(sketch_dim=64, sparsity=4, seed=7, resolution="1/8192")
 
 
-def data_units(neighbours: ss.SketchL2, projection: ss.Projection) -> tuple[Fraction, Fraction]:
+def data_units(neighbours: ss.SketchL2, projection: ss.projections.Projection) -> tuple[Fraction, Fraction]:
     """Return the square of the bound, and that of a grid step of a cell."""
     return Fraction(neighbours.bound) ** 2, projection.scale_squared * projection.grid**2
 
@@ -39,7 +35,7 @@ def data_units(neighbours: ss.SketchL2, projection: ss.Projection) -> tuple[Frac
 @zoo.each
 @settings(max_examples=settings.default.max_examples // 3)  # of each of 33 maps
 @given(bound=FRACTIONS, keys=st.sampled_from([1, 2, 13, MOST_KEYS]))
-def test_it_bounds_the_cells_of_every_map(projection: ss.Projection, bound: Fraction, keys: int) -> None:
+def test_it_bounds_the_cells_of_every_map(projection: ss.projections.Projection, bound: Fraction, keys: int) -> None:
     neighbours = ss.SketchL2(bound, max_keys=keys)
     squared_bound, squared_step = data_units(neighbours, projection)
     if squared_step > squared_bound:

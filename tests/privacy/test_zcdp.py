@@ -9,15 +9,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from streamsketch.privacy import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Sensitivity,
-    epsilon_to_rho,
-    pure_rho,
-    rho_to_epsilon,
-)
-from streamsketch.privacy.laplace import laplace_divergence
+from streamsketch.privacy.gaussian import DiscreteGaussian
+from streamsketch.privacy.laplace import DiscreteLaplace, laplace_divergence
+from streamsketch.privacy.noise import Sensitivity
+from streamsketch.privacy.zcdp import epsilon_to_rho, pure_rho, rho_to_epsilon
 
 ORDERS = (1.001, 1.5, 2.0, 4.0, 16.0, 64.0)
 REACH = 4000

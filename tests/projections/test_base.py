@@ -18,9 +18,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsketch import HASHED_DIM, SJLT, CountSketch, InvalidInputError, Projection
+from streamsketch import SJLT, CountSketch, InvalidInputError
+from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.errors import IncompatibleProjectionsError
-from streamsketch.projections import Rademacher
+from streamsketch.projections import Projection, Rademacher
 
 SPARSE = SJLT(dim=1 << 40, sketch_dim=1024, sparsity=8, seed=2024, resolution="1/100")
 TEXT = (

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsketch import InvalidInputError
-from streamsketch.projections import hadamard_transform
+from streamsketch.projections.hadamard import hadamard_transform
 from tests.oracles import naive_maps
 
 each_dtype = pytest.mark.parametrize("dtype", [np.int64, np.float64, np.float32], ids=lambda dtype: dtype.__name__)

@@ -24,14 +24,14 @@ from tests.projections.zoo import SMALL, WIDE, each, each_small, each_wide, name
     [one for one in SMALL + WIDE if one.kind != "rotation"],  # of which the twin is the test of its rows
     ids=name,
 )
-def test_columns_equal_their_twin(projection: ss.Projection) -> None:
+def test_columns_equal_their_twin(projection: ss.projections.Projection) -> None:
     indices = sorted({0, min(1, projection.dim - 1), projection.dim // 2, projection.dim - 1})
     expected = [naive_maps.column(projection.to_json(), index) for index in indices]
     assert projection.columns(indices).T.tolist() == expected
 
 
 @each
-def test_entries_are_what_columns_hold(projection: ss.Projection) -> None:
+def test_entries_are_what_columns_hold(projection: ss.projections.Projection) -> None:
     indices = np.unique([0, min(1, projection.dim - 1), projection.dim // 2, projection.dim - 1])
     entries = projection.sparse_entries(indices)
     if entries is None:
@@ -47,7 +47,7 @@ def test_entries_are_what_columns_hold(projection: ss.Projection) -> None:
 
 
 @each_small
-def test_sensitivities_and_bounds_are_those_of_all_columns(projection: ss.Projection) -> None:
+def test_sensitivities_and_bounds_are_those_of_all_columns(projection: ss.projections.Projection) -> None:
     columns = projection.columns(np.arange(projection.dim))
     assert projection.l1_sensitivity == np.abs(columns).sum(axis=0).max()
     assert projection.l2_sensitivity_squared == (columns**2).sum(axis=0).max()
@@ -75,7 +75,7 @@ def test_steps_of_cells_are_those_of_all_columns_and_fjlt_finds_them_by_fast_tra
 
 
 @each_wide
-def test_fixed_columns_have_their_sensitivity_in_closed_form(projection: ss.Projection) -> None:
+def test_fixed_columns_have_their_sensitivity_in_closed_form(projection: ss.projections.Projection) -> None:
     if isinstance(projection, explicit.RandomNorms):
         with pytest.raises(ss.InvalidInputError, match=r"entries to enumerate. Use a map with a sensitivity"):
             projection.l1_sensitivity  # noqa: B018
@@ -111,7 +111,7 @@ def test_sensitivities_are_found_once_whatever_the_grid(monkeypatch: pytest.Monk
     ids=["fjlt", "rotation"],
 )
 def test_copies_share_what_is_costly_to_rebuild(
-    monkeypatch: pytest.MonkeyPatch, projection: ss.Projection, build: str
+    monkeypatch: pytest.MonkeyPatch, projection: ss.projections.Projection, build: str
 ) -> None:
     looks = []
     original = getattr(type(projection), build)
@@ -150,7 +150,7 @@ def test_a_rotation_whose_gaussian_row_is_zero_is_refused(seed: int) -> None:
     with pytest.raises(ss.InvalidInputError, match=rf"seed={seed} at dim=1 are linearly dependent.*another seed"):
         ss.projections.Rotation(dim=1, sketch_dim=1, seed=seed, resolution="1/7")
     with pytest.raises(ss.InvalidInputError, match="another seed"):
-        ss.Projection.from_json(
+        ss.projections.Projection.from_json(
             ss.projections.Rotation(dim=1, sketch_dim=1, seed=1).to_json().replace('"seed":1', f'"seed":{seed}')
         )
 
@@ -211,8 +211,8 @@ def test_what_projections_share_is_read_only() -> None:
 
 
 @each
-def test_json_pickle_and_repr_bring_the_projection_back(projection: ss.Projection) -> None:
-    assert ss.Projection.from_json(projection.to_json()) == projection
+def test_json_pickle_and_repr_bring_the_projection_back(projection: ss.projections.Projection) -> None:
+    assert ss.projections.Projection.from_json(projection.to_json()) == projection
     assert pickle.loads(pickle.dumps(projection)) == projection  # noqa: S301
     assert json.loads(projection.to_json())["kind"] == projection.kind
     names = {name: getattr(ss.projections, name) for name in ss.projections.__all__} | {"Fraction": Fraction}
@@ -303,7 +303,7 @@ events = st.lists(st.tuples(st.integers(0, 49), st.integers(-(2**20), 2**20)), m
 @settings(max_examples=6)  # of each map
 @given(stream=events, cut=st.integers(0, 30))
 def test_a_sketch_is_the_sum_of_its_columns_however_it_came_about(
-    projection: ss.Projection, stream: list[tuple[int, int]], cut: int
+    projection: ss.projections.Projection, stream: list[tuple[int, int]], cut: int
 ) -> None:
     stream = [(index % projection.dim, value) for index, value in stream]
     vector = np.zeros(projection.dim, dtype=np.int64)
@@ -324,7 +324,7 @@ def test_a_sketch_is_the_sum_of_its_columns_however_it_came_about(
 
 
 @each_small
-def test_what_is_out_of_range_changes_nothing(projection: ss.Projection) -> None:
+def test_what_is_out_of_range_changes_nothing(projection: ss.projections.Projection) -> None:
     sketch = projection.sketch()
     sketch.update(0, 7)
     before = sketch.state()
@@ -338,7 +338,7 @@ def test_what_is_out_of_range_changes_nothing(projection: ss.Projection) -> None
 
 
 def test_the_zoo_has_every_kind() -> None:
-    from streamsketch.projections import KINDS  # noqa: PLC0415
+    from streamsketch.projections.families import KINDS  # noqa: PLC0415
 
     assert {projection.kind for projection in SMALL} == set(KINDS)
     assert len({name(projection) for projection in SMALL}) > len(SMALL) - 3

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from streamsketch import SJLT, CountSketch, InvalidInputError, Projection
+from streamsketch import SJLT, CountSketch, InvalidInputError
 from streamsketch.kernels.tiles import batch_bounds
+from streamsketch.projections import Projection
 from tests.oracles import naive
 
 FALSE_REJECT = 1e-6  # of each statistical test; seeds are fixed, so none of them is ever flaky

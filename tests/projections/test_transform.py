@@ -19,7 +19,7 @@ from tests.projections.zoo import SMALL, each_small, each_wide, name
 IDENTITY = ss.projections.Identity(dim=4)
 
 
-def sketches_of(projection: ss.Projection, matrix: np.ndarray) -> list[list[int]]:
+def sketches_of(projection: ss.projections.Projection, matrix: np.ndarray) -> list[list[int]]:
     """Return the cells of each row's sketch, its events in another order."""
     states = []
     for row in matrix:
@@ -36,7 +36,9 @@ def cells_of(released: list[ss.PrivateSketch]) -> list[list[int]]:
 @each_small
 @settings(max_examples=10)
 @given(data=st.data(), rows=st.integers(0, 18))
-def test_exact_cells_are_those_of_sketches(projection: ss.Projection, data: st.DataObject, rows: int) -> None:
+def test_exact_cells_are_those_of_sketches(
+    projection: ss.projections.Projection, data: st.DataObject, rows: int
+) -> None:
     seed = data.draw(st.integers(0, 2**32))
     random = np.random.default_rng(seed)
     largest = data.draw(st.sampled_from([1, 1000, 2**40]))
@@ -51,7 +53,7 @@ def test_exact_cells_are_those_of_sketches(projection: ss.Projection, data: st.D
 
 
 @each_small
-def test_floats_meet_the_grid_as_in_a_sketch(projection: ss.Projection) -> None:
+def test_floats_meet_the_grid_as_in_a_sketch(projection: ss.projections.Projection) -> None:
     fine = projection.replace(resolution=Fraction(1, 3))
     matrix = np.random.default_rng(3).normal(size=(3, projection.dim))
     assert fine.transform(matrix, exact=True).tolist() == sketches_of(fine, matrix)
@@ -60,7 +62,7 @@ def test_floats_meet_the_grid_as_in_a_sketch(projection: ss.Projection) -> None:
 
 @each_small
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
-def test_floating_point_is_the_scaled_matrix_without_a_grid(projection: ss.Projection, dtype: Any) -> None:
+def test_floating_point_is_the_scaled_matrix_without_a_grid(projection: ss.projections.Projection, dtype: Any) -> None:
     coarse = projection.replace(resolution=100)
     matrix = np.random.default_rng(4).normal(size=(21, projection.dim)).astype(dtype)
     expected = matrix.astype(np.float64) @ projection.columns(range(projection.dim)).T * projection.scale
@@ -72,7 +74,7 @@ def test_floating_point_is_the_scaled_matrix_without_a_grid(projection: ss.Proje
 
 @each_wide
 @pytest.mark.parametrize("rows", [0, 1, 3])
-def test_sparse_rows_cost_what_they_hold_not_dim(projection: ss.Projection, rows: int) -> None:
+def test_sparse_rows_cost_what_they_hold_not_dim(projection: ss.projections.Projection, rows: int) -> None:
     places = (np.arange(4 * rows) // 4, np.tile([projection.dim - 1, 5, 1 << 41, 0], rows))
     matrix = sparse.coo_array((np.arange(4 * rows) - 3, places), shape=(rows, projection.dim))
     cells = projection.transform(matrix, exact=True)
@@ -192,7 +194,9 @@ def broken(build: Any, place: int) -> Any:
 @pytest.mark.parametrize("place", [4, 99, -1])
 @pytest.mark.parametrize("build", [sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.coo_array], ids=str)
 @pytest.mark.parametrize("projection", [SMALL[0], SMALL[1], SMALL[6], SMALL[17], SMALL[-1]], ids=name)
-def test_a_sparse_index_outside_the_matrix_is_refused(projection: ss.Projection, build: Any, place: int) -> None:
+def test_a_sparse_index_outside_the_matrix_is_refused(
+    projection: ss.projections.Projection, build: Any, place: int
+) -> None:
     for exact in (True, False):
         with pytest.raises(ss.InvalidInputError, match=r"shape \(3, 4\) is invalid"):
             projection.transform(broken(build, place), exact=exact)
@@ -297,7 +301,7 @@ def test_what_leaves_the_range_of_floats_is_refused(dtype: Any) -> None:
 
 @pytest.mark.parametrize("projection", SMALL, ids=name)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_large_rows_come_out_finite_or_are_refused(projection: ss.Projection, dtype: Any) -> None:
+def test_large_rows_come_out_finite_or_are_refused(projection: ss.projections.Projection, dtype: Any) -> None:
     signs = np.where(np.arange(projection.dim) % 3, np.finfo(dtype).max, -np.finfo(dtype).max).astype(dtype)
     for form in (np.array, sparse.csr_array):
         for halvings in range(0, 40, 2):
@@ -306,7 +310,7 @@ def test_large_rows_come_out_finite_or_are_refused(projection: ss.Projection, dt
 
 
 @pytest.mark.parametrize("projection", SMALL[:6], ids=name)
-def test_the_given_matrix_is_left_alone(projection: ss.Projection) -> None:
+def test_the_given_matrix_is_left_alone(projection: ss.projections.Projection) -> None:
     matrix = np.random.default_rng(1).normal(size=(9, projection.dim))
     matrix.setflags(write=False)
     before = matrix.copy()

@@ -3,8 +3,9 @@
 import pytest
 
 import streamsketch as ss
+from streamsketch.data.canonical import HASHED_DIM
 
-LARGE = ss.HASHED_DIM
+LARGE = HASHED_DIM
 
 SMALL = [
     ss.SJLT(dim=50, sketch_dim=64, sparsity=4, seed=1),
@@ -45,7 +46,7 @@ WIDE = [
 ]
 
 
-def name(projection: ss.Projection) -> str:
+def name(projection: ss.projections.Projection) -> str:
     return f"{projection.kind}-{projection.dim}-{projection.sketch_dim}-{projection.seed}"
 
 

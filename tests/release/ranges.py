@@ -7,7 +7,7 @@ import numpy as np
 
 import streamsketch as ss
 from streamsketch.continual import HistoryPart
-from streamsketch.privacy import NoiseMoments
+from streamsketch.privacy.noise import NoiseMoments
 
 
 def range_of(rows: Sequence[Any], start: int, stop: int, *, halvings: int = 8, minus: Any = None) -> ss.PrivateSketch:

@@ -16,8 +16,11 @@ from streamsketch.errors import (
     ReleasedAgainWarning,
     WireFormatError,
 )
-from streamsketch.privacy import Bounds, Budget, key_threshold
-from streamsketch.release import PUBLISHERS, KeyChoice, publisher_of
+from streamsketch.privacy import Budget
+from streamsketch.privacy.bounds import Bounds
+from streamsketch.privacy.key_selection import key_threshold
+from streamsketch.release.agreed_publisher import PUBLISHERS, publisher_of
+from streamsketch.release.key_choice import KeyChoice
 from streamsketch.signs import SignSketch, SignTable
 
 SHOPS = ["north", "south"]

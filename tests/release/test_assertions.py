@@ -14,9 +14,11 @@ import pytest
 
 import streamsketch as ss
 from streamsketch import continual
-from streamsketch.privacy import Bounds, apart_in_streams
-from streamsketch.release import AdditiveNoise, Releaser
-from streamsketch.schedules import Tree
+from streamsketch.privacy.assertions import apart_in_streams
+from streamsketch.privacy.bounds import Bounds
+from streamsketch.release import AdditiveNoise
+from streamsketch.release.releaser import Releaser
+from streamsketch.schedules.tree import Tree
 from streamsketch.storage import save_raw
 from streamsketch.streams import FileSink, ReleaseOnce
 from tests.cli.running import Forks

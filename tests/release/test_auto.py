@@ -10,13 +10,17 @@ import apache_beam as beam
 import pytest
 
 import streamsketch as ss
-from streamsketch.accounting import sensitivity_of
+from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.beam import ReleasePerKey
 from streamsketch.beam.run.known import Known, known_of, with_known
 from streamsketch.continual import Factorisation, Releaser, Separate, Tree
 from streamsketch.errors import InvalidInputError, NoiseTooWideError
 from streamsketch.parties import Key, Round
-from streamsketch.privacy import Bounds, Budget, DiscreteGaussian, DiscreteLaplace, Neighbours, Sensitivity, calibration
+from streamsketch.privacy import Budget, Neighbours, calibration
+from streamsketch.privacy.bounds import Bounds
+from streamsketch.privacy.gaussian import DiscreteGaussian
+from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.noise import Sensitivity
 from streamsketch.release import AdditiveNoise, PanPrivateSketch, PrivateProjection, release_vector
 from tests.streams.agreed import followed
 
@@ -190,7 +194,7 @@ def settings(door: str) -> Iterator[tuple[Neighbours, int, tuple[float, float], 
 def test_every_door_gives_the_noise_that_suits_or_a_remedy(door: str) -> None:
     outcomes: list[str] = []
     for relation, resolution, (epsilon, delta), is_counted in settings(door):
-        more = {"counting": ss.Counting(1)} if is_counted else {}
+        more = {"counting": ss.privacy.Counting(1)} if is_counted else {}
         agreement = agreed_on(relation, resolution, **more)
         sensitivity = sensitivity_of(agreement.projection, relation, agreement.counting)
         asked = suited(sensitivity, epsilon, delta)

@@ -9,7 +9,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.continual import Releaser, Tree
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import NO_DATA, UNKNOWN, Bounds
+from streamsketch.privacy.bounds import NO_DATA, UNKNOWN, Bounds
 from streamsketch.release import AdditiveNoise
 
 GRID = ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=7)

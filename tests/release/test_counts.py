@@ -12,11 +12,15 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
-from streamsketch.accounting import sensitivity_of, spending_of
+from streamsketch.accounting.book import spending_of
+from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.errors import InvalidInputError, SketchOverflowError, WireFormatError
-from streamsketch.privacy import NO_DATA, UNKNOWN, Bounds, Counting, KeyedBits
-from streamsketch.release import check_release
-from streamsketch.sketching import Sketch, SketchTable
+from streamsketch.privacy import Counting
+from streamsketch.privacy.bounds import NO_DATA, UNKNOWN, Bounds
+from streamsketch.privacy.samplers import KeyedBits
+from streamsketch.release.checking.release import check_release
+from streamsketch.sketching.sketch import Sketch
+from streamsketch.sketching.table import SketchTable
 
 L1 = ss.L1(40, unit="customer")
 ANY = ss.SketchL2(3, unit="customer", max_keys=1)
@@ -32,7 +36,10 @@ def bounds_of(neighbours: ss.L1 | ss.SketchL2 = L1, **changes: Any) -> Bounds:
 
 
 def sketch_of(
-    units: int = 500, total: int = 9000, projection: ss.Projection = PROJECTION, bounds: Bounds | None = None
+    units: int = 500,
+    total: int = 9000,
+    projection: ss.projections.Projection = PROJECTION,
+    bounds: Bounds | None = None,
 ) -> Sketch:
     """Return a sketch of so many units."""
     cells = np.arange(64, dtype=np.int64)
@@ -266,7 +273,7 @@ def test_checkers_ask_for_the_noise_that_counts_take(publisher: ss.AdditiveNoise
 
 
 @pytest.mark.parametrize(("publisher", "projection"), [(LAPLACE, PROJECTION), (GAUSSIAN, FINE)])
-def test_the_ledger_charges_for_the_counts(publisher: ss.AdditiveNoise, projection: ss.Projection) -> None:
+def test_the_ledger_charges_for_the_counts(publisher: ss.AdditiveNoise, projection: ss.projections.Projection) -> None:
     """ρ of a release with counts is that of its sensitivity, not of the cells alone."""
     guarantee = publisher.guarantee(projection)
     uncounted = dataclasses.replace(guarantee.mechanism.noises[0], counting=None)

@@ -15,8 +15,11 @@ import streamsketch as ss
 from streamsketch.accounting import Ledger
 from streamsketch.continual import Factorisation, HistoryPart, Releaser, Schedule, Separate, Tree, release
 from streamsketch.errors import DependentNoiseError, InvalidInputError, LedgerError
-from streamsketch.privacy import Counting, KeyedBits, NoiseMoments, compose
-from streamsketch.release import NoisePart, check_release
+from streamsketch.privacy import Counting, compose
+from streamsketch.privacy.noise import NoiseMoments
+from streamsketch.privacy.samplers import KeyedBits
+from streamsketch.release.checking.release import check_release
+from streamsketch.release.private_sketch import NoisePart
 from streamsketch.report import page_of
 from tests.release.ranges import range_of
 
@@ -210,7 +213,7 @@ def test_people_bounded_in_each_window_are_bounded_over_all_of_them() -> None:
                 releaser.add(sketch)
 
 
-WAYS: dict[str, tuple[ss.Projection, Any, Any]] = {
+WAYS: dict[str, tuple[ss.projections.Projection, Any, Any]] = {
     "L1": (GRID, UNIT, "scale"),
     "L1, cut": (GRID, UNIT, "cut"),
     "SketchL2": (GRID.replace(resolution="1/8192"), ss.SketchL2(3, unit="customer"), "scale"),

@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.privacy import DiscreteGaussian, DiscreteLaplace, Noise
+from streamsketch.privacy.gaussian import DiscreteGaussian
+from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.noise import Noise
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.pan_private import PanPrivateSketch
 
@@ -23,7 +25,9 @@ STREAM = ([17, 18, 17, 1 << 39], [3, -1, 2, 40])
 MARKER = 987_654_321_012_345
 
 
-def pan_private(epsilon: float = 1.0, projection: ss.Projection = PROJECTION, **options: object) -> PanPrivateSketch:
+def pan_private(
+    epsilon: float = 1.0, projection: ss.projections.Projection = PROJECTION, **options: object
+) -> PanPrivateSketch:
     neighbours = options.pop("neighbours", ss.L1(1))
     return PanPrivateSketch(projection, epsilon=epsilon, neighbours=neighbours, **options)  # type: ignore[arg-type]
 
@@ -36,7 +40,7 @@ def keyed(monkeypatch: pytest.MonkeyPatch) -> KeyedBits:
     return KeyedBits(SECRET, b"pan-private")
 
 
-def exact(stream: tuple[list[int], list[int]], projection: ss.Projection = PROJECTION) -> np.ndarray:  # type: ignore[type-arg]
+def exact(stream: tuple[list[int], list[int]], projection: ss.projections.Projection = PROJECTION) -> np.ndarray:  # type: ignore[type-arg]
     sketch = projection.sketch()
     sketch.update(*stream)
     return sketch.state()

@@ -8,12 +8,12 @@ import pytest
 
 import streamsketch as ss
 from benchmarks import sigmas
-from streamsketch.privacy import DiscreteGaussian
+from streamsketch.privacy.gaussian import DiscreteGaussian
 
 RATING = ss.L1(1, unit="rating")
 
 
-def publisher(projection: ss.Projection) -> ss.release.PrivateProjection:
+def publisher(projection: ss.projections.Projection) -> ss.release.PrivateProjection:
     return ss.release.PrivateProjection(
         projection=projection, epsilon=1.0, delta=1e-6, neighbours=RATING, mechanism="gaussian"
     )

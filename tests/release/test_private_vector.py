@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.privacy import DiscreteLaplace, NoisePlace, Sensitivity, calibration
+from streamsketch.privacy import calibration
+from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.mechanism import NoisePlace
+from streamsketch.privacy.noise import Sensitivity
 from streamsketch.projections.explicit import RandomNorms
 from streamsketch.release import private_vector
 

@@ -15,8 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from streamsketch.explanation import TableExplanation, one_release
-from streamsketch.privacy import MOST_KEYS, Neighbours, NoiseMoments
+from streamsketch.explanation import TableExplanation
+from streamsketch.explanation.joint import one_release
+from streamsketch.privacy import Neighbours
+from streamsketch.privacy.neighbours import MOST_KEYS
+from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.release import AdditiveNoise
 from tests.cli.running import Forks
 from tests.tampering import tampered
@@ -27,7 +30,7 @@ MECHANISM = ss.signs.DPSignLogistic(epsilon=1.0, neighbours=SALE)
 KEYS = ["b", "a", "c"]
 
 
-def secret(projection: ss.Projection = PROJECTION, keys: list[str] = KEYS) -> ss.SketchTable:
+def secret(projection: ss.projections.Projection = PROJECTION, keys: list[str] = KEYS) -> ss.SketchTable:
     table = projection.table()
     table.update(keys, [1, 2, 3][: len(keys)], [500, 700, 900][: len(keys)])
     return table
@@ -71,7 +74,7 @@ def test_one_table_has_one_guarantee(tmp_path: Path) -> None:
         ss.PrivateTable({"a": alone(), "b": alone(2.0)})
     mixed = pa.table({"key": ["a", "b"], "sketch": [alone().to_bytes(), alone(2.0).to_bytes()]})
     pq.write_table(mixed, tmp_path / "mixed.parquet")
-    with pytest.raises(ss.WireFormatError, match="row 1, guarantee is not that of the rows before"):
+    with pytest.raises(ss.errors.WireFormatError, match="row 1, guarantee is not that of the rows before"):
         ss.load(tmp_path / "mixed.parquet")
 
 
@@ -117,7 +120,7 @@ def test_a_bound_on_all_sketches_together_is_for_one_release_of_each(max_keys: i
             ss.PrivateTable({**first, "again": more})
 
 
-def bounded(neighbours: Neighbours, projection: ss.Projection, keys: list[str]) -> ss.SketchTable:
+def bounded(neighbours: Neighbours, projection: ss.projections.Projection, keys: list[str]) -> ss.SketchTable:
     """Return the sketches of keys that Ann is in, bounded."""
     agreed = ss.Agreement(projection, key="shop", index={"item": "integer"}, unit="customer", neighbours=neighbours)
     table = ss.bound(pa.table({"shop": keys, "item": [1] * len(keys), "customer": ["Ann"] * len(keys)}), agreed)
@@ -324,7 +327,7 @@ def test_load_reads_all_that_is_published_by_its_first_bytes(tmp_path: Path) -> 
         path = tmp_path / f"{number}.bin"
         one.save(path)
         assert ss.load(path, expect=one.projection) == one
-        with pytest.raises(ss.WireFormatError, match="over the limit of 10"):
+        with pytest.raises(ss.errors.WireFormatError, match="over the limit of 10"):
             ss.load(path, max_bytes=10)
 
 
@@ -341,13 +344,15 @@ def test_load_names_the_doors_for_what_is_not_published(tmp_path: Path) -> None:
         (b"", "are not there: it was cut off"),
     ):
         path.write_bytes(data)
-        with pytest.raises(ss.WireFormatError, match=message) as caught:
+        with pytest.raises(ss.errors.WireFormatError, match=message) as caught:
             ss.load(path)
         assert str(caught.value).startswith(f"{path}: bytes 0-7")
         assert (caught.value.file, caught.value.where) == (str(path), "bytes 0-7")
         assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # noqa: S301 - our own
     ss.storage.save_raw(secret(), tmp_path / "raw")
-    with pytest.raises(ss.WireFormatError, match=r"a raw sketch, which is secret: read it with .*storage\.load_raw"):
+    with pytest.raises(
+        ss.errors.WireFormatError, match=r"a raw sketch, which is secret: read it with .*storage\.load_raw"
+    ):
         ss.load(tmp_path / "raw")
 
 

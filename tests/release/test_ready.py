@@ -13,7 +13,9 @@ import streamsketch as ss
 from streamsketch.continual import Releaser, Tree
 from streamsketch.core.limits import reading_limits
 from streamsketch.errors import ReleasedAgainWarning
-from streamsketch.release import AdditiveNoise, Calibrated, Publisher, Ready
+from streamsketch.release import AdditiveNoise
+from streamsketch.release.publishers import Publisher
+from streamsketch.release.ready import Calibrated, Ready
 from streamsketch.storage import release_raw, save_raw
 from streamsketch.streams import FileSink, ReleaseOnce
 from tests.cli.running import Forks
@@ -40,7 +42,12 @@ AGREEMENTS: dict[str, tuple[ss.Agreement, dict[str, Any]]] = {
     ),
     "counted": (
         ss.Agreement(
-            FINE, index="item", key="shop", unit="person", neighbours=BY_VALUES, counting=ss.Counting(99, slack=1)
+            FINE,
+            index="item",
+            key="shop",
+            unit="person",
+            neighbours=BY_VALUES,
+            counting=ss.privacy.Counting(99, slack=1),
         ),
         {},
     ),
@@ -300,7 +307,7 @@ def test_wrong_data_are_refused_before_anything_is_drawn() -> None:
 # --- releases that nobody could read ------------------------------------------------------------------------------
 
 
-def mechanisms() -> Iterator[tuple[str, Publisher[Any], ss.Projection]]:
+def mechanisms() -> Iterator[tuple[str, Publisher[Any], ss.projections.Projection]]:
     yield "noise", AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1)), SKETCHES
     yield "signs", ss.signs.DPSignLogistic(epsilon=1.0, neighbours=ss.L1(1)), SKETCHES.replace(sketch_dim=4096)
 
@@ -308,7 +315,7 @@ def mechanisms() -> Iterator[tuple[str, Publisher[Any], ss.Projection]]:
 @pytest.mark.parametrize("limit", ["max_bytes", "max_table_bytes", "max_keys"])
 @pytest.mark.parametrize(("name", "publisher", "projection"), list(mechanisms()), ids=lambda one: str(one)[:5])
 def test_what_readers_would_refuse_is_neither_charged_nor_drawn(
-    name: str, publisher: Any, projection: ss.Projection, limit: str, tmp_path: Path
+    name: str, publisher: Any, projection: ss.projections.Projection, limit: str, tmp_path: Path
 ) -> None:
     ledger, keys = ss.Ledger(tmp_path / "ledger.sqlite"), [f"shop {number}" for number in range(9)]
     ledger.dataset("sales", unit="event", epsilon=1000.0)

@@ -12,7 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.privacy import DiscreteGaussian, DiscreteLaplace, Mechanism, NoiseMoments
+from streamsketch.privacy import Mechanism
+from streamsketch.privacy.gaussian import DiscreteGaussian
+from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.additive_noise import CalibratedNoise
 from streamsketch.release.private_sketch import PrivateSketch
@@ -27,7 +30,7 @@ MARKER = 987_654_321_012_345  # a private value that must never be seen in any t
 Values = list[int]
 
 
-def sketch_of(*indices: int, projection: ss.Projection = PROJECTION) -> Sketch:
+def sketch_of(*indices: int, projection: ss.projections.Projection = PROJECTION) -> Sketch:
     sketch = projection.sketch()
     sketch.update(list(indices), 3)
     return sketch
@@ -41,7 +44,7 @@ def published(
     values: Values,
     name: bytes = b"release1",
     multiplier: Fraction = Fraction(1),
-    projection: ss.Projection = PROJECTION,
+    projection: ss.projections.Projection = PROJECTION,
 ) -> PrivateSketch:
     cells = np.resize(np.array(values, dtype=np.int64), projection.sketch_dim)
     return PrivateSketch(

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.estimation import Estimates, below_noise_floor, block_of
+from streamsketch.estimation import Estimates
+from streamsketch.estimation.blocks import block_of
+from streamsketch.estimation.cosines import below_noise_floor
 from streamsketch.report.choice import choose, distinguishable_share
 from streamsketch.report.page import page_of
 from tests.cli.running import Forks

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
-from streamsketch.estimation import differences_from_others
+from streamsketch.estimation.differences import differences_from_others
+from streamsketch.estimation.estimate import format_value, interval_text
 from streamsketch.report import Dictionary, page_of, picture_of_differences
 from streamsketch.report.differences import bars_of
 from tests.cli.running import Forks
@@ -49,7 +50,7 @@ def test_a_pair_is_compared_once_and_several_each_with_the_others() -> None:
     assert "all 9 differences hold at once" in text_of(page)
     for one in differences_from_others(list(found.values()), NAMES, 5):
         for row in one.table.to_pylist():
-            assert f"<td>{ss.estimation.format_value(row['estimate'], row['error'])}</td>" in section
+            assert f"<td>{format_value(row['estimate'], row['error'])}</td>" in section
     pair = {name: found[name] for name in ("north", "east")}
     section = section_of(page_of(pair, title="t", why=Dictionary(NAMES, pa.array(["drink", "food", "food"]))))
     assert section.count("<svg") == 1
@@ -131,7 +132,7 @@ def test_a_pair_has_one_interval_on_a_page_and_those_of_all_pairs_hold_at_once()
     for level, shown in (("all", True), ("each", False)):
         low, high = estimates.interval(0.95, level=level)  # type: ignore[arg-type]
         for i, j in ((0, 1), (0, 2), (1, 2)):
-            ends = ss.estimation.interval_text(estimates[i, j], ss.estimation.Interval(low[i, j], high[i, j]))
+            ends = interval_text(estimates[i, j], ss.estimation.Interval(low[i, j], high[i, j]))
             times = page.count(f"95\xa0% interval {ends}")
             assert (times == 2) is shown, "in the heat map, on both sides"
             pairs = page[page.index("<h2>All pairs") :]

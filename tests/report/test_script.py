@@ -1,6 +1,6 @@
 """What the page's script and the viewer compute: the same as Python, on the cases of web/tests/page.json.
 
-``python -m tests.report.test_script`` writes their facts anew, and the releases of cases that are new.
+``make generated`` writes their facts anew, and the releases of cases that are new.
 """
 
 import base64
@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.estimation import format_value
+from streamsketch.estimation.estimate import format_value
 from streamsketch.report import Dictionary, page_of
 from tests.report.test_page import Page
 
@@ -137,7 +137,9 @@ def test_the_viewer_forbids_requests_and_other_scripts() -> None:
     ]
 
 
-def _streams(projection: ss.Projection, counts: dict[str, Any], unit: str = "sale") -> dict[str, ss.PrivateSketch]:
+def _streams(
+    projection: ss.projections.Projection, counts: dict[str, Any], unit: str = "sale"
+) -> dict[str, ss.PrivateSketch]:
     found = {}
     for name, values in counts.items():
         sketch = projection.sketch()
@@ -153,7 +155,7 @@ HASHED = {
 }
 
 
-def _sold(name: str, projection: ss.Projection) -> dict[str, Any]:
+def _sold(name: str, projection: ss.projections.Projection) -> dict[str, Any]:
     words = ["tea", "jam", "salt", "ale", "rye", "oat", "fig", "<b>", "milk", "honey", "bread", "corn"]
     items: list[Any] = [7 * place for place in range(12)] if name == "integers" else words
     rng = np.random.default_rng(11)
@@ -170,7 +172,7 @@ def _sold(name: str, projection: ss.Projection) -> dict[str, Any]:
 WEEKLY = {"sums": HASHED["integers"], "typical": HASHED["integers"]}
 
 
-def _weekly(name: str, projection: ss.Projection) -> dict[str, Any]:
+def _weekly(name: str, projection: ss.projections.Projection) -> dict[str, Any]:
     rng = np.random.default_rng(12)
     usual, other = rng.dirichlet(np.full(50, 0.3), 2)
     weeks = 6 if name == "typical" else 4
@@ -182,7 +184,8 @@ def _weekly(name: str, projection: ss.Projection) -> dict[str, Any]:
     return {"name": name, "tolerance": "typical" if name == "typical" else 0.0, "releases": shown}
 
 
-def _write() -> None:
+def current_cases() -> str:
+    """Return the text of the file of cases, with the facts that Python computes today."""
     rng = np.random.default_rng(8)
     kinds = rng.dirichlet(np.full(200, 0.1), 3)
     grouped = {f"shop {i}": rng.poisson(3000 * (i + 1) * kinds[i % 3]) for i in range(9)} | {"kiosk": [0] * 200}
@@ -215,8 +218,4 @@ def _write() -> None:
     series = [old[name] if name in old else _weekly(name, projection) for name, projection in WEEKLY.items()]
     changes = [case | changes_of(case) for case in series]
     everything = {"cases": written, "numbers": numbers, "differences": differences, "changes": changes}
-    CASES.write_text(json.dumps(everything, indent=1, ensure_ascii=False) + "\n")
-
-
-if __name__ == "__main__":
-    _write()
+    return json.dumps(everything, indent=1, ensure_ascii=False) + "\n"

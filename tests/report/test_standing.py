@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.estimation import Estimates, ordered_tree
+from streamsketch.estimation import Estimates
+from streamsketch.estimation.groups import ordered_tree
 from streamsketch.report import page_of
 from streamsketch.report.choice import Chosen
 from streamsketch.report.pairs import pairs_of

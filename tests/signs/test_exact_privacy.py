@@ -21,7 +21,7 @@ from streamsketch import signs
 from streamsketch.core.numbers import Ints
 from streamsketch.privacy import Neighbours
 from streamsketch.privacy.samplers import KeyedBits
-from streamsketch.release import ReadyRows
+from streamsketch.release.ready import ReadyRows
 from streamsketch.signs.publishers import SignMechanism
 from streamsketch.signs.sign_changes import FlipLaw, cell_steps
 from tests.oracles import naive_signs
@@ -32,7 +32,7 @@ BOX = np.array(list(itertools.product(range(-3, 4), repeat=3)))
 Cells = tuple[int, ...]
 LevelsOf = Callable[[Ints], Ints]
 
-MAPS: list[ss.Projection] = [
+MAPS: list[ss.projections.Projection] = [
     ss.projections.Rademacher(dim=3, sketch_dim=4, seed=1),
     ss.SJLT(dim=3, sketch_dim=4, sparsity=2, seed=3),
     ss.CountSketch(dim=3, sketch_dim=4, seed=5),
@@ -56,7 +56,7 @@ FEW = {"rademacher", "sjlt-block", "oporp", "gaussian"}
 
 
 @functools.cache
-def neighbouring_cells(projection: ss.Projection, neighbours: Neighbours) -> set[tuple[Cells, Cells]]:
+def neighbouring_cells(projection: ss.projections.Projection, neighbours: Neighbours) -> set[tuple[Cells, Cells]]:
     """Return the cells of all pairs of vectors in the box that are neighbours, each pair both ways round."""
     steps = neighbours.grid_steps(projection.grid)
     cells = BOX @ projection.columns(np.arange(3)).T
@@ -99,7 +99,7 @@ def worst_loss(pairs: Collection[tuple[Cells, Cells]], levels_of: LevelsOf, rate
     return worst
 
 
-def loss_of(mechanism: SignMechanism, projection: ss.Projection) -> mpmath.mpf:
+def loss_of(mechanism: SignMechanism, projection: ss.projections.Projection) -> mpmath.mpf:
     law, steps = mechanism.law(projection), cell_steps(projection, mechanism.neighbours)
     pairs = neighbouring_cells(projection, mechanism.neighbours)
     return worst_loss(pairs, lambda cells: law.levels(cells, steps), law.rate)
@@ -116,7 +116,7 @@ def loss_of(mechanism: SignMechanism, projection: ss.Projection) -> mpmath.mpf:
     ],
 )
 def test_no_output_of_any_neighbours_loses_more_than_epsilon(
-    mechanism: type[SignMechanism], projection: ss.Projection, relation: type[Neighbours]
+    mechanism: type[SignMechanism], projection: ss.projections.Projection, relation: type[Neighbours]
 ) -> None:
     if mechanism in OPORP_ONLY and relation is ss.L1:
         with pytest.raises(ss.InvalidInputError, match="one coordinate, which meets one bin"):
@@ -174,7 +174,7 @@ def test_the_largest_loss_over_outputs_is_the_sum_over_cells() -> None:
 BEYOND = [1 << 62, 1 << 63, 5 << 61]  # what all three coordinates hold beside a vector of the box
 
 
-def beyond(projection: ss.Projection, neighbours: Neighbours, held: int) -> set[tuple[Cells, Cells]]:
+def beyond(projection: ss.projections.Projection, neighbours: Neighbours, held: int) -> set[tuple[Cells, Cells]]:
     """Return the cells of neighbours in the box to which the same large vector was added, as int64 holds them."""
     pairs = np.array(list(neighbouring_cells(projection, neighbours)), dtype=np.int64)
     with np.errstate(over="ignore"):
@@ -190,7 +190,9 @@ def beyond(projection: ss.Projection, neighbours: Neighbours, held: int) -> set[
         for held, later in ((each, each != 1 << 63 or case[1].kind not in FEW) for each in BEYOND)
     ],
 )
-def test_no_sum_is_too_large_for_epsilon(mechanism: type[SignMechanism], projection: ss.Projection, held: int) -> None:
+def test_no_sum_is_too_large_for_epsilon(
+    mechanism: type[SignMechanism], projection: ss.projections.Projection, held: int
+) -> None:
     neighbours = ss.OneCoordinate(2) if mechanism in OPORP_ONLY else ss.L1(2)
     asked = mechanism(epsilon=3.0, neighbours=neighbours)
     law, steps = asked.law(projection), cell_steps(projection, neighbours)

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 import streamsketch as ss
 from streamsketch import signs
 from streamsketch.core.numbers import Ints
-from streamsketch.privacy import DiscreteGaussian, IndividualGuarantee, Neighbours
+from streamsketch.privacy import Neighbours
+from streamsketch.privacy.gaussian import DiscreteGaussian
+from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.privacy.sign_flips import rate_below
 from streamsketch.signs.individual import find_near_zero
 from streamsketch.signs.sign_changes import cell_steps
@@ -84,7 +86,9 @@ def divergences(here: list[float], there: list[list[float]], epsilon: float) -> 
 
 
 @functools.cache
-def neighbours_of(projection: ss.Projection, relation: Neighbours) -> dict[tuple[int, ...], set[tuple[int, ...]]]:
+def neighbours_of(
+    projection: ss.projections.Projection, relation: Neighbours
+) -> dict[tuple[int, ...], set[tuple[int, ...]]]:
     steps = relation.grid_steps(projection.grid)
     cells = BOX @ projection.columns(np.arange(3)).T
     gaps = np.abs(BOX[:, None] - BOX)
@@ -97,7 +101,7 @@ def neighbours_of(projection: ss.Projection, relation: Neighbours) -> dict[tuple
     return found
 
 
-def losses(mechanism: Mechanism, projection: ss.Projection, *, anew: bool) -> Iterator[float]:
+def losses(mechanism: Mechanism, projection: ss.projections.Projection, *, anew: bool) -> Iterator[float]:
     """Yield the δ beyond ε of all neighbours both ways: calibrated to the data at hand, or ``anew`` to each."""
     steps = cell_steps(projection, mechanism.neighbours)
     for one, others in neighbours_of(projection, mechanism.neighbours).items():
@@ -112,25 +116,27 @@ def losses(mechanism: Mechanism, projection: ss.Projection, *, anew: bool) -> It
 
 
 @pytest.mark.parametrize(("mechanism", "projection"), MECHANISMS[:4])
-def test_flips_keep_epsilon_for_the_data_at_hand(mechanism: Mechanism, projection: ss.Projection) -> None:
+def test_flips_keep_epsilon_for_the_data_at_hand(mechanism: Mechanism, projection: ss.projections.Projection) -> None:
     assert max(losses(mechanism, projection, anew=False)) < 1e-12
 
 
 @pytest.mark.parametrize(("mechanism", "projection"), MECHANISMS[4:])
 def test_gaussian_noise_keeps_epsilon_and_delta_for_the_data_at_hand(
-    mechanism: Mechanism, projection: ss.Projection
+    mechanism: Mechanism, projection: ss.projections.Projection
 ) -> None:
     assert max(losses(mechanism, projection, anew=False)) <= DELTA
 
 
 @pytest.mark.parametrize(("mechanism", "projection"), [MECHANISMS[0], MECHANISMS[4]])
-def test_calibrated_anew_on_the_neighbour_it_is_broken(mechanism: Mechanism, projection: ss.Projection) -> None:
+def test_calibrated_anew_on_the_neighbour_it_is_broken(
+    mechanism: Mechanism, projection: ss.projections.Projection
+) -> None:
     """Definition A.1 as it is written runs the mechanism on the neighbour: signs it leaves alone there tell all."""
     assert any(one > 0.1 for one in losses(mechanism, projection, anew=True))
 
 
 @pytest.mark.parametrize(("mechanism", "projection"), MECHANISMS)
-def test_it_is_not_differential_privacy(mechanism: Mechanism, projection: ss.Projection) -> None:
+def test_it_is_not_differential_privacy(mechanism: Mechanism, projection: ss.projections.Projection) -> None:
     """Two vectors further apart, linked by neighbours, would be told apart with certainty: group privacy fails too."""
     x = projection.sketch()
     x.update([0, 1, 2], [50, 20, 10])
@@ -151,7 +157,9 @@ def test_cells_that_a_neighbour_takes_past_63_bits_are_perturbed() -> None:
 
 
 @pytest.mark.parametrize(("mechanism", "projection"), MECHANISMS)
-def test_released_signs_follow_the_law_that_was_enumerated(mechanism: Mechanism, projection: ss.Projection) -> None:
+def test_released_signs_follow_the_law_that_was_enumerated(
+    mechanism: Mechanism, projection: ss.projections.Projection
+) -> None:
     """False rejects: 18 cells at 1e-8."""
     rows, steps = 2000, cell_steps(projection, mechanism.neighbours)
     vector = np.array([1, 0, 1])

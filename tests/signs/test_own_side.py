@@ -18,12 +18,13 @@ from streamsketch.estimation import SecretEstimate
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.signs import own_side
 from streamsketch.signs.sign_gains import cells_of, flipped_by, gain_of, row_groups
+from streamsketch.signs.sketch import Signs
 
 K, DIM, SIZE = 256, 1024, 2000
 OPORP = ss.projections.OPORP(dim=DIM, sketch_dim=K, seed=7)
 ROWS = ss.projections.Rademacher(dim=DIM, sketch_dim=K, seed=7)
 ONE, ALL = ss.OneCoordinate(100), ss.L1(100)
-MECHANISMS: dict[str, tuple[ss.Projection, Any]] = {
+MECHANISMS: dict[str, tuple[ss.projections.Projection, Any]] = {
     "RR": (OPORP, signs.DPSignOPORPRR(epsilon=2, neighbours=ONE)),
     "smooth": (OPORP, signs.DPSignOPORPRRSmooth(epsilon=2, neighbours=ONE)),
     "logistic": (OPORP, signs.DPSignLogistic(epsilon=2, neighbours=ALL)),
@@ -50,7 +51,7 @@ def angle_between(x: NDArray[np.int64], y: NDArray[np.int64]) -> float:
     return math.acos(float(x @ y) / float(np.linalg.norm(x) * np.linalg.norm(y)))
 
 
-def released(name: str, theta: float, seed: int = 0) -> tuple[ss.Sketch, ss.Sketch, signs.Signs, signs.Signs]:
+def released(name: str, theta: float, seed: int = 0) -> tuple[ss.Sketch, ss.Sketch, Signs, Signs]:
     projection, mechanism = MECHANISMS[name]
     sketches = [projection.replace(seed=seed).sketch() for _ in range(2)]
     for sketch, vector in zip(sketches, vectors(theta), strict=True):

@@ -16,10 +16,11 @@ import streamsketch as ss
 from streamsketch import signs
 from streamsketch.privacy import Mechanism
 from streamsketch.privacy.samplers import KeyedBits
-from streamsketch.release import ReadyRows
+from streamsketch.release.ready import ReadyRows
 from streamsketch.signs import hamming
 from streamsketch.signs.angles import expected
 from streamsketch.signs.publishers import SignMechanism
+from streamsketch.signs.sign_changes import FlipLaw
 from streamsketch.signs.sketch import Signs, pack_signs
 from tests.oracles import naive_signs
 
@@ -32,7 +33,7 @@ FALSE_REJECTS = 1e-7
 def release_of(packed: bytes, k: int, release_id: int = 0) -> signs.SignSketch:
     projection = ss.projections.Rademacher(dim=99, sketch_dim=k, seed=1)
     guarantee = ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism.stated("m"))
-    law = signs.FlipLaw("constant", Fraction(1))
+    law = FlipLaw("constant", Fraction(1))
     return signs.SignSketch(projection, packed, law, guarantee, release_id=release_id.to_bytes(8, "little"))
 
 
@@ -160,13 +161,13 @@ def test_laws_that_depend_on_the_cells(mechanism: SignMechanism, norms: tuple[fl
 
 def test_other_laws_tend_to_plain_signs_and_to_constant_flips() -> None:
     """With a wide step every cell has level 1: the smooth law is then the constant one, whose estimate is exact."""
-    law = signs.FlipLaw("levels", Fraction(3, 2))
-    same = signs.FlipLaw("constant", Fraction(3, 2))
+    law = FlipLaw("levels", Fraction(3, 2))
+    same = FlipLaw("constant", Fraction(3, 2))
     guarantee = ss.Guarantee(1.0, 0.0, ss.L1(10**6), Mechanism.stated("m"))
     rng = np.random.default_rng(3)
     packed = [pack_signs(rng.random(K) < 0.5) for _ in range(2)]
 
-    def pair(used: signs.FlipLaw) -> list[signs.SignSketch]:
+    def pair(used: FlipLaw) -> list[signs.SignSketch]:
         return [
             signs.SignSketch(GAUSSIAN, bits, used, guarantee, release_id=bytes([i] * 8))
             for i, bits in enumerate(packed)
@@ -201,7 +202,7 @@ def test_angles_of_individual_signs(mechanism: signs.IDPSignRPRR | signs.IDPSign
     assert abs(np.mean(values) - theta) < 0.01 * math.pi - stats.norm.ppf(FALSE_REJECTS / 2) * error
 
 
-def sketch_of(projection: ss.Projection, vector: NDArray[np.float64]) -> ss.Sketch:
+def sketch_of(projection: ss.projections.Projection, vector: NDArray[np.float64]) -> ss.Sketch:
     sketch = projection.sketch()
     sketch.update(np.arange(vector.size), vector)
     return sketch
@@ -322,7 +323,7 @@ def test_what_is_expected_is_what_is_estimated_where_as_many_signs_agree(
     told = expected(theta, GAUSSIAN, law, guarantee, norm=norm)
     assert told.angle.value == pytest.approx(theta, abs=2e-3)
 
-    def found(differing: int) -> ss.Estimate:
+    def found(differing: int) -> ss.estimation.Estimate:
         return signs.angle(*agreeing(mechanism, differing), norm_x=norm, norm_y=norm)
 
     nearest = bisect.bisect_left(range(K + 1), theta, key=lambda differing: found(differing).value)
@@ -361,7 +362,7 @@ def test_what_cannot_be_compared_is_refused() -> None:
         for wrong in ((one, "signs"), ("signs", one)):
             with pytest.raises(TypeError, match="need published signs, got a str"):
                 query(*wrong)  # type: ignore[arg-type]
-    law = signs.FlipLaw("constant", Fraction(1, 1 << 10))
+    law = FlipLaw("constant", Fraction(1, 1 << 10))
     weak = [signs.SignSketch(x.projection, x.packed, law, x.guarantee, release_id=x.release_id) for x in (one, other)]
     with pytest.raises(ss.InvalidInputError, match="too large to estimate the cosine"):
         signs.cosine(*weak)
@@ -415,7 +416,7 @@ def test_nearest_of_many_queries_is_the_full_sort() -> None:
         ss.projections.OPORP(dim=64, sketch_dim=32, seed=1),
     ],
 )
-def test_private_sketches_are_searched_for_comparison(projection: ss.Projection) -> None:
+def test_private_sketches_are_searched_for_comparison(projection: ss.projections.Projection) -> None:
     """Raw data with noise, DP-RP and DP-OPORP: far apart, so that the nearest is sure."""
     publish = ss.release.PrivateProjection(projection=projection, epsilon=5, delta=1e-6, neighbours=ss.OneCoordinate(1))
     people = np.eye(6, 64, dtype=int) * 10_000
@@ -439,7 +440,7 @@ def test_searches_out_of_range_are_refused() -> None:
 
 
 def test_signs_that_all_agree_still_have_an_error() -> None:
-    for law in (signs.FlipLaw("constant", Fraction(60)), signs.FlipLaw("linear", Fraction(60))):
+    for law in (FlipLaw("constant", Fraction(60)), FlipLaw("linear", Fraction(60))):
         x, y = (
             signs.SignSketch(
                 GAUSSIAN,

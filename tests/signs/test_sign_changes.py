@@ -316,7 +316,7 @@ def test_of_shares_of_delta_without_digits_every_sign_counts(delta: float, keys:
     ],
 )
 def test_projections_without_the_theorem_are_refused(
-    changes: dict[str, object], projection: ss.Projection, message: str
+    changes: dict[str, object], projection: ss.projections.Projection, message: str
 ) -> None:
     with pytest.raises(ss.InvalidInputError, match=message):
         mechanism(**changes).law(projection)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from streamsketch.core import Floats
+from streamsketch.core.numbers import Floats
 from streamsketch.signs.sign_curve import sign_curve
 
 

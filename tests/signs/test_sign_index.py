@@ -17,6 +17,7 @@ from streamsketch import errors, signs
 from streamsketch.parties import Key, sign
 from streamsketch.privacy import Mechanism
 from streamsketch.signs import SignIndex, hamming
+from streamsketch.signs.sign_changes import FlipLaw
 from streamsketch.signs.sketch import pack_signs
 from streamsketch.wire.releases import frame
 
@@ -26,7 +27,7 @@ def releases(
 ) -> list[signs.SignSketch]:
     projection = ss.projections.Rademacher(dim=99, sketch_dim=len(bits[0]), seed=seed)
     guarantee = ss.Guarantee(epsilon, 0.0, ss.OneCoordinate(1), Mechanism.stated("m"))
-    law = signs.FlipLaw("constant", Fraction(rate))
+    law = FlipLaw("constant", Fraction(rate))
     return [
         signs.SignSketch(
             projection, pack_signs(np.array(row)), law, guarantee, release_id=(first_id + i).to_bytes(8, "big")
@@ -398,5 +399,5 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
         *((with_keys(good, keys), "keys: ") for keys in bad_keys),
     ):
         damaged.write_bytes(content)
-        with pytest.raises(ss.WireFormatError, match=problem):
+        with pytest.raises(ss.errors.WireFormatError, match=problem):
             SignIndex.load(damaged)

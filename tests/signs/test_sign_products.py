@@ -8,15 +8,9 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.projections import OPORP, Rademacher
-from streamsketch.signs import (
-    DPSignLogistic,
-    DPSignOPORPRR,
-    DPSignOPORPRRSmooth,
-    plain_products,
-    shared_covariance,
-    sign_products,
-)
+from streamsketch.signs import DPSignLogistic, DPSignOPORPRR, DPSignOPORPRRSmooth
 from streamsketch.signs.sign_gains import cells_of, gain_of
+from streamsketch.signs.sign_products import plain_products, shared_covariance, sign_products
 
 NORM = 300.0
 CASES = [

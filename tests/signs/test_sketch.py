@@ -18,7 +18,10 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch import signs
-from streamsketch.privacy import FlippedSigns, IndividualGuarantee, Mechanism
+from streamsketch.privacy import Mechanism
+from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.privacy.mechanism import FlippedSigns
+from streamsketch.signs.sign_changes import FlipLaw
 from streamsketch.signs.sketch import Method, Signs, pack_signs
 from streamsketch.wire import wire_pb2
 from streamsketch.wire.codecs import RELEASES
@@ -26,7 +29,7 @@ from streamsketch.wire.codecs import RELEASES
 SIGNS_MAGIC, INDIVIDUAL_SIGNS_MAGIC = b"\x89SSG\r\n\x1a\n", b"\x89SSI\r\n\x1a\n"
 
 PROJECTION = ss.projections.OPORP(dim=100, sketch_dim=13, seed=5)
-LAW = signs.FlipLaw("constant", Fraction(1))
+LAW = FlipLaw("constant", Fraction(1))
 GUARANTEE = ss.Guarantee(1.0, 0.0, ss.OneCoordinate(1), Mechanism([FlippedSigns("DP-SignOPORP-RR", LAW)]))
 
 
@@ -89,7 +92,7 @@ def test_invalid_parts_are_refused() -> None:
     with pytest.raises(TypeError, match="must be a streamsketch projection"):
         signs.SignSketch("p", b"\0\0", LAW, GUARANTEE, release_id=b"01234567")  # type: ignore[arg-type]
     with pytest.raises(ss.InvalidInputError, match="a flip law is one of"):
-        signs.FlipLaw("cubic", Fraction(1))  # type: ignore[arg-type]
+        FlipLaw("cubic", Fraction(1))  # type: ignore[arg-type]
 
 
 # --- mechanisms as users meet them ----------------------------------------------------------------------------
@@ -196,7 +199,7 @@ def releases(draw: st.DrawFn) -> Signs:
         individual = IndividualGuarantee(budget[0], delta, relation(bound), method)
         return signs.IndividualSignSketch(projection, packed, method, individual, release_id=release_id)
     rate = Fraction(draw(st.integers(1, 1 << 32)), 1 << draw(st.integers(0, 52)))
-    law = signs.FlipLaw(draw(st.sampled_from(["constant", "levels", "linear"])), rate)
+    law = FlipLaw(draw(st.sampled_from(["constant", "levels", "linear"])), rate)
     conditions = draw(st.lists(st.sampled_from(["no vector is zero", "m", "the seed is random"])))
     guarantee = ss.Guarantee(*budget, relation(bound), Mechanism.stated("m"), conditions)
     return signs.SignSketch(projection, packed, law, guarantee, release_id=release_id)
@@ -214,12 +217,12 @@ def test_bytes_round_trip_exactly_and_are_canonical(release: Signs) -> None:
 def test_every_truncation_and_every_flipped_bit_is_refused(release: Signs) -> None:
     data = release.to_bytes()
     for length in range(len(data)):
-        with pytest.raises(ss.WireFormatError):
+        with pytest.raises(ss.errors.WireFormatError):
             type(release).from_bytes(data[:length])
     for bit in range(8 * len(data)):
         changed = bytearray(data)
         changed[bit // 8] ^= 1 << bit % 8
-        with pytest.raises(ss.WireFormatError):
+        with pytest.raises(ss.errors.WireFormatError):
             type(release).from_bytes(bytes(changed))
 
 
@@ -227,7 +230,7 @@ def test_every_truncation_and_every_flipped_bit_is_refused(release: Signs) -> No
 @settings(max_examples=2 * settings.default.max_examples)
 def test_rubbish_raises_the_one_error(data: bytes, release: Signs) -> None:
     for attempt in (data, framed(data), framed(data, INDIVIDUAL_SIGNS_MAGIC)):
-        with pytest.raises(ss.WireFormatError):
+        with pytest.raises(ss.errors.WireFormatError):
             type(release).from_bytes(attempt)
 
 
@@ -242,7 +245,7 @@ def test_a_changed_payload_with_a_right_checksum_is_sound_or_refused(data: st.Da
     attempt = framed(bytes(payload), image[:8])
     try:
         again = type(release).from_bytes(attempt)
-    except ss.WireFormatError:
+    except ss.errors.WireFormatError:
         return
     assert again.to_bytes() == attempt
 
@@ -287,7 +290,7 @@ def test_hostile_fields_name_their_place(change: str, where: str) -> None:
     message = wire_pb2.SignSketch()
     message.ParseFromString(release_of().to_bytes()[17:-16])
     exec(change, {"m": message})  # noqa: S102 - statements from the table above
-    with pytest.raises(ss.WireFormatError) as caught:
+    with pytest.raises(ss.errors.WireFormatError) as caught:
         signs.SignSketch.from_bytes(framed(message.SerializeToString(deterministic=True)))
     assert caught.value.where == where
 
@@ -330,7 +333,7 @@ def test_individual_signs_that_no_mechanism_makes_are_refused(change: str, where
     message = wire_pb2.IndividualSignSketch()
     message.ParseFromString(individual_of().to_bytes()[17:-16])
     exec(change, {"m": message})  # noqa: S102 - statements from the table above
-    with pytest.raises(ss.WireFormatError, match=problem) as caught:
+    with pytest.raises(ss.errors.WireFormatError, match=problem) as caught:
         signs.IndividualSignSketch.from_bytes(
             framed(message.SerializeToString(deterministic=True), INDIVIDUAL_SIGNS_MAGIC)
         )
@@ -343,25 +346,25 @@ def test_no_kind_is_taken_for_another() -> None:
     for reader in images:
         for writer, image in images.items():
             if reader is not writer:
-                with pytest.raises(ss.WireFormatError, match="bytes 0-7"):
+                with pytest.raises(ss.errors.WireFormatError, match="bytes 0-7"):
                     reader.from_bytes(image)
     # not even with the other kind's frame
-    with pytest.raises(ss.WireFormatError):
+    with pytest.raises(ss.errors.WireFormatError):
         signs.SignSketch.from_bytes(framed(individual_of().to_bytes()[17:-16]))
-    with pytest.raises(ss.WireFormatError):
+    with pytest.raises(ss.errors.WireFormatError):
         ss.PrivateSketch.from_bytes(framed(release_of().to_bytes()[17:-16], RELEASES.magic))
 
 
 def test_limits_and_expectations_are_kept(tmp_path: Path) -> None:
     data = release_of().to_bytes()
-    with pytest.raises(ss.WireFormatError, match="over the limit"):
+    with pytest.raises(ss.errors.WireFormatError, match="over the limit"):
         signs.SignSketch.from_bytes(data, max_bytes=10)
-    with pytest.raises(ss.WireFormatError, match="not the expected one"):
+    with pytest.raises(ss.errors.WireFormatError, match="not the expected one"):
         signs.SignSketch.from_bytes(data, expect=PROJECTION.replace(seed=6))
     for release in BOTH:
         release.save(tmp_path / "some.signs", overwrite=True)
         assert ss.load(tmp_path / "some.signs", expect=PROJECTION) == release
-    with pytest.raises(ss.WireFormatError, match="over the limit"):
+    with pytest.raises(ss.errors.WireFormatError, match="over the limit"):
         ss.load(tmp_path / "some.signs", max_bytes=10)
 
 
@@ -377,7 +380,7 @@ def test_tables_round_trip(tmp_path: Path) -> None:
     assert table.column_names == ["key", "signs", "epsilon", "delta", "unit", "mechanism", "conditions"]
     assert table["conditions"].to_pylist() == [[], []]
     assert table.schema.metadata[b"streamsketch.projection"].decode() == PROJECTION.to_json()
-    with pytest.raises(ss.WireFormatError, match="must include key and sketch"):
+    with pytest.raises(ss.errors.WireFormatError, match="must include key and sketch"):
         ss.PrivateTable.from_bytes(path.read_bytes())
 
 
@@ -408,7 +411,7 @@ def test_tables_hold_differentially_private_signs_only(tmp_path: Path) -> None:
             ss.signs.SignTable({"a": wrong}).save(path)  # type: ignore[dict-item]
     assert not path.exists()
     pq.write_table(pa.table({"key": ["a"], "signs": [release_of().to_bytes()[:-1]]}), path)
-    with pytest.raises(ss.WireFormatError) as caught:
+    with pytest.raises(ss.errors.WireFormatError) as caught:
         ss.load(path)
     assert caught.value.where == "row 0, bytes 9-16"
 

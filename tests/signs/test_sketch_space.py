@@ -10,8 +10,8 @@ import pytest
 
 import streamsketch as ss
 from streamsketch import signs
-from streamsketch.accounting import sensitivity_of
-from streamsketch.privacy import FlipLaw, rate_below
+from streamsketch.accounting.sensitivity import sensitivity_of
+from streamsketch.privacy.sign_flips import FlipLaw, rate_below
 from tests.signs.test_exact_privacy import worst_loss
 
 TWO_CELLS = ss.projections.Identity(dim=2)

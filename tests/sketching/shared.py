@@ -4,7 +4,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from streamsketch import SJLT, CountSketch, Projection, Sketch
+from streamsketch import SJLT, CountSketch, Sketch
+from streamsketch.projections import Projection
 from tests.oracles import naive
 
 WIDE = SJLT(dim=2**60, sketch_dim=64, sparsity=4, seed=7)

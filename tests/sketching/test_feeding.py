@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsketch import SJLT, Projection
+from streamsketch import SJLT
+from streamsketch.projections import Projection
 from tests.oracles import naive
 from tests.sketching.shared import CENTS, WIDE, Event, check, events, sketch_of, twin
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.sketching import PartialSketches
+from streamsketch.sketching.partials import PartialSketches
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=32, sparsity=4, seed=11)
 

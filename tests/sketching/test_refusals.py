@@ -11,8 +11,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from streamsketch import L1, SJLT, InvalidInputError, Projection, Sketch
+from streamsketch import L1, SJLT, InvalidInputError, Sketch
 from streamsketch.errors import IncompatibleProjectionsError
+from streamsketch.projections import Projection
 from tests.data.shared import shown
 from tests.sketching.shared import CENTS, LARGEST, NARROW, WIDE, Event, check, sketch_of, twin
 

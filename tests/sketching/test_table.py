@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsketch import SJLT, CountSketch, InvalidInputError, Projection, Sketch, SketchTable
+from streamsketch import SJLT, CountSketch, InvalidInputError, Sketch, SketchTable
 from streamsketch.errors import IncompatibleProjectionsError
+from streamsketch.projections import Projection
 from tests.oracles import naive
 
 WIDE = SJLT(dim=2**60, sketch_dim=64, sparsity=4, seed=7)

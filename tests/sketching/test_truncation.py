@@ -15,7 +15,7 @@ WHOLE = ss.SJLT(sketch_dim=16, sparsity=2, seed=7)
 NEAR = ss.L1(5, unit="buyer")
 
 
-def agreed(by: ss.Projection, **fields: Any) -> ss.Agreement:
+def agreed(by: ss.projections.Projection, **fields: Any) -> ss.Agreement:
     return ss.Agreement(by, index="item", value="paid", **fields)
 
 
@@ -23,11 +23,11 @@ def rows_of(values: Any) -> pd.DataFrame:
     return pd.DataFrame({"item": ["x", "y"], "paid": values, "shop": ["a", "b"], "buyer": ["u", "v"]})
 
 
-def bounded(by: ss.Projection, values: Any) -> Any:
+def bounded(by: ss.projections.Projection, values: Any) -> Any:
     return ss.bounding.bound_units([(["a", "b"], ["x", "y"], values, ["u", "v"])], by, neighbours=NEAR)
 
 
-DOORS: dict[str, Callable[[ss.Projection, Any], Any]] = {
+DOORS: dict[str, Callable[[ss.projections.Projection, Any], Any]] = {
     "a batch": lambda by, values: by.sketch().update(["x", "y"], values),
     "one event": lambda by, values: by.sketch().update("x", values[0]),
     "one value for all": lambda by, values: by.sketch().update(["x", "y"], values[0]),

@@ -9,7 +9,10 @@ import pyarrow as pa
 import streamsketch as ss
 from streamsketch.intake import Intake
 from streamsketch.privacy import Neighbours
-from streamsketch.sketching import BoundingSummary, SketchTable, UnitBounds, concatenated
+from streamsketch.sketching.bounding.contributions import concatenated
+from streamsketch.sketching.bounding.summary import BoundingSummary
+from streamsketch.sketching.bounding.units import UnitBounds
+from streamsketch.sketching.table import SketchTable
 
 SECRET = bytes(range(32))
 KEYS: dict[str, list[Any]] = {

@@ -14,14 +14,16 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
-from streamsketch.core import Floats
-from streamsketch.estimation import Estimates, GapLaw, NoiseTerm, block_of
-from streamsketch.estimation.blocks import Block, Units
+from streamsketch.core.numbers import Floats
+from streamsketch.estimation import Estimates, GapLaw, NoiseTerm
+from streamsketch.estimation.blocks import Block, Units, block_of
 from streamsketch.estimation.cosines import cosines_between, profiles_from
 from streamsketch.estimation.distances import distances_between, norms_of, products_between
 from streamsketch.estimation.gap_law import longest_vectors
 from streamsketch.estimation.means import mean_distances_between, mean_norms_of, mean_products_between
-from streamsketch.privacy import DiscreteGaussian, DiscreteLaplace, Noise
+from streamsketch.privacy.gaussian import DiscreteGaussian
+from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.noise import Noise
 from streamsketch.projections import Identity
 from streamsketch.signs.angles import _cosine, angle_at
 
@@ -141,7 +143,7 @@ def joined(estimates: list[Estimates]) -> Estimates:
     return estimates[0].with_parts(*(np.concatenate([np.ravel(one) for one in part]) for part in parts))
 
 
-def release(projection: ss.Projection, epsilon: float, **options: Any) -> ss.PrivateSketch:
+def release(projection: ss.projections.Projection, epsilon: float, **options: Any) -> ss.PrivateSketch:
     sketch = projection.sketch()
     sketch.update([3], [10])
     return sketch.release(epsilon=epsilon, neighbours=ss.L1(1, unit="event"), **options)

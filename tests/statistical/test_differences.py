@@ -69,7 +69,7 @@ def units_pair(sparsity: int, seed: int) -> tuple[ss.PrivateSketch, ss.PrivateSk
     projection = ss.SJLT(sketch_dim=128 * sparsity, sparsity=sparsity, seed=seed)
     keys, units, items = customers()
     table = bound_units([(keys, items, np.ones_like(items), units)], projection, neighbours=NEAR)
-    noise = AdditiveNoise(epsilon=2.0, neighbours=NEAR, counting=ss.Counting(1, slack=2))
+    noise = AdditiveNoise(epsilon=2.0, neighbours=NEAR, counting=ss.privacy.Counting(1, slack=2))
     publisher = noise.calibrated(projection)
     bits = KeyedBits(bytes(32), f"averages {seed}".encode())
     return publisher.for_data(table[0]).draw(bits), publisher.for_data(table[1]).draw(bits)

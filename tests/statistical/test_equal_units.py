@@ -12,7 +12,7 @@ import pytest
 
 import streamsketch as ss
 from benchmarks.accuracy import clipped_sums as study
-from streamsketch.core import Floats
+from streamsketch.core.numbers import Floats
 from streamsketch.estimation.blocks import block_of
 from streamsketch.estimation.equal_units import EqualUnits, MapPart, norm_share, of_norms, of_products
 from streamsketch.estimation.noise_effect import OutputNoise
@@ -108,7 +108,7 @@ def released(clip: str = "equal", *, max_keys: int = 1, counted: bool = True, se
     rows = pa.table({"item": ["tea", "jam"] * 200, "customer": [f"{seed} {row // 2}" for row in range(400)]})
     projection = ss.SJLT(sketch_dim=256, sparsity=4, seed=7, resolution="1/4096")
     neighbours = ss.SketchL2(2, unit="customer", max_keys=max_keys)
-    counting = ss.Counting.of(projection, neighbours, delta=1e-6) if counted else None
+    counting = ss.privacy.Counting.of(projection, neighbours, delta=1e-6) if counted else None
     agreement = ss.Agreement(
         projection, index="item", unit="customer", neighbours=neighbours, clip=clip, counting=counting
     )
@@ -127,10 +127,10 @@ def test_releases_say_what_is_left() -> None:
     assert equal.rounding[0] == 4 * 256 / (2 * 2 * 4096) ** 2  # 16,384 cells a unit
     other = released(seed=2)
     forgotten = [one.with_clip(None) for one in (release, other)]
-    for estimate in (ss.squared_norm, ss.mean_norm):
+    for estimate in (ss.squared_norm, ss.estimation.mean_norm):
         assert estimate(release).standard_error < 0.7 * estimate(forgotten[0]).standard_error
         assert estimate(release).value == estimate(forgotten[0]).value
-    for pair in (ss.inner_product, ss.mean_product):
+    for pair in (ss.inner_product, ss.estimation.mean_product):
         assert pair(release, other).standard_error < 0.8 * pair(*forgotten).standard_error
         assert pair(release, forgotten[1]).standard_error == pair(*forgotten).standard_error
     both = release.combine(other, populations="disjoint")

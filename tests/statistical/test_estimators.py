@@ -21,7 +21,10 @@ from numpy.typing import NDArray
 import streamsketch as ss
 from streamsketch.accounting.sensitivity import guarantee_of, sensitivity_of
 from streamsketch.estimation.estimators import Estimate
-from streamsketch.privacy import Budget, DiscreteGaussian, DiscreteLaplace, Mechanism, Noise, NoiseMoments, calibration
+from streamsketch.privacy import Budget, Mechanism, calibration
+from streamsketch.privacy.gaussian import DiscreteGaussian
+from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.noise import Noise, NoiseMoments
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.additive_noise import CalibratedNoise
 from streamsketch.release.private_sketch import PrivateSketch
@@ -36,7 +39,7 @@ CELLS = 16
 SEEDS, MANY_SEEDS = 1000, 4000
 HALF = SEEDS // 2  # of raw sketches, and where sums and units in themselves are tested elsewhere, exactly
 
-MAPS: dict[str, Callable[[int], ss.Projection]] = {
+MAPS: dict[str, Callable[[int], ss.projections.Projection]] = {
     "CountSketch": lambda seed: ss.CountSketch(dim=DIM, sketch_dim=CELLS, seed=seed),
     "SJLT s=4": lambda seed: ss.SJLT(dim=DIM, sketch_dim=CELLS, sparsity=4, seed=seed),
     "SJLT s=8, t=4": lambda seed: ss.SJLT(dim=DIM, sketch_dim=CELLS, sparsity=8, seed=seed, independence=4),
@@ -84,7 +87,7 @@ RELEASED = [
 
 
 @functools.cache
-def family(name: str, count: int) -> tuple[list[ss.Projection], Ints]:
+def family(name: str, count: int) -> tuple[list[ss.projections.Projection], Ints]:
     """Return the projections of so many seeds, and their matrices: (seeds, cells, dim)."""
     if count == HALF:
         projections, matrices = family(name, SEEDS)
@@ -124,7 +127,7 @@ def norm(vector: Ints, power: int = 2) -> float:
     return float((vector**power).sum())
 
 
-def predicted_norm_variance(projection: ss.Projection, vector: Ints, noise: NoiseMoments) -> float:
+def predicted_norm_variance(projection: ss.projections.Projection, vector: Ints, noise: NoiseMoments) -> float:
     """Theory 4: V_S(z) + 4·K2·‖z‖² + k·K4 + 2k·K2², with the true norms."""
     cells = projection.sketch_dim
     own = projection.variance.of_squared_norm(norm(vector), norm(vector, 4))
@@ -132,7 +135,7 @@ def predicted_norm_variance(projection: ss.Projection, vector: Ints, noise: Nois
 
 
 def predicted_product_variance(
-    projection: ss.Projection, x: Ints, y: Ints, noise_x: NoiseMoments, noise_y: NoiseMoments
+    projection: ss.projections.Projection, x: Ints, y: Ints, noise_x: NoiseMoments, noise_y: NoiseMoments
 ) -> float:
     """Theory 4: W_S(x, y) + K2y·‖x‖² + K2x·‖y‖² + k·K2x·K2y, with the true norms."""
     own = projection.variance.of_inner_product(norm(x), norm(y), float(x @ y), norm(x * y))

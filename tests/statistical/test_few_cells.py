@@ -135,7 +135,7 @@ def test_intervals_of_cosines_cover(cells: int, share: float, cosine: float) -> 
 @pytest.mark.parametrize(
     "make", [ss.CountSketch, ss.projections.OPORP, ss.projections.Rademacher], ids=lambda one: one.__name__
 )
-def test_real_maps_of_few_cells_cover(make: Callable[..., ss.Projection]) -> None:
+def test_real_maps_of_few_cells_cover(make: Callable[..., ss.projections.Projection]) -> None:
     """200 maps and a vector of 256 coordinates: fewer than 175 of 200 have probability 10^-5 at 95 %."""
     x = np.random.default_rng(1).integers(-50, 50, 256)
     covered = 0

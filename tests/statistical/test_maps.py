@@ -31,7 +31,7 @@ X = {
 }
 MATRIX = np.stack(list(X.values()))
 
-FAMILIES: dict[str, Callable[[int], ss.Projection]] = {
+FAMILIES: dict[str, Callable[[int], ss.projections.Projection]] = {
     "sjlt": lambda seed: ss.SJLT(dim=DIM, sketch_dim=8, sparsity=2, seed=seed, independence=4),
     "graph": lambda seed: ss.SJLT(dim=DIM, sketch_dim=7, sparsity=3, seed=seed, independence=4, construction="graph"),
     "count-sketch": lambda seed: ss.CountSketch(dim=DIM, sketch_dim=4, seed=seed, independence=4),
@@ -73,7 +73,7 @@ def sample_of(family: str) -> Sample:
     return Sample(family)
 
 
-def sketches_of(projection: ss.Projection, vectors: np.ndarray) -> list[ss.Sketch]:
+def sketches_of(projection: ss.projections.Projection, vectors: np.ndarray) -> list[ss.Sketch]:
     masses = np.abs(vectors).sum(axis=1).tolist()
     return list(
         map(ss.Sketch.from_state, [projection] * len(vectors), projection.transform(vectors, exact=True), masses)
@@ -152,7 +152,7 @@ def test_a_full_rotation_says_how_far_its_grid_puts_it_off(fraction_bits: int) -
     assert 172 <= covered <= 199
 
 
-COSINES: dict[str, Callable[[int, int], ss.Projection]] = {
+COSINES: dict[str, Callable[[int, int], ss.projections.Projection]] = {
     "rademacher": lambda seed, k: ss.projections.Rademacher(dim=DIM, sketch_dim=k, seed=seed),
     "count-sketch": lambda seed, k: ss.CountSketch(dim=DIM, sketch_dim=k, seed=seed),
     "gaussian": lambda seed, k: ss.projections.GaussianProjection(dim=DIM, sketch_dim=k, seed=seed),

@@ -15,9 +15,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from streamsketch.privacy import DiscreteGaussian, DiscreteLaplace, Noise, NoiseMoments
 from streamsketch.privacy import samplers as sampling
+from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.inverse_sampler import Table
+from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.noise import Noise, NoiseMoments
 from streamsketch.privacy.samplers import KeyedBits
 from tests.oracles import naive_noise
 

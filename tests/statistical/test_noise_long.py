@@ -12,7 +12,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from streamsketch.privacy import DiscreteGaussian, DiscreteLaplace, Noise, SystemBits
+from streamsketch.privacy.gaussian import DiscreteGaussian
+from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.noise import Noise
+from streamsketch.privacy.samplers import SystemBits
 from tests.oracles import naive_noise
 
 SAMPLES = 100_000_000

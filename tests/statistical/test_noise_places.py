@@ -29,7 +29,7 @@ def _fixed_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(private_vector, "SystemBits", lambda: KeyedBits(bytes(32), next(counter).to_bytes(8, "big")))
 
 
-def build(kind: str, seed: int) -> ss.Projection:
+def build(kind: str, seed: int) -> ss.projections.Projection:
     if kind in FJLTS:
         return ss.projections.FJLT(dim=12, sketch_dim=8, seed=seed, density=FJLTS[kind], independence=4)
     return ss.SJLT(dim=12, sketch_dim=8, sparsity=2, seed=seed, independence=4)

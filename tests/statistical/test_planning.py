@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
+from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.planning.options import ErrorLaw
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.additive_noise import CalibratedNoise
@@ -18,7 +19,7 @@ from streamsketch.release.additive_noise import CalibratedNoise
 DIFFERENCES = {4e3: (160, 5), 2e3: (80, 5), 900.0: (100, 3), 1e5: (1000, 10), 1e6: (400, 50)}
 SECRET = b"the same noise in each test run!"
 GRID: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
-    ({"dim": ss.HASHED_DIM, "squared_distances": 4e3}, {"epsilon": 1.0, "neighbours": ss.L1(1)}, {}),
+    ({"dim": HASHED_DIM, "squared_distances": 4e3}, {"epsilon": 1.0, "neighbours": ss.L1(1)}, {}),
     ({"dim": 500, "squared_distances": 2e3}, {"epsilon": 0.5, "neighbours": ss.L1(1)}, {"max_cells": 400}),
     ({"dim": 300, "squared_distances": 900}, {"epsilon": 1.0, "neighbours": ss.L1(1)}, {}),
     (

@@ -27,7 +27,7 @@ STREAMS = {
     "even": np.full(ITEMS, 20),
 }
 ASKED = np.r_[3:43, 200:260, ITEMS : ITEMS + 200]
-MAPS: dict[str, Callable[..., ss.Projection]] = {
+MAPS: dict[str, Callable[..., ss.projections.Projection]] = {
     "s = 5": functools.partial(ss.SJLT, sketch_dim=640, sparsity=5),
     "s = 4": functools.partial(ss.SJLT, sketch_dim=512, sparsity=4),
     "graph": functools.partial(ss.SJLT, sketch_dim=600, sparsity=5, construction="graph"),

@@ -5,8 +5,9 @@ import pytest
 from scipy.stats import binom
 
 import streamsketch as ss
-from streamsketch.estimation import Estimates, OutputNoise
+from streamsketch.estimation import Estimates
 from streamsketch.estimation.cosines import cosines, profiles_from
+from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.projections import MapVariance
 
 FALSE_REJECTS = 1e-6

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom
 
 import streamsketch as ss
-from streamsketch.core import Ints
+from streamsketch.core.numbers import Ints
 from streamsketch.estimation.blocks import Block
 from streamsketch.estimation.distances import distances_between
 from streamsketch.estimation.noise_effect import effect_of

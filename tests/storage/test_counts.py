@@ -9,9 +9,10 @@ import pytest
 import streamsketch as ss
 from streamsketch.bounding import bound_units
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.sketching import NO_KEY
-from streamsketch.storage import RawSketch, append_raw, empty_like, load_raw, release_raw, save_raw
-from streamsketch.storage.sketches import _numbers
+from streamsketch.sketching.bounding.contributions import NO_KEY
+from streamsketch.storage import load_raw, release_raw, save_raw
+from streamsketch.storage.raw_files import append_raw
+from streamsketch.storage.sketches import RawSketch, _numbers, empty_like
 
 NEIGHBOURS = ss.L1(40, unit="customer", max_keys=2)
 PROJECTION = ss.SJLT(sketch_dim=16, sparsity=4, seed=3)
@@ -21,7 +22,7 @@ AGREEMENT = ss.Agreement(
     key="key",
     unit="customer",
     neighbours=NEIGHBOURS,
-    counting=ss.Counting.of(PROJECTION, NEIGHBOURS, delta=0),
+    counting=ss.privacy.Counting.of(PROJECTION, NEIGHBOURS, delta=0),
 )
 
 

@@ -8,18 +8,12 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
-from streamsketch.privacy import Bounds, Mechanism
-from streamsketch.storage import (
-    RawSketch,
-    append_raw,
-    is_raw,
-    load_raw,
-    old_formats,
-    read_header,
-    release_raw,
-    save_raw,
-    transaction,
-)
+from streamsketch.privacy import Mechanism
+from streamsketch.privacy.bounds import Bounds
+from streamsketch.storage import load_raw, old_formats, release_raw, save_raw
+from streamsketch.storage.first_bytes import is_raw
+from streamsketch.storage.raw_files import append_raw, read_header, transaction
+from streamsketch.storage.sketches import RawSketch
 
 FOLDER = Path(__file__).parent / "version2"
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=3, resolution="1/2")
@@ -141,7 +135,7 @@ def test_any_changed_byte_and_any_cut_is_noticed(name: str, every: int) -> None:
     for place in range(0, len(data), 17 * every):
         changed = bytearray(data)
         changed[place] ^= 0x10
-        with pytest.raises(ss.WireFormatError):
+        with pytest.raises(ss.errors.WireFormatError):
             old_formats.read_old_sketch(bytes(changed))
     size = int.from_bytes(data[len(old_formats.OLD_RAW) + 1 :][:4], "little")
     length = int.from_bytes(data[len(old_formats.OLD_RAW) + 5 :][:8], "little")
@@ -149,7 +143,7 @@ def test_any_changed_byte_and_any_cut_is_noticed(name: str, every: int) -> None:
     for end in range(0, len(data), every):
         if first <= end < first + 64 + 32 and not any(data[first : min(end, -(-first // 64) * 64)]):
             continue  # an append that was not finished
-        with pytest.raises(ss.WireFormatError):
+        with pytest.raises(ss.errors.WireFormatError):
             old_formats.read_old_sketch(data[:end])
 
 
@@ -163,7 +157,7 @@ def test_an_append_that_was_not_finished_does_not_count() -> None:
 
 def test_what_does_not_belong_together_is_refused() -> None:
     sketch, table = ((FOLDER / f"{name}.raw-sketch").read_bytes() for name in ("first", "many"))
-    with pytest.raises(ss.WireFormatError, match="joined"):
+    with pytest.raises(ss.errors.WireFormatError, match="joined"):
         old_formats.read_old_sketch(sketch * 2)
-    with pytest.raises(ss.WireFormatError, match="first line"):
+    with pytest.raises(ss.errors.WireFormatError, match="first line"):
         old_formats.read_old_sketch(b"x" + table)

@@ -18,20 +18,10 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.storage import (
-    Database,
-    PastRelease,
-    RawSketch,
-    Row,
-    append_raw,
-    distinct_releases,
-    load_raw,
-    read_header,
-    releases,
-    save_raw,
-    sketches,
-    transaction,
-)
+from streamsketch.storage import load_raw, releases, save_raw, sketches
+from streamsketch.storage.database import Database, Row
+from streamsketch.storage.raw_files import append_raw, read_header, transaction
+from streamsketch.storage.sketches import PastRelease, RawSketch, distinct_releases
 from tests.tampering import executed, raw_bytes, raw_from_bytes, rewritten, with_fields
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=3, resolution="1/2")
@@ -132,10 +122,10 @@ def test_of_what_was_replaced_nothing_stays_in_the_file(tmp_path: Path) -> None:
 
 def test_it_is_no_release(tmp_path: Path) -> None:
     save_raw(RawSketch(one()), tmp_path / "a.raw-sketch")
-    with pytest.raises(ss.WireFormatError, match="bytes 0-7"):
+    with pytest.raises(ss.errors.WireFormatError, match="bytes 0-7"):
         ss.load(tmp_path / "a.raw-sketch")
     one().release(epsilon=1.0, neighbours=ss.L1(1)).save(tmp_path / "b.sketch")
-    with pytest.raises(ss.WireFormatError, match="first line"):
+    with pytest.raises(ss.errors.WireFormatError, match="first line"):
         load_raw(tmp_path / "b.sketch")
 
 
@@ -149,7 +139,7 @@ def test_any_changed_byte_is_noticed_or_changes_nothing() -> None:
         changed[place] ^= 0x10
         try:
             back = raw_from_bytes(bytes(changed))
-        except ss.WireFormatError:
+        except ss.errors.WireFormatError:
             noticed += 1
             continue
         assert (back.state, back.events, back.releases) == (raw.state, raw.events, raw.releases)
@@ -166,10 +156,10 @@ def places_of(raw: RawSketch, data: bytes) -> list[int]:
 def test_any_cut_is_noticed(tmp_path: Path) -> None:
     data = raw_bytes(RawSketch(many(["a", "b"]), 2))
     for end in range(0, len(data), 97):
-        with pytest.raises(ss.WireFormatError):
+        with pytest.raises(ss.errors.WireFormatError):
             raw_from_bytes(data[:end])
     (tmp_path / "a").write_bytes(data)
-    with pytest.raises(ss.WireFormatError, match="over the limit of 100"):
+    with pytest.raises(ss.errors.WireFormatError, match="over the limit of 100"):
         load_raw(tmp_path / "a", max_bytes=100)
 
 
@@ -188,9 +178,9 @@ def test_rows_that_are_not_all_of_one_time_are_noticed(tmp_path: Path) -> None:
             "WHERE o.key = rows.key) WHERE key = x'7361'"
         )
 
-    with pytest.raises(ss.WireFormatError, match="not all as they were written"):
+    with pytest.raises(ss.errors.WireFormatError, match="not all as they were written"):
         raw_from_bytes(rewritten(before, mixed))
-    with pytest.raises(ss.WireFormatError, match="not all as they were written"):
+    with pytest.raises(ss.errors.WireFormatError, match="not all as they were written"):
         raw_from_bytes(executed(before, "DELETE FROM rows WHERE key = x'7361'"))
 
 
@@ -203,11 +193,11 @@ def test_a_schema_of_somebody_else_is_refused() -> None:
         "ALTER TABLE rows ADD COLUMN x",
     ):
         forged = executed(data, statement)
-        with pytest.raises(ss.WireFormatError, match="schema"):
+        with pytest.raises(ss.errors.WireFormatError, match="schema"):
             raw_from_bytes(forged)
     for name, said in (("user_version = 9", "version: 9, but this version"), ("application_id = 7", "another kind")):
         forged = executed(data, f"PRAGMA {name}")
-        with pytest.raises(ss.WireFormatError, match=said):
+        with pytest.raises(ss.errors.WireFormatError, match=said):
             raw_from_bytes(forged)
 
 
@@ -217,7 +207,7 @@ def test_cells_that_no_data_could_give_are_refused_without_being_shown() -> None
     def forged(database: Database, _: Any) -> None:
         database.change("sketch", database.header("sketch").fields, [row], lambda _, new: new)
 
-    with pytest.raises(ss.WireFormatError, match="do not belong together") as caught:
+    with pytest.raises(ss.errors.WireFormatError, match="do not belong together") as caught:
         raw_from_bytes(rewritten(raw_bytes(RawSketch(one())), forged))
     assert "77777" not in str(caught.value)
 
@@ -233,7 +223,7 @@ def test_cells_that_no_data_could_give_are_refused_without_being_shown() -> None
     ],
 )
 def test_a_header_field_of_another_kind_is_named_and_not_shown(field: str, value: object, wanted: str) -> None:
-    with pytest.raises(ss.WireFormatError) as caught:
+    with pytest.raises(ss.errors.WireFormatError) as caught:
         raw_from_bytes(with_fields(raw_bytes(RawSketch(one())), **{field: value}))
     assert str(caught.value) == f"header.{field} must be {wanted}"
 
@@ -256,7 +246,7 @@ def test_a_save_reads_the_header_of_what_it_replaces_alone(tmp_path: Path) -> No
     data = path.read_bytes()
     cells = data.index(one().state().tobytes())
     path.write_bytes(data[:cells] + bytes([data[cells] ^ 1]) + data[cells + 1 :])
-    with pytest.raises(ss.WireFormatError, match="checksum"):
+    with pytest.raises(ss.errors.WireFormatError, match="checksum"):
         load_raw(path)
     assert read_header(path).releases == (PAST,)
     save_raw(RawSketch(one()), path)
@@ -296,10 +286,10 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path: Path, monkeypatch
     table, path = many(["a", "b"]), tmp_path / "a.raw-sketch"
     size = len(raw_bytes(RawSketch(table)))
     said = rf"take {size:,} bytes, .* at most {size - 1:,}: "  # with all that is around the cells
-    with ss.reading_limits(max_raw_bytes=size - 1), pytest.raises(ss.InvalidInputError, match=said):
+    with ss.limits.reading_limits(max_raw_bytes=size - 1), pytest.raises(ss.InvalidInputError, match=said):
         save_raw(table, path)
     assert not list(tmp_path.iterdir())
-    with ss.reading_limits(max_raw_bytes=size):
+    with ss.limits.reading_limits(max_raw_bytes=size):
         save_raw(table, path)
         assert load_raw(path).state == table
     monkeypatch.setattr(sketches, "_MAX_BYTES", 100)

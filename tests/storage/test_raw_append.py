@@ -17,7 +17,9 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.storage import RawSketch, append_raw, empty_like, load_raw, read_header, save_raw
+from streamsketch.storage import load_raw, save_raw
+from streamsketch.storage.raw_files import append_raw, read_header
+from streamsketch.storage.sketches import RawSketch, empty_like
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=3)
 
@@ -177,7 +179,7 @@ def test_an_append_without_room_changes_nothing(tmp_path: Path, monkeypatch: pyt
             append_raw(RawSketch(tables[1]), path)
     assert path.read_bytes() == before
     assert [found.name for found in tmp_path.iterdir()] == ["a"]
-    with ss.reading_limits(
+    with ss.limits.reading_limits(
         max_raw_bytes=len(before) + (1 << 16)
     ):  # a row of another size is written beside the old one
         with pytest.raises(ss.InvalidInputError, match="a raw file holds at most"):
@@ -200,9 +202,9 @@ def test_an_append_reads_and_writes_no_other_keys(tmp_path: Path) -> None:
     pages = [after[at : at + 4096] != before[at : at + 4096] for at in range(0, len(before), 4096)]
     assert len(after) == len(before)
     assert 0 < sum(pages) < 6 < len(pages)
-    with pytest.raises(ss.WireFormatError, match="checksum"):
+    with pytest.raises(ss.errors.WireFormatError, match="checksum"):
         load_raw(path)
-    with pytest.raises(ss.WireFormatError, match="checksum"):
+    with pytest.raises(ss.errors.WireFormatError, match="checksum"):
         append_raw(RawSketch(many(["0700"])), path)
     assert path.read_bytes() == after
 

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
-from streamsketch.storage import RawSketch, append_raw, load_raw, raw_files, read_header, release_raw, save_raw
+from streamsketch.storage import load_raw, raw_files, release_raw, save_raw
+from streamsketch.storage.raw_files import append_raw, read_header
+from streamsketch.storage.sketches import RawSketch
 
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
 NEAR = ss.L1(1, unit="sale")

@@ -3,8 +3,9 @@
 from typing import Any
 
 import streamsketch as ss
-from streamsketch.schedules import schedule_of
-from streamsketch.streams import Job, StreamPolicy
+from streamsketch.schedules.kinds import schedule_of
+from streamsketch.streams.job import Job
+from streamsketch.streams.policy import StreamPolicy
 
 _WINDOWS = {
     "time": "time", "window": "every", "time_format": "format", "zone": "zone", "start": "first", "last": "last",

@@ -12,7 +12,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.sketching.bounding import units
-from streamsketch.streams import StreamPolicy
+from streamsketch.streams.policy import StreamPolicy
 from tests.streams.agreed import followed
 
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.accounting import sensitivity_of
+from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.continual import Factorisation, Schedule, Separate, Tree
 from streamsketch.errors import WireFormatError
-from streamsketch.sketching import Admission
+from streamsketch.sketching.bounding.admission import Admission
 from tests.streams.naive import AGREEMENT, PEOPLE, policy_of
 
 KINDS: list[Schedule] = [

@@ -11,7 +11,7 @@ import streamsketch as ss
 from streamsketch.continual import Tree
 from streamsketch.core.numbers import Ints
 from streamsketch.once.draws import DrawSecret
-from streamsketch.privacy import Bounds
+from streamsketch.privacy.bounds import Bounds
 from streamsketch.streams import Stream
 from streamsketch.streams.state import read_state, write_state
 from tests.streams.naive import (
@@ -33,10 +33,10 @@ LOG = [
 OTHER = [*LOG[:50], LOG[50]._replace(item="d"), *LOG[51:]]  # as long, with another item in one row
 CHANGED = LOG[50].at // 60
 ONE = ss.Agreement(PROJECTION, index="item", value="n", unit="customer", neighbours=ss.L1(50, unit="customer"))
-COUNTED = AGREEMENT.replace(counting=ss.Counting(1, slack=2))
+COUNTED = AGREEMENT.replace(counting=ss.privacy.Counting(1, slack=2))
 FINE, WEIGHED = PROJECTION.replace(resolution="1/8192"), ss.SketchL2(1, unit="customer", max_keys=2)
 EQUAL = COUNTED.replace(
-    projection=FINE, neighbours=WEIGHED, clip="equal", counting=ss.Counting.of(FINE, WEIGHED, delta=1e-6)
+    projection=FINE, neighbours=WEIGHED, clip="equal", counting=ss.privacy.Counting.of(FINE, WEIGHED, delta=1e-6)
 )
 ROWS = ss.Agreement(PROJECTION, index="item", key="shop", value="n")
 HOW: dict[str, tuple[ss.Agreement, dict[str, Any]]] = {
@@ -139,7 +139,9 @@ def test_other_rows_get_independent_noise_and_are_charged_again(place: Place, mo
 def test_other_counts_of_equal_cells_get_independent_noise() -> None:
     """Or the difference of two draws would be that of the counts."""
     bounds = Bounds(NEIGHBOURS, "scale", counted=True)
-    publisher = ss.AdditiveNoise(epsilon=1, neighbours=NEIGHBOURS, counting=ss.Counting(10, 2)).calibrated(PROJECTION)
+    publisher = ss.AdditiveNoise(epsilon=1, neighbours=NEIGHBOURS, counting=ss.privacy.Counting(10, 2)).calibrated(
+        PROJECTION
+    )
     publisher = publisher.with_guarantee(publisher.guarantee.on("enforced"))
     drawn = set()
     for counts in ([5, 7], [6, 7], [5, 8], None):

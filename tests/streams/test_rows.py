@@ -11,7 +11,8 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.continual import Factorisation, History, Schedule, Separate, Tree
-from streamsketch.streams import Stream, StreamPolicy
+from streamsketch.streams import Stream
+from streamsketch.streams.policy import StreamPolicy
 from streamsketch.streams.state import read_state, write_state
 from tests.streams.naive import AGREEMENT, KEYS, PEOPLE, PROJECTION, Row, batch_of, beat, policy_of, windows_of
 from tests.streams.test_stream import Killed, fail_at
@@ -19,7 +20,9 @@ from tests.streams.test_stream import Killed, fail_at
 LOG = [Row(at - (7 if at % 5 else 0), KEYS[at % 2], "abc"[at % 3], 1, f"c{at % 7}") for at in range(0, 400, 3)]
 WINDOWS = 6  # over at its end
 ONE = ss.Agreement(PROJECTION, index="item", value="n", unit="customer", neighbours=ss.L1(50, unit="customer"))
-COUNTED = PEOPLE.replace(neighbours=ss.SketchL2(9, unit="customer", max_keys=2), clip="scale", counting=ss.Counting(9))
+COUNTED = PEOPLE.replace(
+    neighbours=ss.SketchL2(9, unit="customer", max_keys=2), clip="scale", counting=ss.privacy.Counting(9)
+)
 ROWS = ss.Agreement(PROJECTION, index="item", key="shop", value="n")
 LARGE = {"epsilon": 1e6}  # noise of 0 in all but one draw of 10^70; of some steps of 1/8192 for people
 HOW: dict[str, tuple[Schedule, Any, dict[str, Any]]] = {

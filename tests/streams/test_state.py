@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
-from streamsketch.storage import Database, RawSketch
+from streamsketch.storage.database import Database
+from streamsketch.storage.sketches import RawSketch
 from streamsketch.streams import Stream
 from streamsketch.streams.state import read_state, write_state
 from tests.streams.naive import AGREEMENT, KEYS, Row, batch_of, policy_of

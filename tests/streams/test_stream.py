@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.core import exclusive
+from streamsketch.core.files import exclusive
 from streamsketch.once import sinks
-from streamsketch.streams import Job, Stream
+from streamsketch.streams import Stream
 from streamsketch.streams import stream as module
+from streamsketch.streams.job import Job
 from streamsketch.streams.state import read_state, write_state
 from tests.streams.naive import AGREEMENT, KEYS, PEOPLE, Row, batch_of, beat, bound_by, over_in, policy_of, windows_of
 
@@ -72,7 +73,7 @@ def test_every_window_is_released_once_with_its_sums(out: Path, monkeypatch: pyt
 
 def test_units_are_counted_in_each_window_as_agreed_on(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In windows and keys without anybody, too; the noise is 0 in all but one draw of 10^100."""
-    agreement = AGREEMENT.replace(counting=ss.Counting(10, 2))
+    agreement = AGREEMENT.replace(counting=ss.privacy.Counting(10, 2))
     stream = Stream(*policy_of(out, agreement), out.parent / "s.raw-stream")
     stream.add(batch_of(LOG), 1)
     stream.save({"bytes": 1})

@@ -9,7 +9,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.continual import Tree
-from streamsketch.once import OtherRowsError
+from streamsketch.once.rows import OtherRowsError
 from streamsketch.streams import Sink, Slot, Stream
 from streamsketch.streams.state import read_state
 from tests.once.test_release_once import Memory, releases_in

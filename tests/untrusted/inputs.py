@@ -18,11 +18,14 @@ from apache_beam.utils.timestamp import Timestamp
 import streamsketch as ss
 from streamsketch.beam.run.claims import Claim
 from streamsketch.beam.streams import DecodeMessages
-from streamsketch.data import batches, parts_of
+from streamsketch.data.readers.formats import batches, parts_of
 from streamsketch.features import Category, Embedding, Features, Number
-from streamsketch.intake import BadLines, Intake, LineFormat, Lines
+from streamsketch.intake import BadLines, Intake
+from streamsketch.intake.lines import LineFormat, Lines
 from streamsketch.once.root_keys import _decoded as root_key_of
-from streamsketch.streams import Job, Stream, StreamPolicy
+from streamsketch.streams import Stream
+from streamsketch.streams.job import Job
+from streamsketch.streams.policy import StreamPolicy
 from tests.streams.naive import AGREEMENT, HEADER, Row, batch_of, policy_of
 from tests.tampering import resealed
 from tests.untrusted.mutations import changed_bytes, changed_footer, changed_json

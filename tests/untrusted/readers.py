@@ -21,10 +21,13 @@ from streamsketch.errors import LedgerError
 from streamsketch.parties import Key, PublicKey, Round, envelope, sign, verify
 from streamsketch.parties.contributions import CONTRIBUTION
 from streamsketch.parties.signing import MEDIA_TYPE, bundle_of
-from streamsketch.privacy import Budget, KeySelection, Mechanism, StatedInText
-from streamsketch.release import PublishedTable
+from streamsketch.privacy import Budget, Mechanism
+from streamsketch.privacy.mechanism import KeySelection, StatedInText
+from streamsketch.release.published_table import PublishedTable
 from streamsketch.signs.sketch import SignSketch
 from streamsketch.storage import old_formats
+from streamsketch.storage.raw_files import read_header
+from streamsketch.storage.sketches import PastRelease, RawSketch
 from streamsketch.streams.state import read_state
 from streamsketch.wire import releases as wire
 from tests.tampering import raw_bytes, raw_from_bytes, resealed
@@ -112,18 +115,18 @@ def use(read: Any) -> None:
         str(read.explain())
         for release in read.values():
             use(release)
-    elif isinstance(read, storage.RawSketch):
+    elif isinstance(read, RawSketch):
         assert raw_from_bytes(raw_bytes(read)).state == read.state
     elif isinstance(read, ss.Sketch):
         assert SketchCoder().decode(SketchCoder().encode(read)) == read
-    elif isinstance(read, ss.Projection | local.Mechanism | Round):
+    elif isinstance(read, ss.projections.Projection | local.Mechanism | Round):
         assert type(read).from_json(read.to_json()) == read
         repr(read)
     elif isinstance(read, PublicKey):
         assert PublicKey.from_text(read.to_text()) == read
 
 
-def _projections() -> list[ss.Projection]:
+def _projections() -> list[ss.projections.Projection]:
     grid = Fraction(1, 4)
     return [
         ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=3, resolution=grid),
@@ -135,7 +138,7 @@ def _projections() -> list[ss.Projection]:
     ]
 
 
-def _sketch(projection: ss.Projection) -> ss.Sketch:
+def _sketch(projection: ss.projections.Projection) -> ss.Sketch:
     sketch = projection.sketch()
     sketch.update([1, 2], [3, -4])
     return sketch
@@ -160,7 +163,7 @@ def _of_histories() -> list[ss.PrivateSketch]:
     """Return a row, a range with counts of a factorisation, and a sum of ranges of trees."""
     projection = _projections()[0]
     root = ss.continual.Factorisation(horizon=12, blocks=2, bits=4, max_windows=2, gap=3)
-    counting, unit = ss.Counting(3), ss.L1(1, unit="flight")
+    counting, unit = ss.privacy.Counting(3), ss.L1(1, unit="flight")
     agreement = ss.Agreement(projection, index="item", unit="who", neighbours=unit, counting=counting)
     windows = [ss.bound(pa.table({"who": ["a"], "item": [day]}), agreement) for day in range(4)]
     publish = ss.AdditiveNoise(epsilon=1.0, neighbours=unit, counting=counting, schedule=root)
@@ -299,7 +302,7 @@ def _party_readers() -> dict[str, Reader]:
             sent[:1],
             [changed_json, _resealed(CONTRIBUTION, north, changed_bytes)],
             lambda data: agreed.combine([data, *sent[1:]]),
-            (ss.InvalidInputError, ss.WireFormatError, refused),
+            (ss.InvalidInputError, ss.errors.WireFormatError, refused),
         ),
         "envelope": Reader([sealed], [changed_json], lambda data: envelope.unseal(data, "text/plain", public), refused),
         "signatures": Reader(
@@ -316,7 +319,7 @@ def _party_readers() -> dict[str, Reader]:
             [table],
             [changed_bytes, changed_footer],
             from_file(lambda path: ss.load(path, signer=public)),
-            (refused, ss.WireFormatError),
+            (refused, ss.errors.WireFormatError),
         ),
         "public key": Reader(
             [one.to_text().encode() for one in public],
@@ -325,7 +328,7 @@ def _party_readers() -> dict[str, Reader]:
             ss.InvalidInputError,
         ),
         "private key": Reader(
-            [private], [changed_bytes], from_file(Key.load), (ss.InvalidInputError, ss.WireFormatError)
+            [private], [changed_bytes], from_file(Key.load), (ss.InvalidInputError, ss.errors.WireFormatError)
         ),
     }
 
@@ -339,10 +342,10 @@ def readers() -> dict[str, Reader]:
     table = ss.SketchTable.from_state(
         _projections()[0], ["a", "b"], np.array([_sketch(_projections()[0]).state()] * 2), np.array([28, 28])
     )
-    past = storage.PastRelease(releases[0].guarantee, releases[0].release_ids[0].hex())
+    past = PastRelease(releases[0].guarantee, releases[0].release_ids[0].hex())
     states = [(_sketch(_projections()[0]), 2, (past,)), (table, 4), (_sketch(_projections()[2]),)]
-    raws = [raw_bytes(storage.RawSketch(*fields)) for fields in states]  # type: ignore[arg-type]
-    invalid = ss.WireFormatError
+    raws = [raw_bytes(RawSketch(*fields)) for fields in states]  # type: ignore[arg-type]
+    invalid = ss.errors.WireFormatError
     found = {
         "release": Reader(
             [one.to_bytes() for one in releases], [changed_bytes, _framed], ss.PrivateSketch.from_bytes, invalid
@@ -361,7 +364,7 @@ def readers() -> dict[str, Reader]:
             (invalid, ss.InvalidInputError, ss.errors.DependentNoiseError),
         ),
         "raw": Reader(raws, [changed_bytes, resealed], from_file(storage.load_raw), invalid),
-        "raw header": Reader(raws, [changed_bytes, resealed], from_file(storage.read_header), invalid),
+        "raw header": Reader(raws, [changed_bytes, resealed], from_file(read_header), invalid),
         "raw of version 2": Reader(
             _old("first.raw-sketch", "one.raw-sketch", "many.raw-sketch"),
             [changed_bytes, _old_raw_framed],
@@ -386,7 +389,7 @@ def readers() -> dict[str, Reader]:
         "projection": Reader(
             [one.to_json().encode() for one in _projections()],
             [changed_json],
-            ss.Projection.from_json,
+            ss.projections.Projection.from_json,
             ss.InvalidInputError,
         ),
         "mechanism": Reader(

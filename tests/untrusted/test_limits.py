@@ -16,11 +16,14 @@ import pytest
 import streamsketch as ss
 from streamsketch import local, signs, storage
 from streamsketch.beam.run.coders import SketchCoder
-from streamsketch.core import Limits
-from streamsketch.core.limits import current_limits, read_bounded
+from streamsketch.core.limits import Limits, current_limits, read_bounded
 from streamsketch.core.text import is_printable
-from streamsketch.privacy import FlipLaw, FlippedSigns, Mechanism
+from streamsketch.privacy import Mechanism
+from streamsketch.privacy.mechanism import FlippedSigns
 from streamsketch.privacy.noise import NoiseMoments
+from streamsketch.privacy.sign_flips import FlipLaw
+from streamsketch.storage.database import Database, Row
+from streamsketch.storage.sketches import PastRelease, RawSketch
 from streamsketch.wire import releases as wire
 from streamsketch.wire import wire_pb2
 from tests.tampering import raw_bytes, raw_from_bytes, rewritten, with_fields
@@ -44,9 +47,9 @@ def peak_of(run: Callable[[], Any]) -> int:
 
 def test_limits_are_raised_for_a_block_and_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = current_limits()
-    with ss.reading_limits(max_keys=5) as inner:
+    with ss.limits.reading_limits(max_keys=5) as inner:
         assert inner == current_limits() == Limits(max_keys=5)
-        with ss.reading_limits(max_bytes=7):
+        with ss.limits.reading_limits(max_bytes=7):
             assert current_limits() == Limits(max_keys=5, max_bytes=7)
     assert current_limits() == plain == Limits()
     monkeypatch.setenv("STREAMSKETCH_LIMITS", "max_keys=9, max_bytes=8")
@@ -55,7 +58,7 @@ def test_limits_are_raised_for_a_block_and_by_the_environment(monkeypatch: pytes
 
 def test_a_name_that_is_no_limit_is_answered_with_those_that_are() -> None:
     with pytest.raises(TypeError, match=r"unknown limit most; the limits are max_bytes, max_table_bytes"):
-        ss.reading_limits(most=3).__enter__()
+        ss.limits.reading_limits(most=3).__enter__()
 
 
 @pytest.mark.parametrize("text", ["max_keys", "max_keys=x", "max_keys=0", "most=3", "max_keys=1=2"])
@@ -80,7 +83,7 @@ def test_small_files_are_read_in_little_memory(tmp_path: Path) -> None:
     published = signs.DPSignLogistic(epsilon=1, neighbours=ss.L1(1)).release(sketch)
     released.save(tmp_path / "a.sketch")
     published.save(tmp_path / "a.signs")
-    storage.save_raw(storage.RawSketch(sketch), tmp_path / "a.raw-sketch")
+    storage.save_raw(RawSketch(sketch), tmp_path / "a.raw-sketch")
     for load, name in ((ss.load, "a.sketch"), (ss.load, "a.signs"), (storage.load_raw, "a.raw-sketch")):
         load(tmp_path / name)
         assert peak_of(lambda load=load, name=name: load(tmp_path / name)) < MEGABYTE  # type: ignore[misc]
@@ -100,7 +103,7 @@ def test_pipes_are_read_to_the_limit(tmp_path: Path) -> None:
 
     data = bytes(range(256)) * 10000
     assert sent(data, len(data)) == data
-    with pytest.raises(ss.WireFormatError, match=f"over the limit of {len(data) - 1}; raise max_bytes"):
+    with pytest.raises(ss.errors.WireFormatError, match=f"over the limit of {len(data) - 1}; raise max_bytes"):
         sent(data, len(data) - 1)
 
 
@@ -126,7 +129,7 @@ def test_repeated_fields_are_counted_before_objects_are_made_of_them() -> None:
     ids = wire.frame(wire.RELEASES.magic, rest + b"\x32\x00" * 200_000)
 
     def refused(data: bytes, what: str) -> None:
-        with ss.reading_limits(max_items=1000), pytest.raises(ss.WireFormatError, match=what):
+        with ss.limits.reading_limits(max_items=1000), pytest.raises(ss.errors.WireFormatError, match=what):
             ss.PrivateSketch.from_bytes(data)
 
     assert peak_of(lambda: refused(ids, "release_ids has more than 1000 entries")) < 3 * len(ids)
@@ -161,21 +164,24 @@ def test_long_payloads_that_are_sound_are_read() -> None:
     data = parts.to_bytes()
     assert len(data) > 1 << 16
     assert ss.PrivateSketch.from_bytes(data) == parts
-    with ss.reading_limits(max_items=6999), pytest.raises(ss.WireFormatError, match="release_ids has more than 6999"):
+    with (
+        ss.limits.reading_limits(max_items=6999),
+        pytest.raises(ss.errors.WireFormatError, match="release_ids has more than 6999"),
+    ):
         ss.PrivateSketch.from_bytes(data)
 
 
 def test_a_bound_that_no_release_could_carry_on_is_refused() -> None:
     message = _message()
     message.guarantee.neighbours.bound.denominator = (1 << 64) - 1
-    with pytest.raises(ss.WireFormatError, match="ratio of 63-bit integers"):
+    with pytest.raises(ss.errors.WireFormatError, match="ratio of 63-bit integers"):
         ss.PrivateSketch.from_bytes(wire.frame(wire.RELEASES.magic, message.SerializeToString(deterministic=True)))
 
 
 # --- JSON -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("read", [ss.Projection.from_json, local.Mechanism.from_json])
+@pytest.mark.parametrize("read", [ss.projections.Projection.from_json, local.Mechanism.from_json])
 @pytest.mark.parametrize("place", ["kind", "dim", "resolution"])
 def test_lists_in_lists_are_refused_in_a_sentence(read: Callable[[str], Any], place: str) -> None:
     fields = json.loads(ss.CountSketch(dim=9, sketch_dim=8, seed=1).to_json())
@@ -194,7 +200,7 @@ def _nested(depth: int) -> Any:
     return found
 
 
-@pytest.mark.parametrize("read", [ss.Projection.from_json, local.Mechanism.from_json])
+@pytest.mark.parametrize("read", [ss.projections.Projection.from_json, local.Mechanism.from_json])
 def test_long_json_is_refused_before_it_is_parsed(read: Callable[[str], Any]) -> None:
     text = "[" + "[]," * 10**6 + "[]]"
 
@@ -208,7 +214,7 @@ def test_long_json_is_refused_before_it_is_parsed(read: Callable[[str], Any]) ->
 # --- matrices -------------------------------------------------------------------------------------------------
 
 
-def _huge(kind: type[ss.Projection]) -> ss.Projection:
+def _huge(kind: type[ss.projections.Projection]) -> ss.projections.Projection:
     if kind is ss.projections.FJLT:
         return ss.projections.FJLT(dim=1 << 20, sketch_dim=16, seed=1, density=1)
     if kind is ss.projections.Rotation:
@@ -216,7 +222,7 @@ def _huge(kind: type[ss.Projection]) -> ss.Projection:
     return kind(dim=1 << 27, sketch_dim=256, seed=1)  # type: ignore[call-arg]
 
 
-def _published(projection: ss.Projection, name: bytes) -> signs.SignSketch:
+def _published(projection: ss.projections.Projection, name: bytes) -> signs.SignSketch:
     law = FlipLaw("levels", Fraction(1, 2))
     guarantee = ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism([FlippedSigns("DP-Sign-logistic", law)]))
     sent = signs.SignSketch(projection, bytes(projection.sketch_dim // 8), law, guarantee, release_id=name * 8)
@@ -227,7 +233,7 @@ def _published(projection: ss.Projection, name: bytes) -> signs.SignSketch:
     "kind",
     [ss.projections.GaussianProjection, ss.projections.UniformProjection, ss.projections.FJLT, ss.projections.Rotation],
 )
-def test_no_angle_and_no_explanation_enumerates_a_huge_matrix(kind: type[ss.Projection]) -> None:
+def test_no_angle_and_no_explanation_enumerates_a_huge_matrix(kind: type[ss.projections.Projection]) -> None:
     x, y = _published(_huge(kind), b"x"), _published(_huge(kind), b"y")
 
     def refused() -> None:
@@ -251,21 +257,21 @@ def test_angles_of_maps_in_closed_form_have_no_limit_and_others_a_raised_one() -
     gaussian = ss.projections.GaussianProjection(dim=64, sketch_dim=64, seed=1)
     x, y = _published(gaussian, b"x"), _published(gaussian, b"y")
     assert signs.angle(x, y, norm_x=9, norm_y=9).value == 0
-    with ss.reading_limits(max_entries=4095):
+    with ss.limits.reading_limits(max_entries=4095):
         with pytest.raises(
             ss.InvalidInputError, match="enumeration of 4,096 entries, over the limit of 4,095; raise max_entries"
         ):
             signs.angle(x, y, norm_x=9, norm_y=9)
         released = gaussian.sketch().release(epsilon=1, neighbours=ss.L1(1))
         assert "4,096 entries" in released.explain().check.reason
-    with ss.reading_limits(max_entries=4096):
+    with ss.limits.reading_limits(max_entries=4096):
         assert signs.angle(x, y, norm_x=9, norm_y=9).value == 0
 
 
-def _raw_bytes(projection: ss.Projection, **changes: Any) -> bytes:
+def _raw_bytes(projection: ss.projections.Projection, **changes: Any) -> bytes:
     """Return a raw file that names any projection of as many cells, in a header with some fields changed."""
     small = ss.CountSketch(dim=9, sketch_dim=projection.sketch_dim, seed=1).sketch()
-    return with_fields(raw_bytes(storage.RawSketch(small)), projection=projection.to_json(), **changes)
+    return with_fields(raw_bytes(RawSketch(small)), projection=projection.to_json(), **changes)
 
 
 def test_no_raw_sketch_builds_a_huge_matrix_while_it_is_read() -> None:
@@ -278,7 +284,7 @@ def test_no_raw_sketch_builds_a_huge_matrix_while_it_is_read() -> None:
 
         def refused(read: Callable[[bytes], Any] = read, data: bytes = data) -> None:
             with pytest.raises(
-                ss.WireFormatError, match=r"bytes of memory, over the limit of .*; raise max_matrix_bytes"
+                ss.errors.WireFormatError, match=r"bytes of memory, over the limit of .*; raise max_matrix_bytes"
             ):
                 read(data)
 
@@ -288,7 +294,7 @@ def test_no_raw_sketch_builds_a_huge_matrix_while_it_is_read() -> None:
 def test_raw_sketches_of_usual_transforms_are_read() -> None:
     sketch = ss.projections.FJLT(dim=1 << 12, sketch_dim=64, seed=1).sketch()
     sketch.update([1, 2], [3, 4])
-    assert raw_from_bytes(raw_bytes(storage.RawSketch(sketch))).state == sketch
+    assert raw_from_bytes(raw_bytes(RawSketch(sketch))).state == sketch
     assert SketchCoder().decode(SketchCoder().encode(sketch)) == sketch
 
 
@@ -301,16 +307,16 @@ def test_raw_sketches_of_usual_transforms_are_read() -> None:
 def test_a_record_that_could_not_be_written_again_is_refused(field: str, value: str) -> None:
     projection = ss.CountSketch(dim=9, sketch_dim=8, seed=1)
     release = projection.sketch().release(epsilon=1, neighbours=ss.L1(1))
-    past = storage.PastRelease(release.guarantee, release.release_ids[0].hex())
+    past = PastRelease(release.guarantee, release.release_ids[0].hex())
     fields = past.guarantee.to_dict() | {"release_id": past.release_id}
     assert raw_from_bytes(_raw_bytes(projection, releases=[fields])).releases == (past,)
-    with pytest.raises(ss.WireFormatError, match="header"):
+    with pytest.raises(ss.errors.WireFormatError, match="header"):
         raw_from_bytes(_raw_bytes(projection, releases=[fields | {field: value}]))
 
 
 def test_counts_beyond_63_bits_are_refused() -> None:
     projection = ss.CountSketch(dim=9, sketch_dim=8, seed=1)
-    with pytest.raises(ss.WireFormatError, match=r"header\.events must be an integer from 0 to"):
+    with pytest.raises(ss.errors.WireFormatError, match=r"header\.events must be an integer from 0 to"):
         raw_from_bytes(_raw_bytes(projection, events=10**4000))
 
 
@@ -319,33 +325,33 @@ def test_counts_beyond_63_bits_are_refused() -> None:
 def test_a_header_with_more_sketches_than_the_file_has_cells_is_refused(keys: int, sketch_dim: int) -> None:
     projection = ss.CountSketch(dim=9, sketch_dim=sketch_dim, seed=1)
     table = ss.CountSketch(dim=9, sketch_dim=8, seed=1).table()
-    data = with_fields(raw_bytes(storage.RawSketch(table)), projection=projection.to_json())
+    data = with_fields(raw_bytes(RawSketch(table)), projection=projection.to_json())
     data = rewritten(data, lambda database, _: database._put("sketch", _with_rows(database, keys)))
 
     def refused() -> None:
-        with pytest.raises(ss.WireFormatError, match=r"header (states .* sketches of|is not one that)"):
+        with pytest.raises(ss.errors.WireFormatError, match=r"header (states .* sketches of|is not one that)"):
             raw_from_bytes(data)
 
     assert peak_of(refused) < MEGABYTE
 
 
-def _with_rows(database: storage.Database, rows: int) -> storage.Row:
+def _with_rows(database: Database, rows: int) -> Row:
     fields, _, total = database.header("sketch")
-    return storage.Row(b"", rows, json.dumps([fields, f"{total:x}"]).encode())
+    return Row(b"", rows, json.dumps([fields, f"{total:x}"]).encode())
 
 
 def test_no_more_rows_are_read_than_the_header_says() -> None:
     """A tree of pages in which all children are one page would say more rows than could ever be read."""
     table = ss.CountSketch(dim=9, sketch_dim=8, seed=1).table()
-    found: list[storage.Row] = []
+    found: list[Row] = []
     table.update(list(range(400)), [1] * 400)
 
-    def read(database: storage.Database, _: Any) -> None:
+    def read(database: Database, _: Any) -> None:
         database._put("sketch", _with_rows(database, 5))
-        with pytest.raises(ss.WireFormatError, match="not all as they were written"):
+        with pytest.raises(ss.errors.WireFormatError, match="not all as they were written"):
             found.extend(database.rows("sketch"))
 
-    rewritten(raw_bytes(storage.RawSketch(table)), read)
+    rewritten(raw_bytes(RawSketch(table)), read)
     assert len(found) <= 6
 
 
@@ -359,11 +365,11 @@ def test_coded_sketches_that_are_not_sound_are_refused() -> None:
     sound = coder.encode(sketch)
     assert coder.decode(sound) == sketch
     for end in range(22 + len(sketch.projection.to_json())):
-        with pytest.raises(ss.WireFormatError):
+        with pytest.raises(ss.errors.WireFormatError):
             coder.decode(sound[:end])
     places = sound[:-2] + sound[-1:] + sound[-2:-1]
     for data in (places, sound[:-1] + b"\xff", sound[:4] + b"\x03" + sound[5:], sound + b"\0", b""):
-        with pytest.raises(ss.WireFormatError):
+        with pytest.raises(ss.errors.WireFormatError):
             coder.decode(data)
     assert np.array_equal(coder.decode(memoryview(sound)).state(), sketch.state())  # type: ignore[arg-type]
 

@@ -13,7 +13,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.cli._layout import Table, table_lines
-from streamsketch.data import batches, parts_of
+from streamsketch.data.readers.formats import batches, parts_of
 from streamsketch.signs import SignIndex
 from streamsketch.streams.state import read_state
 from tests.streams.naive import AGREEMENT
@@ -183,7 +183,7 @@ def test_a_long_message_keeps_both_ends() -> None:
     assert len(shown) == MOST
     assert shown.startswith("the columns xxx")
     assert shown.endswith("xxx\\n: pass another")
-    wire = ss.WireFormatError("a\ud800", "has \x1b[2J" + "y" * 5000, "\x07.sketch")
+    wire = ss.errors.WireFormatError("a\ud800", "has \x1b[2J" + "y" * 5000, "\x07.sketch")
     assert (wire.where, wire.problem[:4], len(str(wire))) == ("a\ud800", "has ", MOST)
     check(wire)
     check(ss.errors.UnknownKeyError("no\x00key" * 1000))

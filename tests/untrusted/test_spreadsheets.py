@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from streamsketch.core import spreadsheet_text
+from streamsketch.core.text import spreadsheet_text
 from streamsketch.jobs.results import write_results
 
 

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from streamsketch.wire import kind_of
 from streamsketch.wire.parquet_pages import check_footer, measure
+from streamsketch.wire.registry import kind_of
 
 PROJECTION = ss.CountSketch(dim=1000, sketch_dim=64, seed=3)
 LONG, ROWS = 1 << 20, 12
@@ -27,7 +27,7 @@ import streamsketch as ss
 for path in sys.argv[1:]:
     try:
         ss.load(path, max_bytes=1 << 21)
-    except ss.WireFormatError as error:
+    except ss.errors.WireFormatError as error:
         print(f"{type(error)(error.where, error.problem)} / {pa.default_memory_pool().max_memory()}")
     else:
         print("read / 0")
@@ -86,7 +86,7 @@ def test_a_raised_limit_reads_long_keys_of_every_encoding(tmp_path: Path) -> Non
             if encoding == "PLAIN":
                 with path.open("rb") as file:
                     metadata = pq.ParquetFile(file).metadata
-                    with pytest.raises(ss.WireFormatError, match="over the limit of 20000 bytes unpacked"):
+                    with pytest.raises(ss.errors.WireFormatError, match="over the limit of 20000 bytes unpacked"):
                         measure(file, path.stat().st_size, metadata, ["key"], 20000)
 
 
@@ -101,7 +101,7 @@ def test_a_page_header_that_is_not_as_arrow_writes_it_is_refused_or_bounded(plac
             metadata = pq.ParquetFile(file).metadata
             try:
                 found = measure(file, len(sound), metadata, ["key", "sketch"], 10000)
-            except ss.WireFormatError:
+            except ss.errors.WireFormatError:
                 continue
             assert found.longest <= found.total <= 10000
 
@@ -109,10 +109,13 @@ def test_a_page_header_that_is_not_as_arrow_writes_it_is_refused_or_bounded(plac
 def test_a_long_footer_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
     path = tmp_path / "table.parquet"
     pq.write_table(pa.table({"key": ["a"], "sketch": [release()]}), path)
-    with path.open("rb") as file, pytest.raises(ss.WireFormatError, match=r"footer of .* bytes, over the limit of 100"):
+    with (
+        path.open("rb") as file,
+        pytest.raises(ss.errors.WireFormatError, match=r"footer of .* bytes, over the limit of 100"),
+    ):
         check_footer(file, path.stat().st_size, 100)
     path.write_bytes(path.read_bytes()[:-8] + (1 << 31).to_bytes(4, "little") + b"PAR1")
-    with pytest.raises(ss.WireFormatError, match="does not end as a Parquet file does"):
+    with pytest.raises(ss.errors.WireFormatError, match="does not end as a Parquet file does"):
         ss.load(path)
 
 
@@ -121,7 +124,7 @@ def test_names_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"key": ["a"], "sketch": [release()], "zzz": [1]}), path, store_schema=False)
     path.write_bytes(path.read_bytes().replace(b"zzz", b"\xff\xfe\xff"))
     for read in (ss.load, kind_of):
-        with pytest.raises(ss.WireFormatError, match="columns have names that are not UTF-8"):
+        with pytest.raises(ss.errors.WireFormatError, match="columns have names that are not UTF-8"):
             read(path)
 
 
@@ -131,7 +134,7 @@ def test_unknown_time_zones_are_refused(zone: str, tmp_path: Path) -> None:
     pq.write_table(pa.table({"key": pa.array([1], pa.timestamp("us", zone)), "sketch": [release()]}), path)
     try:
         (key,) = ss.load(path)
-    except ss.WireFormatError as error:
+    except ss.errors.WireFormatError as error:
         assert "time zone" in str(error)  # noqa: PT017
     else:
         assert not zone  # without a name there is no zone
@@ -161,7 +164,9 @@ def test_nanoseconds_are_exact_with_pandas_and_refused_without(tmp_path: Path, m
     (key,) = ss.load(path)
     assert key.value == 1234567
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ss.WireFormatError, match="times finer than microseconds need pandas, which is not installed"):
+    with pytest.raises(
+        ss.errors.WireFormatError, match="times finer than microseconds need pandas, which is not installed"
+    ):
         ss.load(path)
 
 
@@ -169,14 +174,17 @@ def test_nanoseconds_are_exact_with_pandas_and_refused_without(tmp_path: Path, m
 def test_years_that_python_does_not_have_are_refused(keys: pa.Array, tmp_path: Path) -> None:
     path = tmp_path / "table.parquet"
     pq.write_table(pa.table({"key": keys, "sketch": [release()]}), path)
-    with pytest.raises(ss.WireFormatError, match="key"):
+    with pytest.raises(ss.errors.WireFormatError, match="key"):
         ss.load(path)
 
 
 def test_more_rows_than_the_limit_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "table.parquet"
     pq.write_table(pa.table({"key": ["a", "b"], "sketch": [release(), release()]}), path)
-    with ss.reading_limits(max_keys=1), pytest.raises(ss.WireFormatError, match="2 rows, over the limit of 1; raise"):
+    with (
+        ss.limits.reading_limits(max_keys=1),
+        pytest.raises(ss.errors.WireFormatError, match="2 rows, over the limit of 1; raise"),
+    ):
         ss.load(path)
     assert len(ss.load(path)) == 2
 
@@ -184,7 +192,7 @@ def test_more_rows_than_the_limit_are_refused(tmp_path: Path) -> None:
 def test_a_table_without_rows_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "table.parquet"
     pq.write_table(pa.table({"key": ["a"], "sketch": [release()]}).slice(0, 0), path)
-    with pytest.raises(ss.WireFormatError, match="a table without a row"):
+    with pytest.raises(ss.errors.WireFormatError, match="a table without a row"):
         ss.load(path)
 
 
@@ -192,8 +200,8 @@ def test_a_pipe_is_no_table(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes(b"PAR1 and more"))
     writer.start()
-    with pytest.raises(ss.WireFormatError, match="not a regular file"):
+    with pytest.raises(ss.errors.WireFormatError, match="not a regular file"):
         ss.load(tmp_path / "pipe")
     writer.join()
-    with pytest.raises(ss.WireFormatError, match="bytes 0-7 are not there"):
+    with pytest.raises(ss.errors.WireFormatError, match="bytes 0-7 are not there"):
         ss.load("/dev/null")

@@ -13,7 +13,7 @@ import streamsketch as ss
 PROJECTION = ss.CountSketch(dim=1000, sketch_dim=64, seed=3)
 
 
-def release(projection: ss.Projection = PROJECTION) -> ss.PrivateSketch:
+def release(projection: ss.projections.Projection = PROJECTION) -> ss.PrivateSketch:
     return projection.sketch().release(epsilon=1.0, neighbours=ss.L1(1))
 
 
@@ -52,7 +52,7 @@ def test_invalid_tables_raise_the_one_error_that_says_where(tmp_path: Path) -> N
 
     def where(table: pa.Table) -> str:
         pq.write_table(table, path)
-        with pytest.raises(ss.WireFormatError) as caught:
+        with pytest.raises(ss.errors.WireFormatError) as caught:
             ss.load(path)
         return caught.value.where
 
@@ -66,20 +66,20 @@ def test_invalid_tables_raise_the_one_error_that_says_where(tmp_path: Path) -> N
     assert where(pa.table({"key": ["a"], "sketch": ["text"]})) == "columns"
     assert where(pa.table({"name": ["a"]})) == "columns"
     path.write_bytes(b"PAR1 no more")
-    with pytest.raises(ss.WireFormatError, match="does not end as a Parquet file"):
+    with pytest.raises(ss.errors.WireFormatError, match="does not end as a Parquet file"):
         ss.load(path)
 
 
 def test_limits_hold_before_anything_is_unpacked(tmp_path: Path) -> None:
     path = tmp_path / "table.parquet"
     ss.PrivateTable({"a": release()}).save(path)
-    with pytest.raises(ss.WireFormatError, match="over the limit of 100"):
+    with pytest.raises(ss.errors.WireFormatError, match="over the limit of 100"):
         ss.load(path, max_bytes=100)
     bomb = tmp_path / "bomb.parquet"
     padded = pa.DictionaryArray.from_arrays(pa.array([0] * 2000), [release().to_bytes() + bytes(50_000)])
     pq.write_table(pa.table({"key": range(2000), "sketch": padded.cast(pa.binary())}), bomb)
     assert bomb.stat().st_size < 100_000
-    with pytest.raises(ss.WireFormatError):
+    with pytest.raises(ss.errors.WireFormatError):
         ss.load(bomb, max_bytes=1_000_000)
 
 
@@ -88,7 +88,7 @@ def test_many_rows_of_one_large_sketch_stop_at_the_limit(tmp_path: Path) -> None
     pq.write_table(pa.table({"key": range(300), "sketch": [large] * 300}), tmp_path / "table.parquet")
     assert (tmp_path / "table.parquet").stat().st_size < 10 * len(large)
     memory = 300 * (8 << 12)
-    with pytest.raises(ss.WireFormatError, match="unpacked"):
+    with pytest.raises(ss.errors.WireFormatError, match="unpacked"):
         ss.load(tmp_path / "table.parquet", max_bytes=memory)
     assert len(ss.load(tmp_path / "table.parquet", max_bytes=memory + 300 * 2000)) == 300
 

@@ -13,18 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.privacy import (
-    AddedNoise,
-    Budget,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    FlipLaw,
-    FlippedSigns,
-    KeySelection,
-    Mechanism,
-    NoiseMoments,
-    StatedInText,
-)
+from streamsketch.privacy import Budget, Mechanism
+from streamsketch.privacy.gaussian import DiscreteGaussian
+from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.mechanism import AddedNoise, FlippedSigns, KeySelection, StatedInText
+from streamsketch.privacy.noise import NoiseMoments
+from streamsketch.privacy.sign_flips import FlipLaw
 from streamsketch.wire import wire_pb2
 from streamsketch.wire.codecs import RELEASES
 
@@ -32,7 +26,7 @@ PROJECTION = ss.SJLT(dim=1000, sketch_dim=8, sparsity=2, seed=5)
 GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism.of_noise(DiscreteLaplace(Fraction(2))))
 
 
-def release_of(values: list[int], projection: ss.Projection = PROJECTION) -> ss.PrivateSketch:
+def release_of(values: list[int], projection: ss.projections.Projection = PROJECTION) -> ss.PrivateSketch:
     return ss.PrivateSketch(
         projection, np.array(values, dtype=np.int64), NoiseMoments(8.0, 200.0), GUARANTEE, release_ids=[b"01234567"]
     )
@@ -132,7 +126,7 @@ def test_cells_take_their_narrowest_width(largest: int, width: int) -> None:
 def test_every_truncation_is_refused() -> None:
     data = release_of(range(8)).to_bytes()
     for length in range(len(data)):
-        with pytest.raises(ss.WireFormatError):
+        with pytest.raises(ss.errors.WireFormatError):
             ss.PrivateSketch.from_bytes(data[:length])
 
 
@@ -141,12 +135,12 @@ def test_every_flipped_bit_is_refused() -> None:
     for bit in range(8 * len(data)):
         changed = bytearray(data)
         changed[bit // 8] ^= 1 << bit % 8
-        with pytest.raises(ss.WireFormatError):
+        with pytest.raises(ss.errors.WireFormatError):
             ss.PrivateSketch.from_bytes(bytes(changed))
 
 
 def test_bytes_behind_the_end_are_refused() -> None:
-    with pytest.raises(ss.WireFormatError, match="joined with another"):
+    with pytest.raises(ss.errors.WireFormatError, match="joined with another"):
         ss.PrivateSketch.from_bytes(release_of(range(8)).to_bytes() + b"\0")
 
 
@@ -154,7 +148,7 @@ def test_bytes_behind_the_end_are_refused() -> None:
 @settings(max_examples=2 * settings.default.max_examples)
 def test_rubbish_raises_the_one_error(data: bytes) -> None:
     for attempt in (data, framed(data), RELEASES.magic + data):
-        with pytest.raises(ss.WireFormatError):
+        with pytest.raises(ss.errors.WireFormatError):
             ss.PrivateSketch.from_bytes(attempt)
 
 
@@ -166,7 +160,7 @@ def test_a_changed_payload_with_a_right_checksum_is_sound_or_refused(data: st.Da
         payload[data.draw(st.integers(0, len(payload) - 1))] = data.draw(st.integers(0, 255))
     try:
         release = ss.PrivateSketch.from_bytes(framed(bytes(payload)))
-    except ss.WireFormatError:
+    except ss.errors.WireFormatError:
         return
     assert release.to_bytes() == framed(bytes(payload))
 
@@ -237,7 +231,7 @@ def wrong(change: str) -> wire_pb2.PrivateSketch:
     ],
 )
 def test_the_error_says_where(change: str, where: str) -> None:
-    with pytest.raises(ss.WireFormatError) as caught:
+    with pytest.raises(ss.errors.WireFormatError) as caught:
         ss.PrivateSketch.from_bytes(framed(wrong(change).SerializeToString(deterministic=True)))
     assert caught.value.where == where
 
@@ -254,7 +248,7 @@ def test_the_error_says_where(change: str, where: str) -> None:
     ],
 )
 def test_a_broken_frame_says_where(data: bytes, where: str) -> None:
-    with pytest.raises(ss.WireFormatError) as caught:
+    with pytest.raises(ss.errors.WireFormatError) as caught:
         ss.PrivateSketch.from_bytes(data)
     assert caught.value.where == where
 
@@ -262,10 +256,10 @@ def test_a_broken_frame_says_where(data: bytes, where: str) -> None:
 def test_other_spellings_of_a_sound_message_are_refused() -> None:
     whole = message()
     whole.multiplier.numerator, whole.multiplier.denominator = 2, 2
-    with pytest.raises(ss.WireFormatError, match="canonical"):
+    with pytest.raises(ss.errors.WireFormatError, match="canonical"):
         ss.PrivateSketch.from_bytes(framed(whole.SerializeToString(deterministic=True)))
     unknown = message().SerializeToString(deterministic=True) + bytes([15 << 3, 1])
-    with pytest.raises(ss.WireFormatError, match="canonical"):
+    with pytest.raises(ss.errors.WireFormatError, match="canonical"):
         ss.PrivateSketch.from_bytes(framed(unknown))
 
 
@@ -289,20 +283,20 @@ def test_equal_releases_have_equal_bytes_even_with_negative_zeros() -> None:
 
 def test_a_long_hostile_name_is_not_repeated_whole() -> None:
     for change in ("m.projection.kind = 'x' * 10**6", "m.guarantee.neighbours.kind = 'x' * 10**6"):
-        with pytest.raises(ss.WireFormatError) as caught:
+        with pytest.raises(ss.errors.WireFormatError) as caught:
             ss.PrivateSketch.from_bytes(framed(wrong(change).SerializeToString(deterministic=True)))
         assert len(str(caught.value)) < 1000
 
 
 def test_longer_input_than_allowed_is_refused_unread() -> None:
     data = release_of(range(8)).to_bytes()
-    with pytest.raises(ss.WireFormatError, match="over the limit of 10"):
+    with pytest.raises(ss.errors.WireFormatError, match="over the limit of 10"):
         ss.PrivateSketch.from_bytes(data, max_bytes=10)
 
 
 def test_an_unexpected_projection_names_the_field() -> None:
     data = release_of(range(8)).to_bytes()
-    with pytest.raises(ss.WireFormatError, match=r"seed \(6 here, 5 there\)"):
+    with pytest.raises(ss.errors.WireFormatError, match=r"seed \(6 here, 5 there\)"):
         ss.PrivateSketch.from_bytes(data, expect=PROJECTION.replace(seed=6))
 
 
@@ -316,7 +310,7 @@ def test_files_round_trip_and_leave_nothing_else_behind(tmp_path: Path) -> None:
     release.save(tmp_path / "one.sketch")
     assert ss.load(tmp_path / "one.sketch") == release
     assert [path.name for path in tmp_path.iterdir()] == ["one.sketch"]
-    with pytest.raises(ss.WireFormatError):
+    with pytest.raises(ss.errors.WireFormatError):
         ss.load(tmp_path / "one.sketch", max_bytes=20)
     with pytest.raises(FileNotFoundError):
         ss.load(tmp_path / "two.sketch")
@@ -372,6 +366,6 @@ def test_fields_of_every_kind_are_checked(kind: str, edit: str, where: str) -> N
     m = wire_pb2.PrivateSketch()
     m.ParseFromString(release_of(list(range(8)), OTHER_MAPS[kind]).to_bytes()[17:-16])
     exec(edit)  # noqa: S102 - the edits above
-    with pytest.raises(ss.WireFormatError) as caught:
+    with pytest.raises(ss.errors.WireFormatError) as caught:
         ss.PrivateSketch.from_bytes(framed(m.SerializeToString(deterministic=True)))
     assert caught.value.where == where

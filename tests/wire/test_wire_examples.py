@@ -9,8 +9,12 @@ from typing import Any, get_args
 import pytest
 
 import streamsketch
-from streamsketch import SJLT, local, privacy, projections, signs
+from streamsketch import SJLT, local, signs
 from streamsketch.conformance import column
+from streamsketch.privacy.noise import NOISES
+from streamsketch.projections.families import KINDS as PROJECTIONS
+from streamsketch.signs.sign_changes import Shape
+from streamsketch.signs.sketch import Method
 from streamsketch.wire import wire_pb2
 from tests.golden import schemas
 from tests.oracles import naive
@@ -42,9 +46,9 @@ def concrete(base: Any, module: Any) -> Iterator[Any]:
 
 def names() -> Iterator[tuple[str, str]]:
     """Yield what each table of WIRE.md must have a row for."""
-    yield from (("a projection", kind) for kind in projections.KINDS)
+    yield from (("a projection", kind) for kind in PROJECTIONS)
     yield from (("a local mechanism", kind.kind) for kind in concrete(local.Mechanism, local))
-    yield from (("a noise", name) for name in privacy.NOISES)
+    yield from (("a noise", name) for name in NOISES)
     yield from (("a sign mechanism", kind.name) for kind in concrete(signs.SignMechanism, signs))
 
 
@@ -55,7 +59,7 @@ def test_the_tables_list_every_kind(what: str, name: str) -> None:
 
 
 def test_the_description_names_every_individual_method_and_flip_law() -> None:
-    for name in (*get_args(signs.Method), *get_args(signs.Shape)):
+    for name in (*get_args(Method), *get_args(Shape)):
         assert f"`{name}`" in WIRE
 
 

@@ -16,7 +16,9 @@ from benchmarks.data import Data
 from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
 from benchmarks.verdicts import Check
-from streamsketch.privacy import Budget, DiscreteGaussian, Sensitivity, gaussian_sigma
+from streamsketch.privacy import Budget
+from streamsketch.privacy.gaussian import DiscreteGaussian, gaussian_sigma
+from streamsketch.privacy.noise import Sensitivity
 
 SIGMAS = (0.5, 1.0, 2.0)
 EPSILONS = (0.0, 0.5, 1.0, 1.5, 2.0)

@@ -19,7 +19,9 @@ from benchmarks.figures.ll.drawing import look, panels
 from benchmarks.rows import Effort
 from benchmarks.study import Cell, Study, Table
 from benchmarks.verdicts import Check
-from streamsketch.privacy import Budget, DiscreteGaussian, Sensitivity, gaussian_log_delta, gaussian_sigma
+from streamsketch.privacy import Budget
+from streamsketch.privacy.gaussian import DiscreteGaussian, gaussian_log_delta, gaussian_sigma
+from streamsketch.privacy.noise import Sensitivity
 
 DELTA = 1e-6
 SENSITIVITIES = (0.1, 0.5, 1.0, 2.0, 5.0)

@@ -30,7 +30,7 @@ TOPS = {100: 0.5, 1000: 0.15}
 """The last marks of Figure 10's vertical axes, by p."""
 _LAST = 45
 
-MAPS: Mapping[str, Callable[[int, int], ss.Projection]] = {
+MAPS: Mapping[str, Callable[[int, int], ss.projections.Projection]] = {
     "Gaussian": lambda p, seed: ss.projections.GaussianProjection(dim=p, sketch_dim=SKETCH_DIM, seed=seed),
     "uniform": lambda p, seed: ss.projections.UniformProjection(dim=p, sketch_dim=SKETCH_DIM, seed=seed),
     "very sparse, s = 10": lambda p, seed: ss.projections.VerySparse(
@@ -96,7 +96,7 @@ def checks(found: Mapping[tuple[int, str], NDArray[np.int64]], repeats: int) -> 
     return result
 
 
-def levels(build: Callable[[int, int], ss.Projection], p: int, repeats: int) -> NDArray[np.int64]:
+def levels(build: Callable[[int, int], ss.projections.Projection], p: int, repeats: int) -> NDArray[np.int64]:
     """Return the levels of ``repeats`` vectors, each under a matrix of its own, as DP-SignRP-RR-smooth finds them."""
     rng = np.random.default_rng(1)
     mechanism = ss.signs.DPSignRPRRSmooth(epsilon=1, neighbours=ss.OneCoordinate(STEPS))

@@ -26,7 +26,7 @@ import streamsketch as ss
 from benchmarks import sigmas
 from benchmarks.data import Data, Images, Texts
 from benchmarks.symmetry import noisy_rows, rotated
-from streamsketch.privacy import gaussian_sigma
+from streamsketch.privacy.gaussian import gaussian_sigma
 
 DELTA = 1e-6
 NOISE, SIGNS, INDIVIDUAL = "noisy vectors", "private signs", "individual privacy only"
@@ -38,7 +38,7 @@ Release = ss.PrivateSketch | ss.signs.SignSketch | ss.signs.IndividualSignSketch
 Published = Sequence[Release] | NDArray[np.float64]
 """Releases, or rows of the benchmarks' own baselines."""
 
-Map = Callable[[int], ss.Projection]
+Map = Callable[[int], ss.projections.Projection]
 Publish = Callable[[Any, float, int], Published]
 
 

@@ -23,7 +23,7 @@ SKETCH_DIMS = (256, 512)
 DIMS = (10, 50, 100, 200, 300, 400, 500, 600, 700, 800, 900, 1000)
 TOP = 1.3  # the last mark of Figure 7's vertical axes
 RADEMACHER, OURS = "Rademacher (s = 1)", "SJLT, 8 nonzeros"
-MAPS: Mapping[str, Callable[[int, int, int], ss.Projection]] = {
+MAPS: Mapping[str, Callable[[int, int, int], ss.projections.Projection]] = {
     "Gaussian": lambda p, k, seed: ss.projections.GaussianProjection(dim=p, sketch_dim=k, seed=seed),
     "uniform": lambda p, k, seed: ss.projections.UniformProjection(dim=p, sketch_dim=k, seed=seed),
     "very sparse, s = 10": lambda p, k, seed: ss.projections.VerySparse(dim=p, sketch_dim=k, seed=seed, sparsity=10),
@@ -73,7 +73,7 @@ def checks(rows: list[tuple[Cell, ...]]) -> list[Check]:
     return found
 
 
-def sensitivity(projection: ss.Projection) -> float:
+def sensitivity(projection: ss.projections.Projection) -> float:
     """Return Δ2 in data units: how far a change of 1 in one coordinate moves the published vector."""
     return math.sqrt(projection.scale_squared * projection.l2_sensitivity_squared)
 

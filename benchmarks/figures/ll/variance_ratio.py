@@ -41,7 +41,7 @@ def run(effort: Effort, data: Data) -> Study:
     for p in DIMS:
         for share in SHARES:
             k = round(share * p)
-            maps: dict[str, Callable[[int], ss.Projection]] = {"OPORP": _oporp(p, k)}
+            maps: dict[str, Callable[[int], ss.projections.Projection]] = {"OPORP": _oporp(p, k)}
             if p == DIMS[0] and k <= 100:
                 maps["Rademacher"] = _rademacher(p, k)
             for name, build in maps.items():
@@ -91,7 +91,7 @@ def even_sigma(p: int, k: int) -> float:
 
 
 def measured(
-    build: Callable[[int], ss.Projection], p: int, k: int, repeats: int
+    build: Callable[[int], ss.projections.Projection], p: int, k: int, repeats: int
 ) -> list[tuple[float, float, float, float]]:
     """Return σ, R from sample variances, R from the map's exact variance, and R of (16), for each of `MEASURED`."""
     rng = np.random.default_rng(1)
@@ -120,11 +120,11 @@ def _inner_products(rng: np.random.Generator, u: Floats, v: Floats, sigma: float
     return found
 
 
-def _oporp(p: int, k: int) -> Callable[[int], ss.Projection]:
+def _oporp(p: int, k: int) -> Callable[[int], ss.projections.Projection]:
     return lambda seed: ss.projections.OPORP(dim=p, sketch_dim=k, seed=seed)
 
 
-def _rademacher(p: int, k: int) -> Callable[[int], ss.Projection]:
+def _rademacher(p: int, k: int) -> Callable[[int], ss.projections.Projection]:
     return lambda seed: ss.projections.Rademacher(dim=p, sketch_dim=k, seed=seed)
 
 

@@ -172,7 +172,7 @@ def _measure(effort: Effort) -> dict[tuple[str, int], Sample]:
     return found
 
 
-def _sketch_map(cells: int, seed: int) -> ss.Projection:
+def _sketch_map(cells: int, seed: int) -> ss.projections.Projection:
     return ss.SJLT(dim=_SPREAD, sketch_dim=cells, sparsity=1, seed=seed, resolution="1/16")
 
 

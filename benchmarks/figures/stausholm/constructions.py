@@ -14,7 +14,7 @@ import numpy as np
 import streamsketch as ss
 from benchmarks import sigmas
 from streamsketch.estimation.noise_effect import effect_of
-from streamsketch.privacy import gaussian_sigma
+from streamsketch.privacy.gaussian import gaussian_sigma
 
 SJLT_LAPLACE, SJLT_GAUSSIAN = "SJLT, Laplace", "SJLT, Gaussian"
 FJLT_OUTPUT, FJLT_INPUT = "FJLT, noise on the output", "FJLT, noise on the input"
@@ -107,7 +107,7 @@ def _noise_variance(name: str, at: Setting, cumulants: tuple[float, float]) -> f
 
 
 @functools.cache
-def _map(name: str, dim: int, cells: int, sparsity: int, seed: int = 0) -> ss.Projection:
+def _map(name: str, dim: int, cells: int, sparsity: int, seed: int = 0) -> ss.projections.Projection:
     if name == NO_MAP:
         return ss.projections.Identity(dim=dim)
     if name in (FJLT_INPUT, FJLT_OUTPUT):

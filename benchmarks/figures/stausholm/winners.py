@@ -28,7 +28,7 @@ from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
 from benchmarks.verdicts import Check
 from streamsketch.planning.options import Option
-from streamsketch.privacy import NoisePlace
+from streamsketch.privacy.mechanism import NoisePlace
 
 DIMS, CELLS, SPARSITIES = tuple(1 << power for power in range(6, 15, 2)), (64, 256, 1024), (1, 4, 16)
 EPSILONS, EXPONENTS = (0.1, 1.0, 4.0), tuple(range(1, 16))
@@ -45,7 +45,7 @@ _PLAN_SLACK = 1.05**2
 _MEASURED = ((256, 64, 4, 1e-2), (256, 64, 16, 1e-9), (1024, 64, 4, 1e-6), (1024, 256, 1, 1e-3))
 """d, k, s and δ; ε is 1."""
 
-_How = tuple[Callable[..., ss.Projection], tuple[str, float, NoisePlace]]
+_How = tuple[Callable[..., ss.projections.Projection], tuple[str, float, NoisePlace]]
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 import apache_beam as beam
 
-from streamsketch.agreement import check_same
-from streamsketch.data import plain_key
+from streamsketch.agreement.same import check_same
+from streamsketch.data.columns import plain_key
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import Block, By, Estimates, block_of, check_comparable, compare_blocks
-from streamsketch.release import PrivateSketch, check_disjoint, check_same_place
+from streamsketch.estimation.blocks import Block, block_of, check_comparable
+from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.measures import By, compare_blocks
+from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.release.published import check_disjoint, check_same_place
 
 Make: TypeAlias = Callable[[int, list[Any], list[Any]], Any]
 

@@ -9,10 +9,10 @@ import numpy as np
 from streamsketch.beam.compare.blocks import Gather, KeyedBlock, Make, gaps, keyed_block, order
 from streamsketch.beam.compare.results import Form, check_form, check_kinds, in_form, kinds_of, taken
 from streamsketch.beam.run.runner import refuse_broken_runner
-from streamsketch.data import plain_key
+from streamsketch.data.columns import plain_key
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import By, check_by
-from streamsketch.release import PrivateSketch
+from streamsketch.estimation.measures import By, check_by
+from streamsketch.release.private_sketch import PrivateSketch
 
 References: TypeAlias = list[tuple[Any, Any]] | beam.PCollection
 

@@ -7,14 +7,17 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import apache_beam as beam
 import pyarrow as pa
 
-from streamsketch.agreement import Agreement
+from streamsketch.agreement.agreement import Agreement
 from streamsketch.beam.compare.results import key_column
 from streamsketch.beam.run.runner import refuse_broken_runner
-from streamsketch.core import check_int
-from streamsketch.data import plain_key
+from streamsketch.core.numbers import check_int
+from streamsketch.data.columns import plain_key
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import PointEstimator, check_point_estimator, frequency, item_table, quantile, top
-from streamsketch.release import PrivateSketch
+from streamsketch.estimation.intervals import quantile
+from streamsketch.estimation.items import item_table
+from streamsketch.estimation.largest import top
+from streamsketch.estimation.points import PointEstimator, check_point_estimator, frequency
+from streamsketch.release.private_sketch import PrivateSketch
 
 Rows: TypeAlias = Literal["rows", "columns"]
 

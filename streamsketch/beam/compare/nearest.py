@@ -10,9 +10,10 @@ from streamsketch.beam.compare.blocks import Gather, KeyedBlock, Make, gaps, key
 from streamsketch.beam.compare.distances import blocks_of, key_kinds, references_of
 from streamsketch.beam.compare.results import Form, check_form, check_kinds, key_column, table_of, taken
 from streamsketch.beam.run.runner import refuse_broken_runner
-from streamsketch.core import check_int
-from streamsketch.estimation import MEASURES, By, Estimates, check_by
-from streamsketch.release import PrivateSketch
+from streamsketch.core.numbers import check_int
+from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.measures import MEASURES, By, check_by
+from streamsketch.release.private_sketch import PrivateSketch
 
 
 class Search(beam.PTransform):

@@ -7,13 +7,14 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from streamsketch.agreement import check_same
+from streamsketch.agreement.same import check_same
 from streamsketch.beam.compare.blocks import order
 from streamsketch.beam.compare.nearest import Search
 from streamsketch.beam.compare.results import Form, Places, check_kinds, key_column
-from streamsketch.kernels import Words
-from streamsketch.release import check_disjoint
-from streamsketch.signs import SignSketch, check_comparable, distances_between, words_of
+from streamsketch.kernels.hashing import Words
+from streamsketch.release.published import check_disjoint
+from streamsketch.signs.hamming import check_comparable, distances_between, words_of
+from streamsketch.signs.sketch import SignSketch
 
 
 class NearestSigns(Search):

@@ -8,7 +8,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation import MEASURES, By, Estimates, check_by
+from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.measures import MEASURES, By, check_by
 
 Form: TypeAlias = Literal["estimates", "rows", "columns"]
 Places: TypeAlias = NDArray[np.intp]

@@ -16,11 +16,12 @@ from apache_beam.transforms.window import GlobalWindows
 
 from streamsketch.beam.compare.results import check_kinds, kinds_of
 from streamsketch.beam.run.known import is_one_release
-from streamsketch.data import key_column, plain_key
+from streamsketch.data.columns import key_column, plain_key
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections import Projection
-from streamsketch.release import PrivateTable, PublishedTable, stated_apart
-from streamsketch.signs import SignTable
+from streamsketch.projections.base import Projection
+from streamsketch.release.private_table import PrivateTable
+from streamsketch.release.published_table import PublishedTable, stated_apart
+from streamsketch.signs.publishers import SignTable
 
 _PART_ROWS = 256
 _KINDS: dict[str, type[PublishedTable[Any]]] = {kind.column: kind for kind in (PrivateTable, SignTable)}

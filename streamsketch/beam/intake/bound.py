@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Container, Iterable, Iterator, Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import apache_beam as beam
 import numpy as np
@@ -13,7 +13,7 @@ from apache_beam.transforms.window import BoundedWindow, FixedWindows, GlobalWin
 from apache_beam.utils.timestamp import Timestamp
 from apache_beam.utils.windowed_value import PaneInfo, WindowedValue
 
-from streamsketch.agreement import Agreement
+from streamsketch.agreement.agreement import Agreement
 from streamsketch.beam.intake.keys import METRICS, Keys, PublicKeys, as_dict
 from streamsketch.beam.intake.windows import (
     LATE,
@@ -26,12 +26,19 @@ from streamsketch.beam.intake.windows import (
 from streamsketch.beam.run.known import Known, Span, refuse_bounded, with_known
 from streamsketch.beam.run.runner import refuse_broken_runner
 from streamsketch.beam.run.runs import RunSecret, label_in, run_secret
-from streamsketch.core import check_int
+from streamsketch.core.numbers import check_int
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import Events, Intake
-from streamsketch.privacy import Clip, Neighbours
-from streamsketch.projections import Projection
-from streamsketch.sketching import Bounded, Contributions, UnitBounds, UnitDigests, by_shard, decoded
+from streamsketch.intake.events import Events
+from streamsketch.intake.rows import Intake
+from streamsketch.privacy.neighbours import Clip, Neighbours
+from streamsketch.projections.base import Projection
+from streamsketch.sketching.bounding.clip import Bounded
+from streamsketch.sketching.bounding.digests import UnitDigests
+from streamsketch.sketching.bounding.shards import by_shard, decoded
+from streamsketch.sketching.bounding.units import UnitBounds
+
+if TYPE_CHECKING:
+    from streamsketch.sketching.bounding.contributions import Contributions
 
 _CHUNK_ROWS = 1 << 20  # number of a bundle's rows, 40 bytes each, for all windows, at which they go to their shards
 

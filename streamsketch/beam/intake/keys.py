@@ -9,9 +9,9 @@ import apache_beam as beam
 from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import GlobalWindows
 
-from streamsketch.agreement import Agreement
+from streamsketch.agreement.agreement import Agreement
 from streamsketch.beam.run.steps import Each, Step
-from streamsketch.data import keys_named, plain_key
+from streamsketch.data.columns import keys_named, plain_key
 from streamsketch.errors import InvalidInputError
 
 METRICS = "streamsketch"

@@ -7,11 +7,13 @@ import apache_beam as beam
 import pyarrow as pa
 from apache_beam.io.filesystems import FileSystems
 
-from streamsketch.agreement import Agreement
+from streamsketch.agreement.agreement import Agreement
 from streamsketch.beam.run.steps import Each
-from streamsketch.data import batches, csv_dialect, parts_of
+from streamsketch.data.readers.delimited import csv_dialect
+from streamsketch.data.readers.formats import batches, parts_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import Intake, RowReader
+from streamsketch.intake.files import RowReader
+from streamsketch.intake.rows import Intake
 
 Split: TypeAlias = tuple[str, int]
 """A file and one of its parts."""

@@ -10,12 +10,14 @@ from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import BoundedWindow, GlobalWindow, GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
-from streamsketch.agreement import Agreement
+from streamsketch.agreement.agreement import Agreement
 from streamsketch.beam.intake.keys import METRICS
 from streamsketch.beam.run.steps import Step
-from streamsketch.data import arrow_column, lenient_column
+from streamsketch.data.columns import arrow_column
+from streamsketch.data.lenient import lenient_column
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import Intake, salvage
+from streamsketch.intake.columns import salvage
+from streamsketch.intake.rows import Intake
 
 _EVERYWHERE = GlobalWindow()
 _ROWS = 8192  # rows that wait to enter a batch together

@@ -9,16 +9,18 @@ import pyarrow as pa
 from apache_beam.transforms.window import BoundedWindow
 from apache_beam.utils.windowed_value import WindowedValue
 
-from streamsketch.agreement import Agreement
+from streamsketch.agreement.agreement import Agreement
 from streamsketch.beam.intake.bound import BoundedEvents
 from streamsketch.beam.run.coders import SketchCoder
 from streamsketch.beam.run.known import known_of, with_known
 from streamsketch.beam.run.runner import refuse_broken_runner
 from streamsketch.beam.run.steps import Each, Step, merge_group
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import Intake
-from streamsketch.projections import Projection
-from streamsketch.sketching import PartialSketches, Sketch, codes_of, table_keys
+from streamsketch.intake.rows import Intake
+from streamsketch.projections.base import Projection
+from streamsketch.sketching.keyed import codes_of, table_keys
+from streamsketch.sketching.partials import PartialSketches
+from streamsketch.sketching.sketch import Sketch
 
 _BATCH_ROWS = 1 << 17  # rows that enter at once
 _TABLE_BYTES = 1 << 26  # size of the sketches of one bundle and window up to which they are a table

@@ -25,19 +25,11 @@ from apache_beam.utils.timestamp import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, 
 from apache_beam.utils.windowed_value import PaneInfo, PaneInfoTiming
 from numpy.typing import NDArray
 
-from streamsketch.data import NOT_SHOWN, value_type
+from streamsketch.data.columns import NOT_SHOWN, value_type
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import (
-    LARGEST_TIME,
-    Calendar,
-    EventWindows,
-    Period,
-    Tumbling,
-    check_times_of_day,
-    times_in,
-    window_seconds,
-)
-from streamsketch.release import PrivateSketch
+from streamsketch.intake.calendar import Calendar, EventWindows, Period, check_times_of_day
+from streamsketch.intake.windows import LARGEST_TIME, Tumbling, times_in, window_seconds
+from streamsketch.release.private_sketch import PrivateSketch
 
 Numbers: TypeAlias = NDArray[np.int64]
 

@@ -9,15 +9,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from apache_beam.utils.timestamp import Timestamp
 
-from streamsketch.agreement import Agreement, Selected, keys_text
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.agreement.terms import Selected, keys_text
 from streamsketch.beam.intake.bound import BoundContributions
 from streamsketch.beam.intake.sketch import SketchPerKey
 from streamsketch.beam.intake.windows import CalendarWindows, TumblingWindows
 from streamsketch.beam.release.release import ReleasePerKey
 from streamsketch.beam.release.select import SelectKeys
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import check_times_of_day, micros_in
-from streamsketch.release import publisher_in_windows, publisher_of
+from streamsketch.intake.calendar import check_times_of_day
+from streamsketch.intake.windows import micros_in
+from streamsketch.release.agreed_publisher import publisher_of
+from streamsketch.release.in_windows import publisher_in_windows
 
 
 class Release(beam.PTransform):
@@ -46,7 +49,7 @@ class Release(beam.PTransform):
     >>> import apache_beam as beam
     >>> import pyarrow as pa
     >>> import streamsketch as ss
-    >>> from streamsketch.beam import Release
+    >>> from streamsketch.beam.release.agreed import Release
     >>> sales = pa.table({"shop": ["north", "south"], "item": ["tea", "jam"], "customer": ["Ann", "Bob"]})
     >>> agreement = ss.agree(
     ...     sales,

@@ -14,11 +14,13 @@ from streamsketch.beam.release.draws import KeyedDraw
 from streamsketch.beam.run.known import Known
 from streamsketch.beam.run.runs import run_id_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import BitSource, Guarantee
-from streamsketch.sketching import Sketch
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.samplers import BitSource
+from streamsketch.sketching.sketch import Sketch
 
 if TYPE_CHECKING:
-    from streamsketch.parties import Key, Round
+    from streamsketch.parties.keys import Key
+    from streamsketch.parties.rounds import Round
 
 
 class RoundContribution:
@@ -78,7 +80,8 @@ class RoundContribution:
     published = bytes
 
     def __init__(self, agreed: "Round", key: str | os.PathLike[str] | Callable[[], "Key"]) -> None:
-        from streamsketch.parties import Key, Round  # noqa: PLC0415 - optional, and other releases do without it
+        from streamsketch.parties.keys import Key  # noqa: PLC0415 - optional, and other releases do without it
+        from streamsketch.parties.rounds import Round  # noqa: PLC0415 - optional, and other releases do without it
 
         if not isinstance(agreed, Round):
             raise TypeError(f"agreed must be a Round, got a {type(agreed).__name__}")
@@ -140,7 +143,7 @@ class RoundDraw(KeyedDraw):
 
     @functools.cached_property
     def _key(self) -> "Key":
-        from streamsketch.parties import Key  # noqa: PLC0415
+        from streamsketch.parties.keys import Key  # noqa: PLC0415
 
         file = self._publisher.key
         return file() if callable(file) else Key.load(file)

@@ -2,25 +2,34 @@
 
 import functools
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import BoundedWindow
 
-from streamsketch.agreement import Agreement, fingerprint_of
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.agreement.same import fingerprint_of
 from streamsketch.beam.intake.keys import METRICS
 from streamsketch.beam.release.rows import ScheduledWindows, SumBySchedule
 from streamsketch.beam.run.coders import SketchCoder, counts_of
 from streamsketch.beam.run.once import BitsOf, ids_in
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.beam.run.versions import window_start
-from streamsketch.data import DataIds
-from streamsketch.once import drawn_numbers, name_of_draw, number_bytes
-from streamsketch.privacy import UNKNOWN, BitSource, Bounds, Guarantee
-from streamsketch.projections import Projection
-from streamsketch.release import HISTORY_ID_BYTES, Calibrated, CalibratedNoise, HistoryPart, Publisher
-from streamsketch.sketching import Sketch
+from streamsketch.data.data_ids import DataIds
+from streamsketch.once.keys import number_bytes
+from streamsketch.once.names import drawn_numbers, name_of_draw
+from streamsketch.privacy.bounds import UNKNOWN, Bounds
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.samplers import BitSource
+from streamsketch.projections.base import Projection
+from streamsketch.release.history import HISTORY_ID_BYTES, HistoryPart
+from streamsketch.release.ready import Calibrated
+from streamsketch.sketching.sketch import Sketch
+
+if TYPE_CHECKING:
+    from streamsketch.release.additive_noise import CalibratedNoise
+    from streamsketch.release.publishers import Publisher
 
 
 class KeyedDraw:

@@ -14,7 +14,9 @@ from streamsketch.beam.intake.windows import OF_EVENTS
 from streamsketch.beam.run.ordering import InOrder
 from streamsketch.beam.run.steps import Each, merge_group
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.local import MeanAggregator, Mechanism, Report, Reports
+from streamsketch.local.aggregation import MeanAggregator
+from streamsketch.local.mechanism import Mechanism
+from streamsketch.local.report import Report, Reports
 
 _FLUSH_BYTES = 1 << 27  # size of one bundle's sums, for all keys and windows, at which they are emitted
 

@@ -10,7 +10,8 @@ import apache_beam as beam
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.timestamp import TimestampTypes
 
-from streamsketch.agreement import Agreement, Selected, keys_text
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.agreement.terms import Selected, keys_text
 from streamsketch.beam.intake.keys import Keys, PublicKeys, as_dict
 from streamsketch.beam.intake.windows import KeepWindows, WindowRange, require_one_pane
 from streamsketch.beam.release.contribute import RoundContribution, RoundDraw
@@ -27,11 +28,15 @@ from streamsketch.beam.run.steps import Each
 from streamsketch.beam.streams.opening import OpenWindows
 from streamsketch.beam.streams.secret import clock_of
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
-from streamsketch.privacy import KEYS_AND_WINDOWS_ARE_PUBLIC, KEYS_ARE_PUBLIC, Guarantee, compose, with_conditions
-from streamsketch.projections import Projection
-from streamsketch.release import AdditiveNoise, Publisher, keys_for
-from streamsketch.schedules import Schedule
-from streamsketch.sketching import Sketch, counting_of
+from streamsketch.privacy.assertions import KEYS_AND_WINDOWS_ARE_PUBLIC, KEYS_ARE_PUBLIC, with_conditions
+from streamsketch.privacy.guarantee import Guarantee, compose
+from streamsketch.projections.base import Projection
+from streamsketch.release.additive_noise import AdditiveNoise
+from streamsketch.release.publishers import Publisher
+from streamsketch.release.terms_kept import keys_for
+from streamsketch.schedules.schedule import Schedule
+from streamsketch.sketching.encoding import counting_of
+from streamsketch.sketching.sketch import Sketch
 
 CLOCK = "the times by which a stream's windows end do not depend on what one unit contributes"
 

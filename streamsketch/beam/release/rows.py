@@ -21,14 +21,19 @@ from streamsketch.beam.run.known import Known, Span
 from streamsketch.beam.run.runner import refuse_lost_state
 from streamsketch.beam.run.steps import Each
 from streamsketch.beam.streams.slots import decoded_key, encoded_key
-from streamsketch.core import Ints
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import EventWindows, Tumbling
-from streamsketch.privacy import Guarantee, Neighbours
-from streamsketch.projections import Projection
-from streamsketch.release import AdditiveNoise, numbers_of, relation_over_windows
-from streamsketch.schedules import Progress, Schedule
-from streamsketch.sketching import Sketch, counting_of
+from streamsketch.intake.calendar import EventWindows
+from streamsketch.intake.windows import Tumbling
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.projections.base import Projection
+from streamsketch.release.additive_noise import AdditiveNoise, relation_over_windows
+from streamsketch.release.ready import numbers_of
+from streamsketch.schedules.progress import Progress
+from streamsketch.schedules.schedule import Schedule
+from streamsketch.sketching.encoding import counting_of
+from streamsketch.sketching.sketch import Sketch
 
 _DIGEST = 16
 _NUMBER = 8
@@ -153,8 +158,8 @@ def guarantee_of_rows(
     Raises
     ------
     InvalidInputError
-        As in `streamsketch.release.Calibrated.guarantee_for`, and if units were bounded in periods that are not the
-        schedule's.
+        As in `streamsketch.release.ready.Calibrated.guarantee_for`, and if units were bounded in periods that are not
+        the schedule's.
     IncompatibleAgreementsError
         If the agreement states another budget.
     """

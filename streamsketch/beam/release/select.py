@@ -11,14 +11,10 @@ from streamsketch.beam.intake.bound import BoundedEvents
 from streamsketch.beam.run.known import known_of, noted, with_known
 from streamsketch.beam.run.once import BitsOf, PublishOnce
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import (
-    Budget,
-    Guarantee,
-    KeySelection,
-    KeyThreshold,
-    Mechanism,
-    key_threshold,
-)
+from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.key_selection import KeyThreshold, key_threshold
+from streamsketch.privacy.mechanism import KeySelection, Mechanism
 
 
 def selection_of(keys: beam.PCollection) -> Guarantee:

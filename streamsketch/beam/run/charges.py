@@ -10,16 +10,16 @@ from apache_beam.metrics import Metrics
 from apache_beam.transforms.core import Windowing
 from apache_beam.transforms.window import BoundedWindow, FixedWindows
 
-from streamsketch.accounting import Ledger
+from streamsketch.accounting.ledger import Ledger
 from streamsketch.beam.intake.keys import METRICS
 from streamsketch.beam.intake.windows import tumbling_of
 from streamsketch.beam.run.known import Span
 from streamsketch.beam.run.runs import Fixed, RunSecret, label_in, run_secret
 from streamsketch.beam.run.steps import Step
 from streamsketch.errors import InvalidInputError
-from streamsketch.once import LedgerCharge, check_together, draw_id
-from streamsketch.privacy import Guarantee
-from streamsketch.projections import Projection
+from streamsketch.once.charges import LedgerCharge, check_together, draw_id
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.projections.base import Projection
 
 _MOST_KNOWN = 4096  # answers of the ledger that a worker remembers
 

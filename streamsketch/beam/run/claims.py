@@ -10,7 +10,7 @@ from typing import NamedTuple
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from streamsketch.core import create_file, write_whole
+from streamsketch.core.files import create_file, write_whole
 from streamsketch.errors import InvalidInputError
 
 NONCE_BYTES = 32

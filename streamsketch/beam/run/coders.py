@@ -3,12 +3,13 @@
 import apache_beam as beam
 import numpy as np
 
-from streamsketch.core import Ints
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.local import MeanAggregator
-from streamsketch.release import PrivateSketch
-from streamsketch.signs import SignSketch
-from streamsketch.sketching import Sketch, decode_partial, encode_partial
+from streamsketch.local.aggregation import MeanAggregator
+from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.signs.sketch import SignSketch
+from streamsketch.sketching.partials import decode_partial, encode_partial
+from streamsketch.sketching.sketch import Sketch
 
 
 def counts_of(sketch: Sketch) -> Ints:

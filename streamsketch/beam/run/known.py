@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 import apache_beam as beam
 
-from streamsketch.agreement import Agreement
+from streamsketch.agreement.agreement import Agreement
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import Tumbling
-from streamsketch.privacy import UNKNOWN, Bounds, Neighbours
-from streamsketch.projections import Projection
+from streamsketch.intake.windows import Tumbling
+from streamsketch.privacy.bounds import UNKNOWN, Bounds
+from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.projections.base import Projection
 
 _ATTRIBUTE = "_streamsketch_known"
 _VERSIONS = "_streamsketch_versions"

@@ -14,9 +14,10 @@ from streamsketch.beam.run.runs import RunSecret, has_stream, label_in, run_secr
 from streamsketch.beam.run.steps import Each, Step
 from streamsketch.beam.run.versions import WithVersion
 from streamsketch.beam.streams.stable import publishing_step
-from streamsketch.data import DataIds
-from streamsketch.once import REFUSED, ids_from, joined, number_bytes
-from streamsketch.privacy import KeyedBits
+from streamsketch.data.data_ids import DataIds
+from streamsketch.once.alarms import REFUSED
+from streamsketch.once.keys import ids_from, joined, number_bytes
+from streamsketch.privacy.samplers import KeyedBits
 
 BitsOf: TypeAlias = Callable[..., KeyedBits]
 _KEYS = beam.coders.FastPrimitivesCoder()

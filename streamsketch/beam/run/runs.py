@@ -12,7 +12,8 @@ from streamsketch.beam.run import claims as claiming
 from streamsketch.beam.run.runner import may_compute_again, refuse_broken_runner
 from streamsketch.beam.run.steps import Each, Step
 from streamsketch.errors import InvalidInputError
-from streamsketch.once import RootKey, check_root_key, fetch_root_key, hkdf, key_fingerprint
+from streamsketch.once.keys import hkdf
+from streamsketch.once.root_keys import RootKey, check_root_key, fetch_root_key, key_fingerprint
 
 _LAUNCH_BYTES = 16
 _MOST_KEYS = 16

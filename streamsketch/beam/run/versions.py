@@ -17,7 +17,8 @@ from streamsketch.beam.run.runs import RunSecret
 from streamsketch.beam.run.steps import Each, Step
 from streamsketch.beam.streams.slots import decoded_key, encoded_key
 from streamsketch.errors import InvalidInputError
-from streamsketch.once import number_bytes, version_of, version_tag
+from streamsketch.once.keys import number_bytes
+from streamsketch.once.versions import version_of, version_tag
 
 USE = "version"
 """The use of the secret that keys versions, which is the same in all epochs of a stream."""

@@ -7,7 +7,6 @@ from .lateness import PartitionClock, TakeOnTime
 from .messages import DecodeMessages, encoded_batch
 from .secret import claim_epoch, configure_stream
 from .sinks import WriteFilesOnce, WriteOnce, WriteRowsOnce
-from .slots import slot_of
 from .stable import StableParDo
 from .topic import ReadTopic
 
@@ -31,5 +30,4 @@ __all__ = [
     "configure_stream",
     "encoded_batch",
     "refused_alarm",
-    "slot_of",
 ]

@@ -10,7 +10,7 @@ from apache_beam.transforms.window import IntervalWindow
 
 from streamsketch.beam.run.claims import create_once
 from streamsketch.beam.streams.slots import slot_of
-from streamsketch.once import REFUSED, Alarm
+from streamsketch.once.alarms import REFUSED, Alarm
 
 
 def refused_alarm(key: Any, stream: str, epoch: int | None, window: IntervalWindow = beam.DoFn.WindowParam) -> Alarm:

@@ -14,18 +14,21 @@ from apache_beam.transforms.window import BoundedWindow, FixedWindows, GlobalWin
 from apache_beam.utils.timestamp import Timestamp, TimestampTypes
 from numpy.typing import NDArray
 
-from streamsketch.agreement import Agreement
+from streamsketch.agreement.agreement import Agreement
 from streamsketch.beam.intake.bound import BoundContributions
 from streamsketch.beam.intake.keys import Keys
 from streamsketch.beam.intake.windows import tumbling_of, windowed_as
 from streamsketch.beam.run.known import Span, known_of, refuse_bounded, with_known
 from streamsketch.beam.run.runner import refuse_lost_state
 from streamsketch.beam.run.runs import RunSecret, label_in, run_secret
-from streamsketch.core import check_int
+from streamsketch.core.numbers import check_int
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import Intake, Tumbling, microseconds, plain, salvage, seconds_text, whole_days
-from streamsketch.privacy import Clip, Neighbours
-from streamsketch.sketching import UnitDigests
+from streamsketch.intake.columns import plain, salvage
+from streamsketch.intake.rows import Intake
+from streamsketch.intake.units import whole_days
+from streamsketch.intake.windows import Tumbling, microseconds, seconds_text
+from streamsketch.privacy.neighbours import Clip, Neighbours
+from streamsketch.sketching.bounding.digests import UnitDigests
 
 _ENTRY = np.dtype([("low", "<u8"), ("high", "<u8"), ("window", "<i8")])
 

@@ -18,7 +18,8 @@ from streamsketch.beam.intake.windows import LATE
 from streamsketch.beam.run.claims import create_once
 from streamsketch.beam.streams.messages import MALFORMED
 from streamsketch.beam.streams.stable import publishing_step
-from streamsketch.once import FILE_BYTES, MOST_BYTES, RowCounts, Tally, has_room, letter_of
+from streamsketch.once.counts import RowCounts, Tally
+from streamsketch.once.dead_letters import FILE_BYTES, MOST_BYTES, has_room, letter_of
 
 AHEAD = "ahead"
 _SECONDS = 30.0  # between two looks at how full the folder is

@@ -27,9 +27,10 @@ from numpy.typing import NDArray
 
 from streamsketch.beam.intake.keys import METRICS
 from streamsketch.beam.intake.windows import LATE
-from streamsketch.core import Ints
+from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import AheadLimit, Clock, ClockKind, Tumbling
+from streamsketch.intake.clock import AheadLimit, Clock, ClockKind
+from streamsketch.intake.windows import Tumbling
 
 EARLY = 1000
 """Microseconds: a runner ends a window at its last millisecond, when rows in it are still on time."""

@@ -18,16 +18,21 @@ from apache_beam.transforms.window import GlobalWindow, TimestampedValue
 from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
 from apache_beam.utils.windowed_value import WindowedValue
 
-from streamsketch.agreement import Agreement
+from streamsketch.agreement.agreement import Agreement
 from streamsketch.beam.intake.keys import METRICS
 from streamsketch.beam.intake.rows import alike_rows, feature_columns
 from streamsketch.beam.intake.windows import LATE, column_of
 from streamsketch.beam.streams.lateness import PartitionClock, micros_of
-from streamsketch.core import current_limits
-from streamsketch.data import lenient_column, lenient_json, message_batches
+from streamsketch.core.limits import current_limits
+from streamsketch.data.arrow_messages import message_batches
+from streamsketch.data.lenient import lenient_column, lenient_json
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import AheadLimit, Intake, Tumbling, json_rows, microseconds, salvage, single_value
-from streamsketch.once import RowCounts, Tally
+from streamsketch.intake.clock import AheadLimit
+from streamsketch.intake.columns import salvage, single_value
+from streamsketch.intake.framing import json_rows
+from streamsketch.intake.rows import Intake
+from streamsketch.intake.windows import Tumbling, microseconds
+from streamsketch.once.counts import RowCounts, Tally
 
 Format: TypeAlias = Literal["arrow", "json"]
 

@@ -12,8 +12,10 @@ from streamsketch.beam.run.claims import create_once, read_claim
 from streamsketch.beam.run.runs import RunSecret, has_stream, run_secret, use_secret
 from streamsketch.beam.streams.lateness import agree_on_clock
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import ClockKind
-from streamsketch.once import RootKey, check_root_key, check_stream, fetch_root_key, hkdf, key_fingerprint
+from streamsketch.intake.clock import ClockKind
+from streamsketch.once.keys import hkdf
+from streamsketch.once.root_keys import RootKey, check_root_key, fetch_root_key, key_fingerprint
+from streamsketch.once.slots import check_stream
 
 Epoch: TypeAlias = int | ValueProvider
 

@@ -18,18 +18,10 @@ from streamsketch.beam.run.known import versions_of
 from streamsketch.beam.run.runs import has_stream
 from streamsketch.beam.streams.slots import slot_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.once import (
-    DatabaseSink,
-    FileSink,
-    NamedObjects,
-    Sink,
-    Version,
-    claimed,
-    other_version,
-    put_slot,
-    version_slot,
-)
-from streamsketch.release import Published
+from streamsketch.once.publishing import put_slot
+from streamsketch.once.sinks import DatabaseSink, FileSink, NamedObjects, Sink
+from streamsketch.once.versions import Version, claimed, other_version, version_slot
+from streamsketch.release.published import Published
 
 ALARMS = "alarms"
 _MOST_CLAIMS = 4096  # windows of which a worker remembers whose they are

@@ -5,8 +5,8 @@ from typing import Any
 from apache_beam.coders import FastPrimitivesCoder
 from apache_beam.transforms.window import IntervalWindow
 
-from streamsketch.data import plain_key
-from streamsketch.once import Slot, named_key
+from streamsketch.data.columns import plain_key
+from streamsketch.once.slots import Slot, named_key
 
 _KEYS = FastPrimitivesCoder()  # deterministic for text, bytes and integers
 

@@ -7,7 +7,7 @@ import apache_beam as beam
 from apache_beam.transforms.external import JavaExternalTransform
 
 from streamsketch.beam.streams.lateness import agree_on_clock
-from streamsketch.intake import AheadLimit, Clock, ClockKind
+from streamsketch.intake.clock import AheadLimit, Clock, ClockKind
 
 _ANY = -(1 << 63)  # Java's least number: the first record may be at any time
 _FAR = 1 << 62  # windows

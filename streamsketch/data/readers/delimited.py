@@ -4,7 +4,8 @@ import csv
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from streamsketch.core import named, pa, pa_csv, pc
+from streamsketch.core.libraries import pa, pa_csv, pc
+from streamsketch.core.text import named
 from streamsketch.data.readers.opening import (
     NUMBER_FORM,
     arrows_own,

@@ -10,7 +10,7 @@ from streamsketch.data.readers.opening import blocks_of_lines, uncompressed
 from streamsketch.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from streamsketch.core import pa
+    from streamsketch.core.libraries import pa
 
 Format: TypeAlias = Literal["csv", "jsonl", "lines", "avro", "parquet"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
-from streamsketch.core import pa, pa_json
+from streamsketch.core.libraries import pa, pa_json
 from streamsketch.data.lenient import decimal_text, lenient_json, lenient_text
 from streamsketch.data.readers.opening import (
     NUMBER_FORM,

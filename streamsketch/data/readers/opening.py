@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.core import named, pa
+from streamsketch.core.libraries import pa
+from streamsketch.core.text import named
 from streamsketch.data.columns import NOT_SHOWN
 from streamsketch.data.readers.streams import Transcoded
 from streamsketch.errors import InvalidInputError

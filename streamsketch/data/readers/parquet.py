@@ -4,7 +4,7 @@ import os
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from streamsketch.core import pa, pq
+from streamsketch.core.libraries import pa, pq
 from streamsketch.data.readers.opening import (
     BATCH_ROWS,
     check_columns,

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamsketch.core import pa
+from streamsketch.core.libraries import pa
 from streamsketch.data.readers.opening import not_utf8
 from streamsketch.errors import InvalidInputError
 

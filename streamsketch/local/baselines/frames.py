@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats, Ints, kernel, read_only
-from streamsketch.kernels import Words
+from streamsketch.core.jit import kernel, read_only
+from streamsketch.core.numbers import Floats, Ints
+from streamsketch.kernels.hashing import Words
 from streamsketch.local import random_words
 from streamsketch.local.baselines.kashin import LEVEL, KashinFrame, frame_size
 from streamsketch.local.mechanism import whole_steps
 from streamsketch.local.portable_floats import ROOT_PI, gamma_ratio
 from streamsketch.local.random_words import gaussian_vector, salt, stream_of, word
-from streamsketch.privacy import Bytes
+from streamsketch.privacy.exact_coins import Bytes
 
 
 def direction_scale(dim: int) -> float:

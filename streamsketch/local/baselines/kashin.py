@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 
-from streamsketch.core import Floats, Ints, kernel
+from streamsketch.core.jit import kernel
+from streamsketch.core.numbers import Floats, Ints
 from streamsketch.local import random_words
-from streamsketch.projections import hadamard_transform, transform_cells
+from streamsketch.projections.hadamard import hadamard_transform, transform_cells
 
 LEVEL = 1.75
 """K: coefficients are at most K/√D. At redundancy 4 or more about ten steps suffice; at 1.4 none do."""

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats, read_only
-from streamsketch.kernels import Words
+from streamsketch.core.jit import read_only
+from streamsketch.core.numbers import Floats
+from streamsketch.kernels.hashing import Words
 from streamsketch.local import randomized_response
 from streamsketch.local.baselines.frames import add_directions, direction_salts, direction_scale, sides
 from streamsketch.local.mechanism import Mechanism, register
 from streamsketch.local.random_words import secret_words
 from streamsketch.local.report import Layout
-from streamsketch.privacy import BitSource
+from streamsketch.privacy.samplers import BitSource
 
 MAX_REPETITIONS = 256
 

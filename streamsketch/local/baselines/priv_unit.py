@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats, scipy_special
-from streamsketch.kernels import Words
+from streamsketch.core.libraries import scipy_special
+from streamsketch.core.numbers import Floats
+from streamsketch.kernels.hashing import Words
 from streamsketch.local.mechanism import register
 from streamsketch.local.parameters import SphereCap, sphere_cap
 from streamsketch.local.plausible_lengths import Lengths
 from streamsketch.local.priv_unit_g import WithPrecision, check_float16
 from streamsketch.local.random_words import LEAST_UNIFORM, dot_rows, secret_words, standard_normals, uniforms
 from streamsketch.local.report import Layout
-from streamsketch.privacy import BitSource
+from streamsketch.privacy.samplers import BitSource
 
 _DEGREE = 21  # ln I⁻¹ has its nearest singularity at 0: Chebyshev series on [1/2, 1) converge like 5.8^-degree
 _NODES = np.cos(np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Floats, Ints
+from streamsketch.core.numbers import Floats, Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.kernels import Words
+from streamsketch.kernels.hashing import Words
 from streamsketch.local import randomized_response
 from streamsketch.local.baselines.frames import Frame, GaussianFrame, HadamardFrame
 from streamsketch.local.mechanism import MAX_DIM, Mechanism, register
 from streamsketch.local.random_words import dot_rows, secret_words, uniforms
 from streamsketch.local.report import Layout
-from streamsketch.privacy import BitSource
+from streamsketch.privacy.samplers import BitSource
 
 ROTATIONS = ("gaussian", "hadamard")
 

@@ -4,10 +4,12 @@ import dataclasses
 import math
 from typing import Literal
 
-from streamsketch.accounting import sensitivity_of
+from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import AddedNoise, Guarantee, Noise, NoiseMoments, NoisePlace, Sensitivity
-from streamsketch.projections import MatrixNumber, Projection, check_entries
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.mechanism import AddedNoise, NoisePlace
+from streamsketch.privacy.noise import Noise, NoiseMoments, Sensitivity
+from streamsketch.projections.base import MatrixNumber, Projection, check_entries
 from streamsketch.release.history import HistoryPart
 
 Verdict = Literal["enough", "too little", "not checked"]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import Noise
+from streamsketch.privacy.noise import Noise
 
 FALSE_ALARMS = 1e-6
 """At most this share of releases with the stated noise has a squared norm below `least_squared_norm`."""
@@ -60,7 +60,7 @@ def least_squared_norm(noises: tuple[CellNoise, ...], cells: int) -> float:
     Examples
     --------
     >>> from fractions import Fraction
-    >>> from streamsketch.privacy import DiscreteLaplace
+    >>> from streamsketch.privacy.laplace import DiscreteLaplace
     >>> bound = least_squared_norm((CellNoise(DiscreteLaplace(Fraction(4)), 1.0, 1),), cells=1024)
     >>> round(bound / (1024 * DiscreteLaplace(Fraction(4)).cumulants.k2), 2)
     0.69

@@ -9,10 +9,13 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from streamsketch.core import Limits, current_limits, warn_outside
+from streamsketch.core.limits import Limits, current_limits
+from streamsketch.core.text import warn_outside
 from streamsketch.errors import InvalidInputError, NoiseMismatchWarning
-from streamsketch.privacy import Guarantee, NoiseMoments, NoisePlace
-from streamsketch.projections import Projection
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.mechanism import NoisePlace
+from streamsketch.privacy.noise import NoiseMoments
+from streamsketch.projections.base import Projection
 from streamsketch.release.checking.noise import MOST_BLOCKS, NoiseCheck, agree, check_noise, judge
 from streamsketch.release.checking.norm import FALSE_ALARMS, CellNoise, has_known_characteristic, least_squared_norm
 from streamsketch.release.history import HistoryPart

@@ -8,8 +8,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, kernel
-from streamsketch.kernels import Places, Signs, Words
+from streamsketch.core.jit import kernel
+from streamsketch.core.numbers import Ints
+from streamsketch.kernels.hashing import Words
+from streamsketch.kernels.slots import Places, Signs
 from streamsketch.sketching.bounding.clip_kernels import magnitude
 from streamsketch.sketching.bounding.contributions import FeatureRows
 

@@ -7,8 +7,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from streamsketch.core import Ints
-from streamsketch.projections import Projection
+from streamsketch.core.numbers import Ints
+from streamsketch.projections.base import Projection
 from streamsketch.sketching.bounding.cell_kernels import (
     SHIFTS,
     add_squares,

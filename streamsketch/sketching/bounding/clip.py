@@ -12,11 +12,14 @@ from typing import TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, concealed, kernel
-from streamsketch.data import canonical_bytes
+from streamsketch.core.concealed import concealed
+from streamsketch.core.jit import kernel
+from streamsketch.core.numbers import Ints
+from streamsketch.data.canonical import canonical_bytes
 from streamsketch.errors import InvalidInputError
-from streamsketch.kernels import Words, digest_column, keyed_state
-from streamsketch.privacy import Clip
+from streamsketch.kernels.blake2b import digest_column, keyed_state
+from streamsketch.kernels.hashing import Words
+from streamsketch.privacy.neighbours import Clip
 from streamsketch.sketching.bounding.clip_kernels import cut_steps, exceeds, exceeds_squared, scale_squares, scale_steps
 from streamsketch.sketching.bounding.contributions import Contributions, Slot
 from streamsketch.sketching.bounding.runs import Runs

@@ -8,7 +8,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, kernel
+from streamsketch.core.jit import kernel
+from streamsketch.core.numbers import Ints
 
 _0, _1, _63 = np.uint64(0), np.uint64(1), np.uint64(63)
 _2_31, _2_32 = np.uint64(1 << 31), np.uint64(1 << 32)

@@ -7,10 +7,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, concealed
-from streamsketch.features import Cells
-from streamsketch.intake import Events
-from streamsketch.kernels import Words
+from streamsketch.core.concealed import concealed
+from streamsketch.core.numbers import Ints
+from streamsketch.features.kernels import Cells
+from streamsketch.intake.events import Events
+from streamsketch.kernels.hashing import Words
 from streamsketch.sketching.bounding.digests import UnitDigests
 from streamsketch.sketching.keyed import codes_of
 

@@ -6,9 +6,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, kernel, pa, part
-from streamsketch.data import canonical_column, is_bytes_type, joined_bytes, value_type
-from streamsketch.kernels import MAX_KEY, Words, bytes_at, multiply_add
+from streamsketch.core.jit import kernel, part
+from streamsketch.core.libraries import pa
+from streamsketch.core.numbers import Ints
+from streamsketch.data.columns import is_bytes_type, joined_bytes, value_type
+from streamsketch.data.keys import canonical_column
+from streamsketch.kernels.carryless import multiply_add
+from streamsketch.kernels.hashing import MAX_KEY, Words
+from streamsketch.kernels.words import bytes_at
 
 Bytes: TypeAlias = NDArray[np.uint8]
 

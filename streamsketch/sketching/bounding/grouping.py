@@ -13,7 +13,7 @@ from typing import IO, Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints
+from streamsketch.core.numbers import Ints
 from streamsketch.sketching.bounding.contributions import Contributions, Slot
 
 ROWS = 1 << 20

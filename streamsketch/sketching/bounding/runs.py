@@ -9,8 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamsketch.core import Ints, concealed, kernel, read_only
-from streamsketch.kernels import Words
+from streamsketch.core.concealed import concealed
+from streamsketch.core.jit import kernel, read_only
+from streamsketch.core.numbers import Ints
+from streamsketch.kernels.hashing import Words
 from streamsketch.sketching.bounding.contributions import Contributions
 
 _BUCKET_RUNS = 256  # on average

@@ -13,10 +13,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, kernel, read_only
-from streamsketch.data import canonical_bytes, key_of
+from streamsketch.core.jit import kernel, read_only
+from streamsketch.core.numbers import Ints
+from streamsketch.data.canonical import canonical_bytes, key_of
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.kernels import Words, bytes_at, put_word
+from streamsketch.kernels.hashing import Words
+from streamsketch.kernels.words import bytes_at, put_word
 from streamsketch.sketching.bounding.contributions import Contributions, Slot
 from streamsketch.sketching.bounding.runs import Runs
 

@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from streamsketch.core import Ints, concealed, pa, write_whole
-from streamsketch.intake import Events
-from streamsketch.projections import Projection
+from streamsketch.core.concealed import concealed
+from streamsketch.core.files import write_whole
+from streamsketch.core.libraries import pa
+from streamsketch.core.numbers import Ints
+from streamsketch.intake.events import Events
+from streamsketch.projections.base import Projection
 
 _INDENT = 2
 _OFF_GRID = 1e-9  # of a value: what floats lose is no truncation

@@ -8,8 +8,10 @@ can choose indices that meet in one place (Dietzfelbinger et al. 1997).
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core import Ints, kernel
-from streamsketch.kernels import MAX_KEY, TILE, Words, evaluate
+from streamsketch.core.jit import kernel
+from streamsketch.core.numbers import Ints
+from streamsketch.kernels.carryless import TILE
+from streamsketch.kernels.hashing import MAX_KEY, Words, evaluate
 
 Flags = NDArray[np.bool_]
 

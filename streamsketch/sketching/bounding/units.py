@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.agreement import Agreement, check_fine
-from streamsketch.data import batches_of, warn_of_truncation
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.agreement.grids import check_fine
+from streamsketch.data.grid import warn_of_truncation
+from streamsketch.data.tables import batches_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake import Events, EventWindows, Intake, column_events
-from streamsketch.privacy import Bounds, Clip, check_neighbours
-from streamsketch.projections import Projection
+from streamsketch.intake.calendar import EventWindows
+from streamsketch.intake.events import Events
+from streamsketch.intake.rows import Intake
+from streamsketch.intake.units import column_events
+from streamsketch.privacy.bounds import Bounds
+from streamsketch.privacy.neighbours import Clip, check_neighbours
+from streamsketch.projections.base import Projection
 from streamsketch.sketching.bounding.cells import bounded_cells
 from streamsketch.sketching.bounding.clip import MAX_LIMIT, Bounded, bounded, check_clip, summed
 from streamsketch.sketching.bounding.contributions import NO_KEY, WHOLE, Contributions
@@ -26,7 +32,7 @@ from streamsketch.sketching.sketch import Sketch
 from streamsketch.sketching.table import SketchTable
 
 if TYPE_CHECKING:
-    from streamsketch.privacy import Neighbours
+    from streamsketch.privacy.neighbours import Neighbours
 
 Batch: TypeAlias = tuple[Any, Any, Any, Any]
 """(keys, indices, values, units), columns of equal length; see `bound_units`."""

@@ -89,11 +89,11 @@ def answers(asked: str) -> list[Any]:
 
 
 @functools.cache
-def by_hand(first: str, second: str) -> ss.Estimate:
+def by_hand(first: str, second: str) -> ss.estimation.Estimate:
     return ss.squared_distance(BY_KEY[first], BY_KEY[second])
 
 
-def check(first: str, second: str, estimate: ss.Estimate) -> None:
+def check(first: str, second: str, estimate: ss.estimation.Estimate) -> None:
     expected = by_hand(first, second)
     assert math.isclose(estimate.value, expected.value, rel_tol=0, abs_tol=1e-4)
     assert math.isclose(estimate.standard_error, expected.standard_error, rel_tol=1e-6)
@@ -246,7 +246,7 @@ def test_averages_are_compared_where_units_were_counted(tmp_path: Path) -> None:
         if "kiosk" in (first, second):
             assert math.isnan(estimate.value)
         else:
-            expected = ss.mean_distance(found[first], found[second])
+            expected = ss.estimation.mean_distance(found[first], found[second])
             assert estimate.value == pytest.approx(expected.value)
             assert estimate.interval() == pytest.approx(expected.interval())
     rows = queried(DistancesTo(found, by="mean", results="rows"), tmp_path, [("new", counted(500, (3,)))])

@@ -101,7 +101,7 @@ def test_signs_have_their_own_table(written: Callable[..., Any], tmp_path: Path)
 
 def test_no_releases_make_a_table_without_rows(written: Callable[..., Any], tmp_path: Path) -> None:
     written(tmp_path / "table.parquet", [])
-    with pytest.raises(ss.WireFormatError, match="a table without a row"):
+    with pytest.raises(ss.errors.WireFormatError, match="a table without a row"):
         ss.load(tmp_path / "table.parquet")
 
 

@@ -227,7 +227,7 @@ def test_all_units_count_the_same_in_sketch_space(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("projection", "bounds"), [(PROJECTION, BOUNDS), (FINE, EQUAL)], ids=["l1", "equal in sketch space"]
 )
-def test_bundles_may_be_repeated(projection: ss.Projection, bounds: dict[str, Any], tmp_path: Path) -> None:
+def test_bundles_may_be_repeated(projection: ss.projections.Projection, bounds: dict[str, Any], tmp_path: Path) -> None:
     stream = [batch([(unit, "a", "x", 1.0) for unit in range(40)])]
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
@@ -422,7 +422,7 @@ TYPED: dict[str, Any] = {"unit": ("plane", "date"), "key": ("key", "bytes"), "in
     ids=["hashed", "small", "typed"],
 )
 def test_one_persons_wrong_types_cost_that_persons_rows_alone(
-    projection: ss.Projection, key: Any, index: Any, columns: dict[str, Any], tmp_path: Path
+    projection: ss.projections.Projection, key: Any, index: Any, columns: dict[str, Any], tmp_path: Path
 ) -> None:
     units = [dt.date(2026, 1, day) for day in range(1, 11)] if columns else list(range(90, 100))
     sound = [(unit, key, index, 1.0) for unit in units[:9]]

@@ -8,7 +8,8 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 import streamsketch as ss
 from streamsketch.beam import ReleasePerKey
-from streamsketch.release import AdditiveNoise, CalibratedNoise
+from streamsketch.release import AdditiveNoise
+from streamsketch.release.additive_noise import CalibratedNoise
 from tests.beam.rows import sketch_rows
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)

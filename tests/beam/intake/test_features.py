@@ -20,7 +20,7 @@ from streamsketch.beam import BoundContributions, ReadColumns, RowsToBatches, Sk
 from streamsketch.beam.intake.rows import _WindowedRows
 from streamsketch.beam.streams import DecodeMessages
 from streamsketch.beam.streams.messages import encoded_batch
-from streamsketch.data import lenient_column
+from streamsketch.data.lenient import lenient_column
 from streamsketch.features import Category, Embedding, Features, Number
 from tests.beam.running import run
 

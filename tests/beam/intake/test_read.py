@@ -16,7 +16,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.beam import ReadColumns, read_batches
-from streamsketch.data import quantise
+from streamsketch.data.grid import quantise
 from streamsketch.data.readers import formats, opening
 from tests.beam.rows import sketch_rows
 from tests.beam.running import run

@@ -218,7 +218,7 @@ def test_counts_of_units_travel_with_their_sketch(counts: tuple[int, int], indic
     assert counts_of(found).tolist() == (list(counts) if indices else [0, 0])  # no unit without rows counts
     assert found.counts is None, "whether they are whole, the collection knows"
     for cut in (1, 16, 17):
-        with pytest.raises(ss.WireFormatError):
+        with pytest.raises(ss.errors.WireFormatError):
             SketchCoder().decode(SketchCoder().encode(sketch)[:-cut])
 
 

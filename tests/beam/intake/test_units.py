@@ -19,7 +19,8 @@ from streamsketch.beam.run.coders import SketchCoder, counts_of
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.beam.run.steps import merge_group
 from streamsketch.intake import Intake
-from streamsketch.privacy import Clip, Neighbours
+from streamsketch.privacy import Neighbours
+from streamsketch.privacy.neighbours import Clip
 from streamsketch.projections import OPORP, Identity, Rademacher
 from streamsketch.sketching.bounding import units
 

@@ -65,9 +65,9 @@ def contribute(agreed: Round, key: Key, folder: Path, **how: Any) -> dict[str, b
     return dict(run(build, folder)[0])
 
 
-@pytest.mark.parametrize("counting", [None, ss.Counting(1, slack=2)])
+@pytest.mark.parametrize("counting", [None, ss.privacy.Counting(1, slack=2)])
 def test_each_key_is_the_sum_of_all_parties_with_one_noise(
-    counting: ss.Counting | None,
+    counting: ss.privacy.Counting | None,
     parties: dict[str, Key],
     agreed: Round,
     tmp_path: Path,
@@ -104,7 +104,7 @@ def test_keys_have_masks_and_noise_of_their_own(parties: dict[str, Key], agreed:
 
 
 def test_a_round_that_counts_units_takes_no_rows_that_nothing_bounded(parties: dict[str, Key], agreed: Round) -> None:
-    counted = RoundContribution(dataclasses.replace(agreed, counting=ss.Counting(1)), lambda: parties["North"])
+    counted = RoundContribution(dataclasses.replace(agreed, counting=ss.privacy.Counting(1)), lambda: parties["North"])
     pipeline = beam.Pipeline()
     configure_run(pipeline, claims="claims", run_id=counted.agreed.fingerprint)
     sketches = pipeline | beam.Create([("AA", 1, 2)]) | sketch_rows(PROJECTION)

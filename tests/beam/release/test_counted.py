@@ -18,7 +18,8 @@ from streamsketch.beam import (
     SketchPerKey,
     TumblingWindows,
 )
-from streamsketch.release import AdditiveNoise, check_release
+from streamsketch.release import AdditiveNoise
+from streamsketch.release.checking.release import check_release
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7, resolution="1/8192")
@@ -35,7 +36,7 @@ KEYS = list(UNITS)
 
 
 def agreed(neighbours: ss.privacy.Neighbours, clip: Any) -> ss.Agreement:
-    counting = ss.Counting.of(PROJECTION, neighbours, delta=1e-6)
+    counting = ss.privacy.Counting.of(PROJECTION, neighbours, delta=1e-6)
     columns: dict[str, Any] = {"key": "shop", "index": "item", "value": "n", "unit": "customer"}
     return ss.Agreement(PROJECTION, **columns, neighbours=neighbours, clip=clip, counting=counting)
 

@@ -15,7 +15,8 @@ from apache_beam.transforms.display import DisplayData
 import streamsketch as ss
 from streamsketch.beam import PrivateSketchCoder, ReleasePerKey
 from streamsketch.beam.run import runs
-from streamsketch.release import AdditiveNoise, Ready
+from streamsketch.release import AdditiveNoise
+from streamsketch.release.ready import Ready
 from tests.beam.rows import sketch_rows
 from tests.beam.running import run
 from tests.noise_alone import assert_noise_alone

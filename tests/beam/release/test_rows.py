@@ -29,8 +29,10 @@ from streamsketch.beam.run.once import repeatable_bits
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.beam.streams.slots import encoded_key
 from streamsketch.continual import Factorisation, History, Releaser, Schedule, Separate, Tree
-from streamsketch.intake import Tumbling
-from streamsketch.privacy import DiscreteGaussian, DiscreteLaplace
+from streamsketch.intake.windows import Tumbling
+from streamsketch.privacy.bounds import Bounds
+from streamsketch.privacy.gaussian import DiscreteGaussian
+from streamsketch.privacy.laplace import DiscreteLaplace
 from streamsketch.release import AdditiveNoise
 from tests.beam.rows import agreement_of, sketch_rows
 from tests.beam.running import run
@@ -56,7 +58,7 @@ SCHEDULES: dict[str, Schedule] = {
 
 def agreed(neighbours: Any) -> ss.Agreement:
     is_length = isinstance(neighbours, ss.SketchL2)
-    counting = ss.Counting.of(PROJECTION, neighbours, delta=1e-6) if is_length else None
+    counting = ss.privacy.Counting.of(PROJECTION, neighbours, delta=1e-6) if is_length else None
     return agreement_of(PROJECTION, unit="unit", neighbours=neighbours, counting=counting)
 
 
@@ -308,7 +310,7 @@ def test_noise_is_a_function_of_run_key_window_guarantee_and_numbers() -> None:
 
 
 def known_of(neighbours: Any, near: Any, span: Span | None = None) -> Known:
-    bounds = ss.privacy.Bounds(neighbours=near, clip="scale")
+    bounds = Bounds(neighbours=near, clip="scale")
     return Known(PROJECTION, bounds, neighbours, span)
 
 

@@ -9,7 +9,9 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.beam import BoundContributions, ReleasePerKey, RowsToBatches, SelectKeys, TumblingWindows
-from streamsketch.privacy import Budget, Guarantee, KeySelection, Mechanism, key_threshold
+from streamsketch.privacy import Budget, Guarantee, Mechanism
+from streamsketch.privacy.key_selection import key_threshold
+from streamsketch.privacy.mechanism import KeySelection
 from streamsketch.release import AdditiveNoise
 from tests.beam.rows import agreement_of, bound_rows, sketch_rows
 from tests.beam.running import run

@@ -9,7 +9,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.beam.streams.secret import StreamSecret, claim_epoch
-from streamsketch.once import key_fingerprint
+from streamsketch.once.root_keys import key_fingerprint
 
 
 def key_in(path: Path, byte: bytes) -> Path:

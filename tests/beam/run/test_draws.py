@@ -19,7 +19,9 @@ from streamsketch.beam.release.select import _Keep
 from streamsketch.beam.run.once import repeatable_bits
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.parties import Key, Round
-from streamsketch.privacy import Budget, KeyedBits, key_threshold
+from streamsketch.privacy import Budget
+from streamsketch.privacy.key_selection import key_threshold
+from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release import AdditiveNoise
 from streamsketch.signs import DPSignLogistic
 
@@ -97,7 +99,7 @@ def test_another_count_of_units_means_independent_bits_where_it_is_published() -
     """Two totals may have equal cells and other counts, as of units whose cells cancel: one noise would show both."""
     neighbours = ss.L1(9, unit="visit")
     exact = sketch_of(1, 2).state(), sketch_of(1, 2).mass
-    counted = release(neighbours=neighbours, counting=ss.Counting(1, slack=1))
+    counted = release(neighbours=neighbours, counting=ss.privacy.Counting(1, slack=1))
     found = {
         secret_bytes(draw, ss.Sketch.from_state(PROJECTION, *exact, counts=np.array(counts)))
         for draw in (counted, release(neighbours=neighbours))

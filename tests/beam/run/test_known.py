@@ -20,7 +20,7 @@ from streamsketch.beam import (
 )
 from streamsketch.beam.run.known import Known, known_of
 from streamsketch.beam.streams import BoundAcrossWindows
-from streamsketch.privacy import Bounds
+from streamsketch.privacy.bounds import Bounds
 from streamsketch.release import AdditiveNoise
 from streamsketch.signs import DPSignLogistic
 from tests.beam.rows import agreement_of, bound_rows, sketch_rows

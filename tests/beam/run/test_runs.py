@@ -23,7 +23,8 @@ from streamsketch.beam import (
 from streamsketch.beam.run import claims, runs
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.once import root_keys
-from streamsketch.privacy import Budget, key_threshold
+from streamsketch.privacy import Budget
+from streamsketch.privacy.key_selection import key_threshold
 from streamsketch.release import AdditiveNoise
 from tests.beam.rows import bound_rows, sketch_rows
 from tests.beam.running import append_to, recorded

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamsketch.release import CalibratedNoise
+from streamsketch.release.additive_noise import CalibratedNoise
 from tests.clusters.processes import Processes, free_ports, listens
 
 NO_PRISM = "streams on Prism are tested by make test-streams, which needs go"

@@ -26,10 +26,11 @@ from streamsketch.beam.streams import (
 )
 from streamsketch.beam.streams.folder import _Read
 from streamsketch.beam.streams.lateness import micros_of
-from streamsketch.intake import AheadLimit, ClockKind, Tumbling
+from streamsketch.intake.clock import AheadLimit, ClockKind
+from streamsketch.intake.windows import Tumbling
 from streamsketch.release import AdditiveNoise
-from streamsketch.streams import StreamPolicy
 from streamsketch.streams.open_windows import Windows
+from streamsketch.streams.policy import StreamPolicy
 from tests.beam.rows import bound_rows, sketch_rows
 from tests.beam.streams.prism import BASE, MINUTE, run, with_minute
 from tests.jobs import job

@@ -14,7 +14,9 @@ from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
 import streamsketch as ss
 from streamsketch.beam import TumblingWindows
 from streamsketch.beam.streams import DecodeMessages, encoded_batch
-from streamsketch.intake import AheadLimit, Intake, Tumbling
+from streamsketch.intake import Intake
+from streamsketch.intake.clock import AheadLimit
+from streamsketch.intake.windows import Tumbling
 from tests.beam.streams.prism import BASE, MINUTE, log, run, with_minute
 
 COUNTS = ss.Agreement(
@@ -183,7 +185,7 @@ def test_a_message_unpacks_to_no_more_than_the_limit(compression: str) -> None:
     sound = words_message(20_000, compression=compression)
     assert len(sound) < 100_000
     assert len(decoded(sound)[0]) == 20_000
-    with ss.reading_limits(max_bytes=200_000):
+    with ss.limits.reading_limits(max_bytes=200_000):
         assert decoded(sound) == ([], [], [sound])
 
 
@@ -196,7 +198,7 @@ def test_few_bytes_that_stand_for_many_are_set_aside() -> None:
     for batch in (pa.RecordBatch.from_arrays(columns, NAMES), nulls):
         bomb = encoded_batch(batch)
         assert len(bomb) < 1 << 18
-        with ss.reading_limits(max_bytes=1 << 24):
+        with ss.limits.reading_limits(max_bytes=1 << 24):
             assert decoded(bomb) == ([], [], [bomb])
 
 

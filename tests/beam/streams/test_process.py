@@ -14,8 +14,9 @@ from streamsketch.beam.intake import bound as intake
 from streamsketch.beam.intake.windows import LATE
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.beam.streams import bound as bounding
-from streamsketch.intake import Intake, Tumbling
-from streamsketch.sketching import UnitBounds
+from streamsketch.intake import Intake
+from streamsketch.intake.windows import Tumbling
+from streamsketch.sketching.bounding.units import UnitBounds
 from tests.beam.release.test_rows import Value
 
 HOUR = 3_600_000_000

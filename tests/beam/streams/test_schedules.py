@@ -11,7 +11,7 @@ import streamsketch as ss
 from streamsketch.beam import ReleasePerKey, RowsToBatches, TumblingWindows
 from streamsketch.beam.streams import BoundAcrossWindows, TakeOnTime, configure_stream
 from streamsketch.continual import Factorisation, History, Schedule, Tree
-from streamsketch.privacy import DiscreteLaplace
+from streamsketch.privacy.laplace import DiscreteLaplace
 from streamsketch.release import AdditiveNoise
 from tests.beam.rows import sketch_rows
 from tests.beam.streams.prism import BASE, MINUTE, log, run, with_minute

@@ -15,7 +15,7 @@ import streamsketch as ss
 from streamsketch.beam import ReleasePerKey, configure_run, run_secret
 from streamsketch.beam.streams import claim_epoch, configure_stream
 from streamsketch.beam.streams.secret import StreamSecret
-from streamsketch.once import hkdf
+from streamsketch.once.keys import hkdf
 from streamsketch.release import AdditiveNoise
 from tests.beam.rows import sketch_rows
 from tests.beam.running import run

@@ -20,7 +20,7 @@ from streamsketch.beam.streams import (
     WriteFilesOnce,
     configure_stream,
 )
-from streamsketch.estimation import By
+from streamsketch.estimation.measures import By
 from streamsketch.release import AdditiveNoise
 from tests.beam.rows import agreement_of, bound_rows, sketch_rows
 from tests.beam.streams.prism import BASE, MINUTE, log, run, with_minute

@@ -18,7 +18,8 @@ import streamsketch as ss
 from streamsketch.beam import read_batches
 from streamsketch.data.readers import opening
 from streamsketch.data.readers.rows import pieces_of_rows
-from streamsketch.intake import BadLines, Log, RowReader, pipe_blocks
+from streamsketch.intake import BadLines, Log, RowReader
+from streamsketch.intake.lines import pipe_blocks
 
 BLOCK = 16
 TEXTS = ["a\r\nb", '""', 'x"y', "é", "漢字", "😀", "a\nb", "a\r\rb", "comma, quoted", "\ufeff"]

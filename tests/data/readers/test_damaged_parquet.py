@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from streamsketch.data import batches, parts_of
+from streamsketch.data.readers.formats import batches, parts_of
 from streamsketch.intake import Intake
 from tests.cli.running import Forks
 

@@ -11,7 +11,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.beam import read_batches
-from streamsketch.data import read_parquet
+from streamsketch.data.readers.parquet import read_parquet
 from streamsketch.intake import RowReader
 
 AGREEMENT = ss.Agreement(ss.CountSketch(sketch_dim=256, seed=11), index={"ends": "timestamp"})

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from streamsketch.local.baselines.kashin import KashinFrame, independent_places
-from streamsketch.projections import hadamard_transform
+from streamsketch.projections.hadamard import hadamard_transform
 from tests.local.directions import directions
 
 

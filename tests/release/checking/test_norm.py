@@ -7,7 +7,9 @@ import pytest
 from scipy.stats import chi2
 
 import streamsketch as ss
-from streamsketch.privacy import DiscreteGaussian, DiscreteLaplace, Noise
+from streamsketch.privacy.gaussian import DiscreteGaussian
+from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.noise import Noise
 from streamsketch.release.checking import norm
 from streamsketch.release.checking.norm import FALSE_ALARMS, CellNoise, least_squared_norm
 from streamsketch.release.checking.release import check_release, impossible_norm

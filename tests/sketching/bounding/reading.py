@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from streamsketch import InvalidInputError, Projection
-from streamsketch.intake import column_events
-from streamsketch.sketching import Contributions, UnitDigests, concatenated
+from streamsketch import InvalidInputError
+from streamsketch.intake.units import column_events
+from streamsketch.projections import Projection
+from streamsketch.sketching.bounding.contributions import Contributions, concatenated
+from streamsketch.sketching.bounding.digests import UnitDigests
 
 SECRET = bytes(32)
 

@@ -121,7 +121,9 @@ def column(text: str, index: int) -> list[int]:
     return naive_maps.column(text, index)
 
 
-def bounds_for(projection: ss.Projection, clip: str = "equal", limit: int = 4096, max_keys: int = 9) -> dict[str, Any]:
+def bounds_for(
+    projection: ss.projections.Projection, clip: str = "equal", limit: int = 4096, max_keys: int = 9
+) -> dict[str, Any]:
     return {"projection": projection, "max_keys": max_keys, "limit": limit, "secret": SECRET, "equal": clip == "equal"}
 
 
@@ -129,7 +131,7 @@ def bounds_for(projection: ss.Projection, clip: str = "equal", limit: int = 4096
 @settings(max_examples=settings.default.max_examples // 2)  # of each of 16 maps
 @given(rows_of_units, limits, clips, st.integers(1, 5))
 def test_rows_are_clipped_as_by_the_twin_in_every_map(
-    projection: ss.Projection, found: list[Event], limit: int, clip: str, max_keys: int
+    projection: ss.projections.Projection, found: list[Event], limit: int, clip: str, max_keys: int
 ) -> None:
     bounds: dict[str, Any] = {"limit": limit, "clip": clip, "max_keys": max_keys, "secret": SECRET}
     sums, units = naive_cells.bounded(found, functools.partial(column, projection.to_json()), **bounds)
@@ -161,7 +163,7 @@ def test_order_and_company_of_rows_decide_nothing(found: list[Event], shuffle: A
 @pytest.mark.parametrize("most", [{"PART": 1, "PIECE": 1}, {"PART": 7, "PIECE": 3}, {"PART": 40}, {"PIECE": 5}])
 @pytest.mark.parametrize("large", [0, 1 << 20])
 def test_parts_and_pieces_of_any_size_give_the_same_cells(
-    projection: ss.Projection, clip: str, most: dict[str, int], large: int, monkeypatch: pytest.MonkeyPatch
+    projection: ss.projections.Projection, clip: str, most: dict[str, int], large: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those of one unit too, which are then found twice: once to be measured, once to be clipped."""
     rng = np.random.default_rng(5)

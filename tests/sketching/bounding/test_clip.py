@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.accounting.sensitivity import sensitivity_of
-from streamsketch.privacy import Clip
+from streamsketch.privacy.neighbours import Clip
 from streamsketch.sketching.bounding.clip import Bounded, bounded, in_order
 from streamsketch.sketching.bounding.contributions import Contributions, concatenated
 from streamsketch.sketching.bounding.summary import Tally

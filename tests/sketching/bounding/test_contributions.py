@@ -14,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.intake import column_events, is_malformed
-from streamsketch.sketching import Contributions, UnitDigests, concatenated
+from streamsketch.intake.objects import is_malformed
+from streamsketch.intake.units import column_events
+from streamsketch.sketching.bounding.contributions import Contributions, concatenated
+from streamsketch.sketching.bounding.digests import UnitDigests
 from tests.sketching.bounding.reading import SECRET, read_columns, read_rows
 
 HASHED = ss.SJLT(sketch_dim=16, sparsity=4, seed=3, resolution="1/2")

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.bounding import bound_units
-from streamsketch.privacy import Clip, Neighbours
-from streamsketch.sketching import SketchTable
+from streamsketch.privacy import Neighbours
+from streamsketch.privacy.neighbours import Clip
+from streamsketch.sketching.table import SketchTable
 
 COARSE = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
 FINE = ss.SJLT(sketch_dim=64, sparsity=4, seed=7, resolution="1/8192")
@@ -38,7 +39,9 @@ WAYS: list[Any] = [
 ]
 
 
-def table_of(rows: Iterable[Row], projection: ss.Projection, neighbours: Neighbours, clip: Clip) -> SketchTable:
+def table_of(
+    rows: Iterable[Row], projection: ss.projections.Projection, neighbours: Neighbours, clip: Clip
+) -> SketchTable:
     columns = list(zip(*rows, strict=True)) or [()] * 4
     batch: Any = [list(column) for column in columns]
     return bound_units([tuple(batch)] if batch[0] else [], projection, neighbours=neighbours, clip=clip)
@@ -125,7 +128,7 @@ def test_an_agreement_says_what_is_counted_and_a_release_follows() -> None:
         unit="customer",
         neighbours=neighbours,
         clip="equal",
-        counting=ss.Counting.of(FINE, neighbours, delta=1e-6),
+        counting=ss.privacy.Counting.of(FINE, neighbours, delta=1e-6),
     )
     rows = pa.table({"key": ["a", "b", "a"], "item": ["tea", "tea", "jam"], "customer": ["Ann", "Ann", "Bob"]})
     budget: Any = {"epsilon": 100, "delta": 1e-6, "neighbours": neighbours, "public_keys": ["a", "b", "none"]}

@@ -19,9 +19,12 @@ import pytest
 import streamsketch as ss
 from streamsketch import signs
 from streamsketch.parties import Key, Round
-from streamsketch.privacy import NO_DATA, UNKNOWN, Bounds, Neighbours
+from streamsketch.privacy import Neighbours
+from streamsketch.privacy.bounds import NO_DATA, UNKNOWN, Bounds
 from streamsketch.release import AdditiveNoise
-from streamsketch.storage import RawSketch, append_raw, load_raw, save_raw
+from streamsketch.storage import load_raw, save_raw
+from streamsketch.storage.raw_files import append_raw
+from streamsketch.storage.sketches import RawSketch
 
 DIM = 6
 MAP = ss.projections.Identity(dim=DIM)
@@ -46,7 +49,7 @@ BOUNDS: list[tuple[Neighbours, dict[str, Any]]] = [
 ]
 
 
-def map_of(neighbours: Neighbours) -> ss.Projection:
+def map_of(neighbours: Neighbours) -> ss.projections.Projection:
     """Return a map whose cells show what a unit adds, on a grid on which it can be clipped."""
     return FINE if isinstance(neighbours, ss.SketchL2) else MAP
 
@@ -116,7 +119,7 @@ OPERATIONS: list[tuple[Operation, bool]] = [
 ]
 
 
-def plain_table(projection: ss.Projection = MAP) -> ss.SketchTable:
+def plain_table(projection: ss.projections.Projection = MAP) -> ss.SketchTable:
     plain = ss.SketchTable(projection)
     plain.update(["a", "z"], [0, 1], [400, 400])
     return plain

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsketch.kernels import MAX_KEY, evaluate
+from streamsketch.kernels.hashing import MAX_KEY, evaluate
 from streamsketch.sketching.bounding.clip import Sums, summed
 from streamsketch.sketching.bounding.contributions import Contributions
 from streamsketch.sketching.bounding.runs import Runs, by_unit, run_starts

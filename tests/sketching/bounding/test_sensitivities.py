@@ -14,14 +14,16 @@ import pytest
 import streamsketch as ss
 from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.agreement import fine_enough
-from streamsketch.privacy import Clip, DiscreteLaplace, Neighbours
+from streamsketch.privacy import Neighbours
+from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.neighbours import Clip
 from streamsketch.release import AdditiveNoise
 from streamsketch.signs import DPSignLogistic
-from streamsketch.sketching import bounded
+from streamsketch.sketching.bounding.clip import bounded
 from tests.sketching.bounding.test_clip import SECRET, UNITS, columns
 
 KEYS, DIM, BOUND = 4, 2, 4
-MAPS: list[ss.Projection] = [
+MAPS: list[ss.projections.Projection] = [
     ss.projections.Identity(dim=DIM),
     ss.CountSketch(dim=DIM, sketch_dim=2, seed=1),
     ss.SJLT(dim=DIM, sketch_dim=4, sparsity=2, seed=2),
@@ -60,7 +62,7 @@ def units() -> np.ndarray:
 def left_of(
     neighbours: Neighbours,
     clip: Clip,
-    projection: ss.Projection = MAPS[0],
+    projection: ss.projections.Projection = MAPS[0],
 ) -> np.ndarray:
     """Return what the bounds leave of each unit: (units, keys, cells), by default those of the data themselves."""
     vectors = units()

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from streamsketch.errors import WireFormatError
-from streamsketch.sketching import Contributions, Runs, by_shard, decoded
-from streamsketch.sketching.bounding.shards import _HEADER
+from streamsketch.sketching.bounding.contributions import Contributions
+from streamsketch.sketching.bounding.runs import Runs
+from streamsketch.sketching.bounding.shards import _HEADER, by_shard, decoded
 from tests.sketching.bounding.edges import EDGES
 
 _STEP_BYTES = 18  # where a header has the width of steps

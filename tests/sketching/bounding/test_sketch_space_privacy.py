@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from streamsketch.accounting import sensitivity_of
+from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.privacy import Counting, Neighbours
 from streamsketch.sketching.bounding import cells as in_cells
 from streamsketch.sketching.bounding import units
@@ -172,14 +172,14 @@ Row = tuple[str, int, int, str]
 """A key, an index, a value and a unit."""
 
 
-def indices_of(projection: ss.Projection) -> list[int]:
+def indices_of(projection: ss.projections.Projection) -> list[int]:
     """Return two indices; in a hashed domain two whose columns are equal."""
     columns = projection.columns(np.arange(min(projection.dim, 64)))
     same = next((at for at in range(1, columns.shape[1]) if (columns[:, at] == columns[:, 0]).all()), 1)
     return [0, same]
 
 
-def rows_of(projection: ss.Projection) -> list[Row]:
+def rows_of(projection: ss.projections.Projection) -> list[Row]:
     """Return the rows of units of every kind: one of each name."""
     one, other = indices_of(projection)
     found = [(key, index, value, "many") for key in KEYS for index, value in ((one, 900), (other, 901))]
@@ -191,12 +191,14 @@ def rows_of(projection: ss.Projection) -> list[Row]:
     return found
 
 
-def relation_of(projection: ss.Projection, max_keys: int) -> ss.SketchL2:
+def relation_of(projection: ss.projections.Projection, max_keys: int) -> ss.SketchL2:
     """Return a bound of some 5,000 steps of a cell."""
     return ss.SketchL2(Fraction(5000 * projection.cell_unit), unit="user", max_keys=max_keys)
 
 
-def table_of(rows: list[Row], projection: ss.Projection, neighbours: Neighbours, way: Any) -> list[list[int]]:
+def table_of(
+    rows: list[Row], projection: ss.projections.Projection, neighbours: Neighbours, way: Any
+) -> list[list[int]]:
     """Return the cells of each key, and two exact counts behind them."""
     keys, indices, values, units = (list(column) for column in zip(*rows, strict=True))
     columns = keys, np.array(indices, dtype=np.int64), np.array(values, dtype=np.int64), units
@@ -205,7 +207,7 @@ def table_of(rows: list[Row], projection: ss.Projection, neighbours: Neighbours,
     return [np.append(one.state(), one.counts).tolist() for one in sketches]  # type: ignore[arg-type]
 
 
-def changes(projection: ss.Projection, neighbours: Neighbours, way: str) -> list[np.ndarray]:
+def changes(projection: ss.projections.Projection, neighbours: Neighbours, way: str) -> list[np.ndarray]:
     """Return by how much each unit changes the cells and counts of each key: (keys, cells and counts), exactly."""
     rows = rows_of(projection)
     with_all = np.array(table_of(rows, projection, neighbours, way), dtype=object)
@@ -214,7 +216,7 @@ def changes(projection: ss.Projection, neighbours: Neighbours, way: str) -> list
     return [with_all - np.array(one, dtype=object) for one in without]
 
 
-def farthest(projection: ss.Projection, neighbours: ss.SketchL2, way: str) -> int:
+def farthest(projection: ss.projections.Projection, neighbours: ss.SketchL2, way: str) -> int:
     """Return the largest squared distance, over all keys, between the cells with and without a unit."""
     return max(int((moved[:, :-2] ** 2).sum()) for moved in changes(projection, neighbours, way))
 
@@ -229,7 +231,9 @@ def one_secret(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("max_keys", [2, 2**32 - 1])
 @pytest.mark.parametrize("projection", MAPS, ids=lambda projection: projection.kind)
-def test_a_unit_moves_all_keys_by_the_bound_at_most(projection: ss.Projection, max_keys: int, way: str) -> None:
+def test_a_unit_moves_all_keys_by_the_bound_at_most(
+    projection: ss.projections.Projection, max_keys: int, way: str
+) -> None:
     neighbours = relation_of(projection, max_keys)
     limit = neighbours.cell_steps(projection)
     moved = farthest(projection, neighbours, way)
@@ -237,7 +241,7 @@ def test_a_unit_moves_all_keys_by_the_bound_at_most(projection: ss.Projection, m
     assert (limit - 10) ** 2 < moved <= limit**2
 
 
-COUNTED: dict[str, tuple[Callable[[ss.Projection], Neighbours], str]] = {
+COUNTED: dict[str, tuple[Callable[[ss.projections.Projection], Neighbours], str]] = {
     "scale": (lambda projection: relation_of(projection, 2), "scale"),
     "equal": (lambda projection: relation_of(projection, 2), "equal"),
     "l1 by scale": (lambda _: ss.L1(50, unit="user", max_keys=2), "scale"),
@@ -245,7 +249,7 @@ COUNTED: dict[str, tuple[Callable[[ss.Projection], Neighbours], str]] = {
 }
 
 
-def exceeds(projection: ss.Projection, name: str) -> bool:
+def exceeds(projection: ss.projections.Projection, name: str) -> bool:
     """Return whether a unit changes cells and counts by more than is stated of a release with both."""
     relation, way = COUNTED[name]
     neighbours = relation(projection)
@@ -263,7 +267,9 @@ def exceeds(projection: ss.Projection, name: str) -> bool:
 @pytest.mark.usefixtures("one_secret")
 @pytest.mark.parametrize("name", COUNTED)
 @pytest.mark.parametrize("projection", [MAPS[0], HASHED, *MAPS[5:8]], ids=lambda projection: projection.kind)
-def test_a_unit_moves_cells_and_counts_together_by_what_is_stated(projection: ss.Projection, name: str) -> None:
+def test_a_unit_moves_cells_and_counts_together_by_what_is_stated(
+    projection: ss.projections.Projection, name: str
+) -> None:
     assert not exceeds(projection, name)
 
 

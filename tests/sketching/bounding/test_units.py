@@ -22,9 +22,9 @@ import streamsketch as ss
 from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.beam import BoundContributions, SketchPerKey
 from streamsketch.beam.run import runs
-from streamsketch.intake import column_events
-from streamsketch.sketching import WHOLE
+from streamsketch.intake.units import column_events
 from streamsketch.sketching.bounding import grouping, units
+from streamsketch.sketching.bounding.contributions import WHOLE
 from streamsketch.sketching.bounding.grouping import GroupedEvents
 from tests.beam.rows import agreement_of
 from tests.beam.running import run

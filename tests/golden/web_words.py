@@ -1,7 +1,4 @@
-"""What the TypeScript package says in words is compared with a file of this library's words; here, that it is current.
-
-`python -m tests.golden.test_web_words` writes the file again.
-"""
+"""What this library says in words, with which what the TypeScript package says is compared: ``make generated``."""
 
 import json
 import warnings
@@ -9,12 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import streamsketch as ss
-from streamsketch.agreement import Agreement, Selected, Terms, Windows
-from streamsketch.continual import Factorisation
-from streamsketch.explanation import explain_release
+from streamsketch.agreement import Agreement, Selected, Terms
+from streamsketch.explanation.release import explain_release
 from streamsketch.features import Features
 from streamsketch.privacy import Counting
 from tests.golden import make_kit
@@ -78,26 +72,6 @@ def agreements() -> list[dict[str, Any]]:
             projection=projection, index="item", key="shop", neighbours=neighbours, terms=Terms(epsilon=1),
             keys="public",
         ),
-        Agreement(
-            projection=projection, index="item", key="shop", unit="customer", neighbours=neighbours,
-            terms=Terms(epsilon=1), keys=["north"],
-            windows=Windows(time="at", every="1 hour", first="2026-11-22", last="2026-11-22T05:00Z"),
-        ),
-        Agreement(
-            projection=projection, index="item", unit="customer", neighbours=bound, terms=Terms(epsilon=1),
-            windows=Windows(
-                time={"day": "date"}, every="month", first="2026-01", last="2026-12", are="keys", format="%d.%m.%Y",
-            ),
-        ),
-        Agreement(
-            projection=projection, index="item", unit="customer", neighbours=neighbours, terms=Terms(epsilon=1),
-            windows=Windows(time="at", every="week", zone="Europe/Berlin", first="2026-11-23"),
-            schedule=Factorisation(horizon=52, max_windows=4, gap=7),
-        ),
-        Agreement(
-            projection=projection, index="item", unit="customer", neighbours=neighbours, terms=Terms(epsilon=1),
-            windows=Windows(time="at", every="15 min", first="2026-11-22T00:05Z", period="1 day", max_windows=3),
-        ),
     ]  # fmt: skip
     return [{"json": one.to_json(), "fingerprint": one.fingerprint} for one in found]
 
@@ -109,16 +83,3 @@ def text_of(cases: list[dict[str, Any]]) -> str:
     """Return a file's text."""
     lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in cases)
     return f"[\n{lines}\n]\n"
-
-
-@pytest.mark.tools
-@pytest.mark.parametrize("name", FILES)
-def test_the_words_are_current(name: str) -> None:
-    assert (WEB / name).read_text(encoding="utf-8") == text_of(FILES[name]()), (
-        "run python -m tests.golden.test_web_words"
-    )
-
-
-if __name__ == "__main__":
-    for file, cases in FILES.items():
-        (WEB / file).write_text(text_of(cases()), encoding="utf-8")

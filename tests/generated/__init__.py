@@ -1,0 +1,1 @@
+"""Files that scripts write: ``python -m tests.generated`` writes all of them, ``--check`` compares."""

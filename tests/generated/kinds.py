@@ -1,0 +1,99 @@
+"""The kinds of generated files, each with a function that returns its files' content.
+
+The page of the report and ``web/tests/written.json`` need node: ``npm run page`` and ``npm run write`` in ``web/``
+write them, which ``make generated`` calls, and ``make test-web`` compares.
+"""
+
+import json
+import math
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.generated import namespaces
+from tests.generated.namespaces import PACKAGE, ROOT
+
+
+def stubs() -> dict[Path, str]:
+    """Return the stubs of namespaces."""
+    return namespaces.stubs()
+
+
+def wire() -> dict[Path, str]:
+    """Return what protoc makes of wire.proto."""
+    from grpc_tools import protoc  # noqa: PLC0415 - for these files alone
+
+    names = ("wire_pb2.py", "wire_pb2.pyi")
+    with tempfile.TemporaryDirectory() as folder:
+        source = (PACKAGE / "wire" / "wire.proto").relative_to(ROOT)
+        command = [f"--proto_path={ROOT}", f"--python_out={folder}", f"--pyi_out={folder}", str(source)]
+        if protoc.main([sys.executable, *command]):
+            raise SystemExit(f"protoc does not compile {source}")
+        made = Path(folder, *source.parts[:-1])
+        return {PACKAGE / "wire" / name: (made / name).read_text(encoding="utf-8") for name in names}
+
+
+def kit() -> dict[Path, str]:
+    """Return the conformance kit, which the twins of the tests make from the golden files."""
+    from tests.golden import make_kit  # noqa: PLC0415 - which reads the golden files
+
+    return {make_kit.KIT / f"{name}.json": make_kit.text_of(cases) for name, cases in make_kit.kit().items()}
+
+
+def words() -> dict[Path, str]:
+    """Return the words of this library that those of the TypeScript package are compared with."""
+    from tests.golden import web_words  # noqa: PLC0415 - which reads the kit
+
+    return {web_words.WEB / name: web_words.text_of(cases()) for name, cases in web_words.FILES.items()}
+
+
+def page() -> dict[Path, str]:
+    """Return the cases of the report's page, as Python computes them."""
+    from tests.report import test_script  # noqa: PLC0415 - which reads the kit
+
+    return {test_script.CASES: test_script.current_cases()}
+
+
+def sums() -> dict[Path, str]:
+    """Return the histograms of releases, as Python computes them."""
+    from tests.golden import test_web_sums  # noqa: PLC0415 - which draws releases
+
+    return {test_web_sums.FILE: test_web_sums.current_text()}
+
+
+KINDS: dict[str, Callable[[], dict[Path, str]]] = {
+    "stubs": stubs,
+    "wire": wire,
+    "kit": kit,
+    "words": words,
+    "page": page,
+    "sums": sums,
+}
+
+
+ROUNDED = {"page", "sums"}
+"""Kinds with doubles, whose last digits depend on the machine."""
+
+
+def differing(kind: str) -> dict[Path, bytes]:
+    """Return the files of a kind that are not there with the content that they should have, and that content."""
+    content = {path: text.encode() for path, text in KINDS[kind]().items()}
+    return {path: made for path, made in content.items() if not path.exists() or not _same(path, made, kind)}
+
+
+def _same(path: Path, made: bytes, kind: str) -> bool:
+    old = path.read_bytes()
+    return old == made or (kind in ROUNDED and _alike(json.loads(old), json.loads(made)))
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Return whether two values of JSON are the same but for the last digits of doubles."""
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-9)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_alike(one[name], other[name]) for name in one)
+    return type(one) is type(other) and one == other
