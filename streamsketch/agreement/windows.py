@@ -1,11 +1,9 @@
 """Windows of an agreement: which rows are published together, by their times."""
 
 import functools
-import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from types import ModuleType
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -14,6 +12,8 @@ from streamsketch.agreement.columns import Column, columns_of
 from streamsketch.core.libraries import pa
 from streamsketch.core.numbers import check_int, short
 from streamsketch.core.text import check_text
+from streamsketch.data.calendar import Calendar, EventWindows, check_times_of_day, event_windows
+from streamsketch.data.windows import micros_in, microseconds
 from streamsketch.errors import InvalidInputError
 
 Are: TypeAlias = Literal["releases", "keys"]
@@ -106,7 +106,7 @@ class Windows:
 
     def _check_times(self) -> None:
         empty = pa.array([], pa.date32() if self.time.type == "date" else pa.string())
-        _event_time().check_times_of_day(self.of_times, empty, self.time.name, self.format)
+        check_times_of_day(self.of_times, empty, self.time.name, self.format)
 
     def _check_ends(self) -> None:
         first, last = self.first_number, self.last_number
@@ -123,7 +123,7 @@ class Windows:
     def _check_period(self) -> None:
         if self.period is not None:
             windows = self.of_times
-            if self.is_by_calendar or self.period_micros % windows.size:
+            if isinstance(windows, Calendar) or self.period_micros % windows.size:
                 raise InvalidInputError(
                     f"the period must be a multiple of windows of one length, got {short(self.period)} and "
                     f"{short(self.every)}"
@@ -141,17 +141,17 @@ class Windows:
     # --- windows --------------------------------------------------------------------------------------------
 
     @functools.cached_property
-    def of_times(self) -> Any:
-        """The windows that times are in: `intake.Tumbling` or `intake.Calendar`."""
-        windows = _event_time().event_windows(self.every, self.zone, "the length of windows")
-        if self.first is None or hasattr(windows, "period"):
+    def of_times(self) -> EventWindows:
+        """The windows that times are in: `data.windows.Tumbling` or `data.calendar.Calendar`."""
+        windows = event_windows(self.every, self.zone, "the length of windows")
+        if self.first is None or isinstance(windows, Calendar):
             return windows
         return windows._replace(offset=_micros(self.first, "first") % windows.size)
 
     @property
     def is_by_calendar(self) -> bool:
         """Whether windows are days, weeks or months of the calendar, not of one length."""
-        return hasattr(self.of_times, "period")
+        return isinstance(self.of_times, Calendar)
 
     @functools.cached_property
     def first_number(self) -> int | None:
@@ -167,7 +167,7 @@ class Windows:
         text, windows = getattr(self, which), self.of_times
         if text is None:
             return None
-        if self.is_by_calendar:
+        if isinstance(windows, Calendar):
             number: int | None = windows.number_named(text)
             if number is None:
                 raise InvalidInputError(
@@ -204,7 +204,7 @@ class Windows:
     @property
     def period_micros(self) -> int:
         """The period, in microseconds; 0 without one."""
-        return 0 if self.period is None else int(_event_time().microseconds(self.period, "the period"))
+        return 0 if self.period is None else int(microseconds(self.period, "the period"))
 
     # --- as JSON --------------------------------------------------------------------------------------------
 
@@ -254,14 +254,8 @@ class Windows:
 
 def _micros(text: str, which: str) -> int:
     try:
-        return int(_event_time().micros_in(pa.array([text]), which)[0])
+        return int(micros_in(pa.array([text]), which)[0])
     except InvalidInputError:
         raise InvalidInputError(
             f"the {which} of windows must be a time in ISO 8601, such as 2026-11-22T13:00Z, got {short(text)}"
         ) from None
-
-
-@functools.cache
-def _event_time() -> ModuleType:
-    """Return the module of event time, which knows agreements, not the reverse."""
-    return importlib.import_module("streamsketch.intake")

@@ -14,8 +14,8 @@ from streamsketch import storage
 from streamsketch.agreement.same import check_same
 from streamsketch.cli._keys import public_keys
 from streamsketch.cli._saying import say
+from streamsketch.data.windows import key_and_window, window_time
 from streamsketch.estimation.blocks import AnySketch
-from streamsketch.intake.windows import key_and_window, window_time
 from streamsketch.once.slots import key_of_file
 from streamsketch.release.checking.release import check_release, mismatch
 from streamsketch.release.published import check_independent

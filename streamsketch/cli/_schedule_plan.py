@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 import streamsketch as ss
-from streamsketch.intake.windows import microseconds
+from streamsketch.data.windows import microseconds
 
 _PREFIX = "prefix"
 

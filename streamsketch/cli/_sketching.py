@@ -14,8 +14,8 @@ from streamsketch.cli._inputs import Snapshots, Stop
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import plural, progress_bar
 from streamsketch.core.libraries import pa, pc
+from streamsketch.data.calendar import EventWindows
 from streamsketch.data.grid import NO_LOSS
-from streamsketch.intake.calendar import EventWindows
 from streamsketch.intake.events import Events
 from streamsketch.intake.files import RowReader
 from streamsketch.intake.lines import BadLines, pipe_blocks

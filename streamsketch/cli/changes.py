@@ -17,11 +17,11 @@ from streamsketch.cli._reading import files_in, load_windows, new_file
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import UNDEFINED, Json, join_names, meant, plural, show_json
 from streamsketch.core.files import write_whole
+from streamsketch.data.windows import window_time
 from streamsketch.estimation.changes import Against, Changes, Control
 from streamsketch.estimation.estimate import format_value, value_text
 from streamsketch.estimation.measures import MEASURES
 from streamsketch.estimation.same import SameBy
-from streamsketch.intake.windows import window_time
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.report.changes import LEAST_TYPICAL, picture_of_changes
 

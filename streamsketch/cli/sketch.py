@@ -27,8 +27,8 @@ from streamsketch.cli._sketching import (
 )
 from streamsketch.core.files import write_whole
 from streamsketch.core.text import names_given
+from streamsketch.data.calendar import EventWindows, event_windows
 from streamsketch.data.readers.delimited import check_delimiter
-from streamsketch.intake.calendar import EventWindows, event_windows
 from streamsketch.intake.files import RowReader
 from streamsketch.intake.lines import BadLines
 from streamsketch.intake.rows import Intake

@@ -10,6 +10,7 @@ import numpy as np
 
 from streamsketch.core.libraries import pa
 from streamsketch.core.numbers import short
+from streamsketch.data.windows import window_time
 from streamsketch.errors import InvalidInputError, SketchOverflowError
 from streamsketch.estimation.changes import (
     Against,
@@ -23,7 +24,6 @@ from streamsketch.estimation.changes import (
 from streamsketch.estimation.estimate import Estimate
 from streamsketch.estimation.estimators import squared_norm
 from streamsketch.estimation.same import SameTest, check_tolerance, same_as_zero
-from streamsketch.intake.windows import window_time
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.projections.base import Projection
 from streamsketch.release.history import HistoryPart

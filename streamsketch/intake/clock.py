@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core.numbers import Ints, short
+from streamsketch.data.calendar import Calendar, EventWindows
+from streamsketch.data.windows import LARGEST_TIME
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake.calendar import Calendar, EventWindows
-from streamsketch.intake.windows import LARGEST_TIME
 
 ClockKind: TypeAlias = Literal["events", "heartbeats"]
 
@@ -39,7 +39,7 @@ class AheadLimit(NamedTuple):
     Examples
     --------
     >>> import numpy as np
-    >>> from streamsketch.intake.windows import Tumbling
+    >>> from streamsketch.data.windows import Tumbling
     >>> clock = Clock(5, limit=AheadLimit(Tumbling(10), most=2))
     >>> clock.ahead(np.array([3, 44, 16])).tolist()
     [False, True, False]
@@ -103,7 +103,7 @@ class Clock:
     Windows of 10 µs, and a delay of 5 µs: at time 16 the watermark is 11, and the first window is over.
 
     >>> import numpy as np
-    >>> from streamsketch.intake.windows import Tumbling
+    >>> from streamsketch.data.windows import Tumbling
     >>> clock, times = Clock(5), np.array([3, 16, 9, 12])
     >>> clock.late(times, Tumbling(10)).tolist()
     [False, False, True, False]

@@ -12,18 +12,18 @@ from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.casts import Rows, cast, numbers
 from streamsketch.core.libraries import pa
 from streamsketch.core.numbers import Ints
+from streamsketch.data.calendar import EventWindows, check_times_of_day
 from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.data.columns import NOT_SHOWN, check_codes
 from streamsketch.data.grid import quantise_and_tell, quantise_one, warn_of_truncation
 from streamsketch.data.keys import indices_of
 from streamsketch.data.tables import batches_of
+from streamsketch.data.windows import micros_in
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
 from streamsketch.features.features import Features
-from streamsketch.intake.calendar import EventWindows, check_times_of_day
 from streamsketch.intake.columns import Mask, check_text, missing, null, plain, salvage
 from streamsketch.intake.events import Events
 from streamsketch.intake.units import unit_events
-from streamsketch.intake.windows import micros_in
 
 OnBad: TypeAlias = Literal["refuse", "drop"] | Callable[[int, str], Any]
 """What to do with a malformed row; a function is called with its number and what is wrong with it."""
@@ -66,7 +66,7 @@ class Intake:
     Examples
     --------
     >>> from streamsketch import SJLT, Agreement
-    >>> from streamsketch.intake.windows import Tumbling
+    >>> from streamsketch.data.windows import Tumbling
     >>> projection = SJLT(sketch_dim=64, sparsity=4, seed=7)
     >>> agreement = Agreement(projection, index={"item": "integer"}, value="sold")
     >>> batch = pa.record_batch({"item": ["7", "8", "x"], "sold": [3, 2, 1], "at": ["2026-01-01", "2026-01-02", ""]})

@@ -17,9 +17,9 @@ from streamsketch.beam.intake.bound import BoundContributions
 from streamsketch.beam.intake.read import ReadColumns, read_batches
 from streamsketch.beam.intake.sketch import SketchPerKey
 from streamsketch.beam.release.release import ReleasePerKey
+from streamsketch.data.calendar import EventWindows, check_times_of_day, event_windows
+from streamsketch.data.windows import times_in
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake.calendar import EventWindows, check_times_of_day, event_windows
-from streamsketch.intake.windows import times_in
 from streamsketch.jobs.results import SKETCHES, clear, read_releases, write_results
 from streamsketch.jobs.run import RunSecrets, beam_options
 from streamsketch.privacy.assertions import KEYS_ARE_PUBLIC, with_conditions

@@ -17,8 +17,8 @@ from apache_beam.transforms.window import IntervalWindow, TimestampedValue
 from streamsketch.beam.streams.lateness import PartitionClock
 from streamsketch.beam.streams.slots import slot_of
 from streamsketch.core.numbers import Ints
+from streamsketch.data.windows import micros_in, window_time
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake.windows import micros_in, window_time
 from streamsketch.jobs.run import beam_options
 from streamsketch.jobs.stream import StreamJob
 from streamsketch.jobs.topics import Record

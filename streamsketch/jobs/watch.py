@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from streamsketch.agreement.agreement import Agreement
+from streamsketch.data.windows import window_time
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake.windows import window_time
 from streamsketch.jobs.causes import Cause
 from streamsketch.once.databases import connection
 from streamsketch.once.slots import Slot, named_key

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from streamsketch.core.files import create_file, sweep_earlier, write_new
+from streamsketch.data.calendar import EventWindows
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake.calendar import EventWindows
 from streamsketch.once.databases import connection
 from streamsketch.once.slots import VERSION, Slot
 

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from streamsketch.data.windows import window_time
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.changes import Changes, changes
 from streamsketch.estimation.estimate import Estimate, estimate_cells, format_value
 from streamsketch.estimation.intervals import Interval
 from streamsketch.estimation.measures import MEASURES, By
-from streamsketch.intake.windows import window_time
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.report.pictures import round_step, unit_of
 from streamsketch.report.series import series_in

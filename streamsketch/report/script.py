@@ -11,8 +11,8 @@ from typing import Any
 from markupsafe import Markup
 
 from streamsketch.core.numbers import Floats
+from streamsketch.data.windows import window_time
 from streamsketch.estimation.measures import MEASURES, By
-from streamsketch.intake.windows import window_time
 from streamsketch.report.pairs import Pairs
 from streamsketch.report.pictures import Scale
 from streamsketch.report.series import series_in

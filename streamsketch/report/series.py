@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from streamsketch.intake.windows import key_and_window, window_time
+from streamsketch.data.windows import key_and_window, window_time
 
 
 def series_in(names: Iterable[str]) -> dict[str, dict[str, str]]:

@@ -9,12 +9,12 @@ import numpy as np
 
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.core.libraries import pa
+from streamsketch.data.calendar import check_times_of_day
 from streamsketch.data.tables import batches_of
+from streamsketch.data.windows import micros_in
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake.calendar import check_times_of_day
 from streamsketch.intake.columns import missing
 from streamsketch.intake.rows import Intake
-from streamsketch.intake.windows import micros_in
 from streamsketch.sketching.bounding.admission import Admission
 from streamsketch.sketching.bounding.contributions import NO_KEY, WHOLE, Contributions
 from streamsketch.sketching.bounding.grouping import GroupedEvents

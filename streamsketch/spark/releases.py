@@ -125,7 +125,7 @@ def _release_frame(
     if agreement.windows is not None:
         raise InvalidInputError(
             "on Spark windows are not released by an agreement: use agreement.release(rows), or "
-            "`streamsketch.beam.release.agreed.Release`; `ReleaseBatches` follows a stream of batches"
+            "`streamsketch.beam.Release`; `ReleaseBatches` follows a stream of batches"
         )
     if agreement.key is None:
         raise InvalidInputError(

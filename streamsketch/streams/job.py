@@ -10,9 +10,9 @@ from streamsketch.core.files import write_whole
 from streamsketch.core.limits import current_limits, json_fields, read_bounded
 from streamsketch.core.numbers import short
 from streamsketch.core.text import check_text
+from streamsketch.data.windows import microseconds
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.intake.clock import Clock, ClockKind
-from streamsketch.intake.windows import microseconds
 from streamsketch.once.slots import check_stream
 
 VERSION = 1

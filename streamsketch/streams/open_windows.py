@@ -15,13 +15,13 @@ from streamsketch.core.concealed import concealed
 from streamsketch.core.limits import current_limits
 from streamsketch.core.numbers import Ints
 from streamsketch.data.arrow_messages import message_batches
+from streamsketch.data.calendar import check_times_of_day
 from streamsketch.data.columns import key_column
+from streamsketch.data.windows import LARGEST_TIME, micros_in
 from streamsketch.errors import InvalidInputError, WireFormatError
-from streamsketch.intake.calendar import check_times_of_day
 from streamsketch.intake.clock import Clock
 from streamsketch.intake.columns import missing, salvage
 from streamsketch.intake.rows import Intake
-from streamsketch.intake.windows import LARGEST_TIME, micros_in
 from streamsketch.once.keys import StateSecret, number_bytes
 from streamsketch.sketching.bounding.admission import Admission
 from streamsketch.sketching.bounding.contributions import NO_KEY, WHOLE, Contributions, concatenated

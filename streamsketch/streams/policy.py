@@ -5,10 +5,10 @@ from typing import Any, NamedTuple, Self
 
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.terms import keys_text
+from streamsketch.data.calendar import Calendar, EventWindows
+from streamsketch.data.windows import Tumbling, microseconds, seconds_text
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake.calendar import Calendar, EventWindows
 from streamsketch.intake.clock import AheadLimit, ClockKind
-from streamsketch.intake.windows import Tumbling, microseconds, seconds_text
 from streamsketch.privacy.assertions import with_conditions
 from streamsketch.privacy.neighbours import Neighbours
 from streamsketch.release.additive_noise import AdditiveNoise, CalibratedNoise

@@ -13,7 +13,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.core.files import create_file, replacing, unfinished_in, write_new, write_whole
-from streamsketch.intake.windows import Tumbling
+from streamsketch.data.windows import Tumbling
 from streamsketch.once.sinks import WindowFiles
 from streamsketch.streams import FileSink, Slot
 from tests.core.recorded import KilledError, check_durable, is_private, others_read, recorded

@@ -13,9 +13,9 @@ from apache_beam.transforms.window import TimestampedValue
 
 import streamsketch as ss
 from streamsketch.beam import BoundContributions, SketchPerKey, TumblingWindows
+from streamsketch.data.calendar import Calendar
+from streamsketch.data.windows import Tumbling
 from streamsketch.intake import Intake
-from streamsketch.intake.calendar import Calendar
-from streamsketch.intake.windows import Tumbling
 from streamsketch.streams.open_windows import Windows
 from tests.cli.running import Forks
 from tests.features.test_paths import AGREEMENT, FEATURES

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsketch.intake.calendar import Calendar
+from streamsketch.data.calendar import Calendar
+from streamsketch.data.windows import Tumbling
 from streamsketch.intake.clock import AheadLimit, Clock, ClockKind
-from streamsketch.intake.windows import Tumbling
 
 SIZE = 60
 ENDS = [1 << 61, (1 << 63) - 1, -(1 << 63)]

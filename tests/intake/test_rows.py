@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.data.canonical import HASHED_DIM
+from streamsketch.data.windows import Tumbling
 from streamsketch.intake import Events, Intake, salvage
 from streamsketch.intake.columns import missing, plain
-from streamsketch.intake.windows import Tumbling
 
 HASHED = ss.SJLT(dim=HASHED_DIM, sketch_dim=16, sparsity=4, seed=3, resolution="1/2")
 SMALL = ss.SJLT(dim=50, sketch_dim=16, sparsity=4, seed=3)

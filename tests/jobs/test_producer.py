@@ -8,8 +8,8 @@ import pytest
 
 from pipelines.producer import LogWriter, seconds_of, steps, write
 from streamsketch.beam.streams import PartitionClock
+from streamsketch.data.windows import Tumbling
 from streamsketch.intake.clock import AheadLimit, ClockKind
-from streamsketch.intake.windows import Tumbling
 
 SECOND = 10**6
 

@@ -20,7 +20,7 @@ from streamsketch.beam.release.rows import ScheduledWindows
 from streamsketch.beam.run.once import repeatable_bits
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.continual import Releaser, Tree
-from streamsketch.intake.windows import Tumbling
+from streamsketch.data.windows import Tumbling
 from streamsketch.once.draws import DrawSecret
 from streamsketch.once.names import drawn_numbers, name_of_draw
 from streamsketch.once.versions import Version, version_of, version_tag

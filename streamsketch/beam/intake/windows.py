@@ -25,10 +25,10 @@ from apache_beam.utils.timestamp import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, 
 from apache_beam.utils.windowed_value import PaneInfo, PaneInfoTiming
 from numpy.typing import NDArray
 
+from streamsketch.data.calendar import Calendar, EventWindows, Period, check_times_of_day
 from streamsketch.data.columns import NOT_SHOWN, value_type
+from streamsketch.data.windows import LARGEST_TIME, Tumbling, times_in, window_seconds
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake.calendar import Calendar, EventWindows, Period, check_times_of_day
-from streamsketch.intake.windows import LARGEST_TIME, Tumbling, times_in, window_seconds
 from streamsketch.release.private_sketch import PrivateSketch
 
 Numbers: TypeAlias = NDArray[np.int64]

@@ -16,9 +16,9 @@ from streamsketch.beam.intake.sketch import SketchPerKey
 from streamsketch.beam.intake.windows import CalendarWindows, TumblingWindows
 from streamsketch.beam.release.release import ReleasePerKey
 from streamsketch.beam.release.select import SelectKeys
+from streamsketch.data.calendar import check_times_of_day
+from streamsketch.data.windows import micros_in
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake.calendar import check_times_of_day
-from streamsketch.intake.windows import micros_in
 from streamsketch.release.agreed_publisher import publisher_of
 from streamsketch.release.in_windows import publisher_in_windows
 

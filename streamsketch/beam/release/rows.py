@@ -22,9 +22,9 @@ from streamsketch.beam.run.runner import refuse_lost_state
 from streamsketch.beam.run.steps import Each
 from streamsketch.beam.streams.slots import decoded_key, encoded_key
 from streamsketch.core.numbers import Ints
+from streamsketch.data.calendar import EventWindows
+from streamsketch.data.windows import Tumbling
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake.calendar import EventWindows
-from streamsketch.intake.windows import Tumbling
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.neighbours import Neighbours
 from streamsketch.projections.base import Projection

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import apache_beam as beam
 
 from streamsketch.agreement.agreement import Agreement
+from streamsketch.data.windows import Tumbling
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake.windows import Tumbling
 from streamsketch.privacy.bounds import UNKNOWN, Bounds
 from streamsketch.privacy.neighbours import Neighbours
 from streamsketch.projections.base import Projection

@@ -22,11 +22,11 @@ from streamsketch.beam.run.known import Span, known_of, refuse_bounded, with_kno
 from streamsketch.beam.run.runner import refuse_lost_state
 from streamsketch.beam.run.runs import RunSecret, label_in, run_secret
 from streamsketch.core.numbers import check_int
+from streamsketch.data.windows import Tumbling, microseconds, seconds_text
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.columns import plain, salvage
 from streamsketch.intake.rows import Intake
 from streamsketch.intake.units import whole_days
-from streamsketch.intake.windows import Tumbling, microseconds, seconds_text
 from streamsketch.privacy.neighbours import Clip, Neighbours
 from streamsketch.sketching.bounding.digests import UnitDigests
 

@@ -18,11 +18,11 @@ from streamsketch.beam.intake.windows import OF_EVENTS, event_windows_of, window
 from streamsketch.beam.run.runner import refuse_lost_state
 from streamsketch.beam.streams.slots import decoded_key, encoded_key
 from streamsketch.core.numbers import check_int
+from streamsketch.data.calendar import EventWindows
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.estimate import Estimate
 from streamsketch.estimation.measures import By, check_by, pairwise
 from streamsketch.estimation.same import SameBy, check_same_by, check_tolerance, sameness
-from streamsketch.intake.calendar import EventWindows
 from streamsketch.release.private_sketch import PrivateSketch
 
 _KEPT = 4  # windows that a key waits for if they arrive out of order

@@ -19,10 +19,10 @@ from streamsketch.beam.intake.windows import column_of
 from streamsketch.beam.streams.lateness import EARLY, PartitionClock, agree_on_clock, micros_of
 from streamsketch.beam.streams.messages import encoded_batch
 from streamsketch.data.readers.formats import batches, parts_of
+from streamsketch.data.windows import Tumbling, microseconds
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.clock import AheadLimit, Clock, ClockKind
 from streamsketch.intake.columns import missing
-from streamsketch.intake.windows import Tumbling, microseconds
 
 
 class ReadGrowingFolder(beam.PTransform):

@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from streamsketch.beam.intake.keys import METRICS
 from streamsketch.beam.intake.windows import LATE
 from streamsketch.core.numbers import Ints
+from streamsketch.data.windows import Tumbling
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.clock import AheadLimit, Clock, ClockKind
-from streamsketch.intake.windows import Tumbling
 
 EARLY = 1000
 """Microseconds: a runner ends a window at its last millisecond, when rows in it are still on time."""

@@ -26,12 +26,12 @@ from streamsketch.beam.streams.lateness import PartitionClock, micros_of
 from streamsketch.core.limits import current_limits
 from streamsketch.data.arrow_messages import message_batches
 from streamsketch.data.lenient import lenient_column, lenient_json
+from streamsketch.data.windows import Tumbling, microseconds
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.clock import AheadLimit
 from streamsketch.intake.columns import salvage, single_value
 from streamsketch.intake.framing import json_rows
 from streamsketch.intake.rows import Intake
-from streamsketch.intake.windows import Tumbling, microseconds
 from streamsketch.once.counts import RowCounts, Tally
 
 Format: TypeAlias = Literal["arrow", "json"]

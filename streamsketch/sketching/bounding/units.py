@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.grids import check_fine
+from streamsketch.data.calendar import EventWindows
 from streamsketch.data.grid import warn_of_truncation
 from streamsketch.data.tables import batches_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake.calendar import EventWindows
 from streamsketch.intake.events import Events
 from streamsketch.intake.rows import Intake
 from streamsketch.intake.units import column_events

@@ -22,8 +22,8 @@ from streamsketch.beam import (
     SlidingWindowSums,
 )
 from streamsketch.beam.intake.windows import CalendarFn
+from streamsketch.data.calendar import Calendar
 from streamsketch.intake import Intake
-from streamsketch.intake.calendar import Calendar
 from streamsketch.release import AdditiveNoise
 from tests.beam.running import run
 

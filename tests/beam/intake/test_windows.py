@@ -22,7 +22,7 @@ from streamsketch.beam import (
     TumblingWindows,
 )
 from streamsketch.beam.intake.windows import _SplitByTime, tumbling_of
-from streamsketch.intake.windows import Tumbling
+from streamsketch.data.windows import Tumbling
 from streamsketch.release import AdditiveNoise
 from tests.beam.rows import bound_rows, sketch_rows
 from tests.beam.running import append_to, recorded, run

@@ -29,7 +29,7 @@ from streamsketch.beam.run.once import repeatable_bits
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.beam.streams.slots import encoded_key
 from streamsketch.continual import Factorisation, History, Releaser, Schedule, Separate, Tree
-from streamsketch.intake.windows import Tumbling
+from streamsketch.data.windows import Tumbling
 from streamsketch.privacy.bounds import Bounds
 from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.laplace import DiscreteLaplace

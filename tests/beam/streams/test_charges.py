@@ -15,7 +15,7 @@ from streamsketch.beam.run.charges import Charge, WindowCharge
 from streamsketch.beam.run.known import Span
 from streamsketch.beam.streams import configure_stream
 from streamsketch.beam.streams.secret import StreamSecret, claim_epoch
-from streamsketch.intake.windows import Tumbling
+from streamsketch.data.windows import Tumbling
 from streamsketch.release import AdditiveNoise
 from tests.beam.rows import bound_rows, sketch_rows
 from tests.beam.streams.prism import BASE, MINUTE

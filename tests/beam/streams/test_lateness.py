@@ -26,8 +26,8 @@ from streamsketch.beam.streams import (
 )
 from streamsketch.beam.streams.folder import _Read
 from streamsketch.beam.streams.lateness import micros_of
+from streamsketch.data.windows import Tumbling
 from streamsketch.intake.clock import AheadLimit, ClockKind
-from streamsketch.intake.windows import Tumbling
 from streamsketch.release import AdditiveNoise
 from streamsketch.streams.open_windows import Windows
 from streamsketch.streams.policy import StreamPolicy

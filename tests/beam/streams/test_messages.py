@@ -14,9 +14,9 @@ from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
 import streamsketch as ss
 from streamsketch.beam import TumblingWindows
 from streamsketch.beam.streams import DecodeMessages, encoded_batch
+from streamsketch.data.windows import Tumbling
 from streamsketch.intake import Intake
 from streamsketch.intake.clock import AheadLimit
-from streamsketch.intake.windows import Tumbling
 from tests.beam.streams.prism import BASE, MINUTE, log, run, with_minute
 
 COUNTS = ss.Agreement(

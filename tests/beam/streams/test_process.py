@@ -14,8 +14,8 @@ from streamsketch.beam.intake import bound as intake
 from streamsketch.beam.intake.windows import LATE
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.beam.streams import bound as bounding
+from streamsketch.data.windows import Tumbling
 from streamsketch.intake import Intake
-from streamsketch.intake.windows import Tumbling
 from streamsketch.sketching.bounding.units import UnitBounds
 from tests.beam.release.test_rows import Value
 

@@ -16,7 +16,7 @@ import streamsketch as ss
 from streamsketch.beam import TumblingWindows
 from streamsketch.beam.streams import WriteAlarms, WriteFilesOnce, WriteRowsOnce
 from streamsketch.beam.streams.slots import slot_of
-from streamsketch.intake.windows import window_time
+from streamsketch.data.windows import window_time
 from streamsketch.once.databases import connection
 from streamsketch.once.slots import key_of_file, named_key
 from streamsketch.streams import Alarm, Slot

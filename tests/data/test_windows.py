@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.intake.calendar import Calendar
-from streamsketch.intake.clock import Clock
-from streamsketch.intake.windows import (
+from streamsketch.data.calendar import Calendar
+from streamsketch.data.windows import (
     LARGEST_TIME,
     Tumbling,
     micros_in,
@@ -21,6 +20,7 @@ from streamsketch.intake.windows import (
     window_seconds,
     window_time,
 )
+from streamsketch.intake.clock import Clock
 from streamsketch.streams import Slot
 
 NOON = dt.datetime.fromisoformat("2024-05-31T12:00")

@@ -13,8 +13,8 @@ import numpy as np
 from streamsketch.core.libraries import pa, pc
 from streamsketch.core.numbers import Ints, short
 from streamsketch.data.columns import value_type
+from streamsketch.data.windows import Tumbling, Whole, microseconds
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake.windows import Tumbling, Whole, microseconds
 
 Period: TypeAlias = Literal["day", "week", "month"]
 

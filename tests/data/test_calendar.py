@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.agreement import Agreement
+from streamsketch.data.calendar import Calendar, Period, check_times_of_day, event_windows
+from streamsketch.data.windows import LARGEST_TIME, Tumbling
 from streamsketch.intake import Intake
-from streamsketch.intake.calendar import Calendar, Period, check_times_of_day, event_windows
-from streamsketch.intake.windows import LARGEST_TIME, Tumbling
 
 PERIODS = get_args(Period)
 DAY, HOUR = 86_400 * 10**6, 3_600 * 10**6
