@@ -6,6 +6,7 @@ T = ‖X - Y‖², of the cells in data units. Their difference is S z plus nois
 import dataclasses
 import functools
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -28,6 +29,8 @@ from streamsketch.estimation.square_sums import (
     Point,
     Squares,
     Stretched,
+    falls,
+    sizes_of,
 )
 from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.mechanism import NoisePlace
@@ -40,6 +43,8 @@ Signal: TypeAlias = tuple[Floats, Floats]
 _LARGEST_GRID = 1 << 20
 _LEAST_GRID = 1 << 12  # points up to the largest square of a cell
 _FINE = 24.0  # points of the grid in a standard deviation of a cell's square
+_LARGE_GRID = 1 << 18  # where squares are rounded up to it
+_ROUNDED = 0.02  # standard deviations of T, that it may be larger by
 _COARSE = 64.0  # steps² in a standard deviation of a cell's square, up to which T is exact
 _FEW_CELLS = 8  # in which it is if possible
 _SMOOTH = 1.2  # steps of a lattice, in a normal law's standard deviation, to be put on it
@@ -176,7 +181,7 @@ class GapLaw:
         if self._is_normal:  # alike in all directions
             return (self._at(self.tolerance),)
         if (longest := self._longest) is not None:
-            return tuple(_of_steps(self._lattice, sizes, self.projection.sketch_dim) for sizes in longest)
+            return _of_steps(self._lattice, longest, self.projection.sketch_dim)
         # of drift alone, averages of few items have no longer tail than those of many (simulated to 0.1 %)
         items = self._few if self.tolerance**2 > _SMALL * self._noisy.moments[1] else ()
         if self.drift and len(items) > 1:  # those that are least favourable without drift
@@ -205,19 +210,22 @@ class GapLaw:
     def _longest(self) -> list[tuple[int, ...]] | None:
         """Differences of cells within the tolerance that none exceeds in every cell, in steps, without zeros.
 
-        Known where differences are whole steps of symmetric noise that falls on both sides: there |z + η| is the larger
-        in law, the larger |z| is, in each cell alone, and the p-value is exact. If there are too many, and noise is a
-        few steps wide, return others: in few cells vectors of multiples of 2, 4, … steps that exceed them all, in more
-        cells some of them, of entries that are alike. None where noise is wider, or differences are no whole steps.
+        Known where differences are whole steps of symmetric noise: with `sizes_of` entries up to theirs, the p-value is
+        at least that of every difference. It is exact where the law of the noise falls on both sides: there |z + η| is
+        the larger in law, the larger |z| is, in each cell alone. If there are too many, and noise is a few steps wide
+        or does not fall, return others: in few cells vectors of multiples of 2, 4, … steps that exceed them all, in
+        more cells some of them, of entries that are alike. None where noise is wider, or differences are no whole
+        steps.
         """
         if not self.tolerance or self.drift or not self._keeps_steps:
             return None
         length, cells = self.tolerance / self._lattice.step, self.projection.sketch_dim
         deviation = math.sqrt(self._lattice.variance) / self._lattice.step
-        is_coarse, squares = deviation <= _COARSE_STEPS * (1 + _ROUNDING), math.floor(length**2 * (1 + _ROUNDING))
-        if cells > _FEW_CELLS_EXACT or not is_coarse:
+        is_rough = deviation <= _COARSE_STEPS * (1 + _ROUNDING) or not falls(self._lattice.weights)
+        squares = math.floor(length**2 * (1 + _ROUNDING))
+        if cells > _FEW_CELLS_EXACT or not is_rough:
             vectors = longest_vectors(squares, cells, _MOST_VECTORS)
-            if vectors is None and is_coarse:
+            if vectors is None and is_rough:
                 numbers = sorted({*(number for number in _FEW if number < cells), cells})
                 return [vector_of_alike(squares, number, cells) for number in numbers]
             return vectors
@@ -230,7 +238,7 @@ class GapLaw:
 
     @property
     def _keeps_steps(self) -> bool:
-        """Whether each cell of the difference is z + η, both whole steps, and the law of η falls on both sides."""
+        """Whether each cell of the difference is z + η, both whole steps, and the law of η is exact."""
         noise, step = self._lattice, self._lattice.step
         if not noise.exact or noise.weights.size == 1 or noise.variance > (_MOST_STEPS * step) ** 2 * (1 + _ROUNDING):
             return False
@@ -239,9 +247,7 @@ class GapLaw:
         if any(term.step > _MOST_STEPS * step * (1 + _ROUNDING) for term in self.noise):
             return False
         ratio = (self.projection.cell_unit if self.data_step is None else self.data_step) / step
-        right = noise.weights[noise.weights.size // 2 :]
-        falls = bool((right[1:] <= right[:-1] * (1 + _ROUNDING)).all())
-        return falls and abs(ratio - round(ratio)) < _ROUNDING * ratio
+        return abs(ratio - round(ratio)) < _ROUNDING * ratio
 
     @property
     def _few(self) -> tuple[int, ...]:
@@ -393,15 +399,55 @@ def _even(noise: Lattice, count: int, distance: float) -> Law:
     return _sum(noise, [(np.full(1, distance / math.sqrt(count)), np.ones(1)) if distance else _NOTHING], (count,))
 
 
-def _of_steps(noise: Lattice, sizes: tuple[int, ...], count: int) -> Law:
-    """Return the law of ‖z + η‖² for z of ``count`` whole steps: these sizes, and zeros."""
-    if count <= _FEW_CELLS_EXACT and noise.weights.size ** (count - 1) <= _MOST_SUMS:
-        return FewCells(noise.weights, (*sizes, *[0] * (count - len(sizes))), noise.step)
-    numbers = {size: sizes.count(size) for size in sizes}
-    if len(sizes) < count:
-        numbers[0] = count - len(sizes)
-    signals = [(np.full(1, size * noise.step), np.ones(1)) for size in numbers]
-    return _sum(noise, signals, tuple(numbers.values()), on_lattice=True)
+def _of_steps(noise: Lattice, vectors: Sequence[tuple[int, ...]], count: int) -> tuple[Law, ...]:
+    """Return for each vector the law of ‖z + η‖², z of ``count`` whole steps: its entries, and zeros."""
+    laws = sizes_of(noise.weights, {0}.union(*vectors))
+    found: list[Law] = []
+    for vector in vectors:
+        if count <= _FEW_CELLS_EXACT and noise.weights.size ** (count - 1) <= _MOST_SUMS:
+            few = (*vector, *[0] * (count - len(vector)))
+            found.append(FewCells(tuple(laws[entry] for entry in few), noise.step))
+            continue
+        numbers = Counter(vector)
+        numbers[0] += count - len(vector)
+        kept = {entry: number for entry, number in numbers.items() if number}
+        found.append(_of_sizes([laws[entry] for entry in kept], tuple(kept.values()), noise.step))
+    return tuple(found)
+
+
+def _of_sizes(sizes: Sequence[Floats], counts: tuple[int, ...], unit: float) -> Law:
+    """Return the law of a sum of squares of whole numbers of ``unit``, ``counts`` of each law of 0, 1, … units.
+
+    Where it has too many values for a grid, squares are rounded up, so that no tail is too small. In many cells, where
+    that would add up, they keep their means.
+    """
+    places = [np.flatnonzero(law > 0).astype(np.float64) for law in sizes]
+    weights = [law[law > 0] for law in sizes]
+    squares, variance, largest = [place**2 for place in places], 0.0, 0.0
+    for square, weight, count in zip(squares, weights, counts, strict=True):
+        mean = float(weight @ square)
+        variance += count * float(weight @ (square - mean) ** 2)
+        largest = max(largest, float(square[-1] - square[0]))
+    deviation = math.sqrt(variance)
+    spread = 2 * largest + WINDOW * deviation
+    exact, step = spread <= _LARGEST_GRID, 1.0
+    if not exact:
+        step = spread / _LARGE_GRID
+        exact = sum(counts) * step <= _ROUNDED * deviation
+    if not exact:
+        step = max(min(deviation / math.sqrt(sum(counts)) / _FINE, largest / _LEAST_GRID), spread / _LARGEST_GRID)
+    laws: list[Floats] = []
+    offset = 0
+    for square, weight, count in zip(squares, weights, counts, strict=True):
+        least = math.floor(square[0] / step)
+        if exact:
+            whole = np.ceil(square / step - _ROUNDING).astype(np.int64) - least
+            laws.append(np.bincount(whole, weight).astype(np.float64))
+        else:
+            least -= 1
+            laws.append(on_grid((square, weight), step, (least, math.ceil(square[-1] / step) + 1)))
+        offset += count * least
+    return Squares(tuple(laws), counts, step * unit**2, exact, None, 0.0 if exact else unit**2 / 2, offset)
 
 
 def _entries(noise: Lattice, count: int, items: int, distance: float) -> Law:
@@ -460,24 +506,26 @@ def _sum(
     counts: tuple[int, ...],
     unit: float = 0.0,
     hits: Hits | None = None,
-    *,
-    on_lattice: bool = False,
 ) -> Law:
     """Return the law of the sum of squares of cells: ``counts`` of each signal, or as items hit them.
 
-    ``unit`` is a step of all signals, where they have one; ``on_lattice`` says that it is that of exact noise.
+    ``unit`` is a step of all signals, where they have one.
     """
     silent = all(not sizes.any() for sizes, _ in signals)
     if silent and noise.weights.size == 1:
         return Point(0.0)
-    if on_lattice or (silent and noise.exact):
+    if silent and noise.exact:
         unit = noise.step
     elif noise.weights.size > 1:
         unit = 0.0
     points, weights = noise.points, noise.weights
     largest = (points[-1] + max(sizes.max() for sizes, _ in signals)) ** 2
-    shares = np.array(counts) / sum(counts) if hits is None else hits.chances(len(signals))
-    deviation = _deviation((float(weights @ points**2), float(weights @ points**4)), signals, shares)
+    moments = float(weights @ points**2), float(weights @ points**4)
+    if hits is None:
+        spreads = [_deviation(moments, [signal], np.ones(1)) for signal in signals]
+        deviation = math.sqrt(float(np.average(np.square(spreads), weights=counts)))
+    else:
+        deviation = _deviation(moments, signals, hits.chances(len(signals)))
     spread = 2 * largest + WINDOW * math.sqrt(sum(counts)) * deviation
     coarse = deviation <= _COARSE * unit**2 or sum(counts) <= _FEW_CELLS
     step, exact = unit**2, coarse and unit > 0 and spread <= _LARGEST_GRID * unit**2

@@ -155,8 +155,11 @@ def sameness(
       alarms at 5, 1 and 0.1 % occurred in at most 5.8, 1.3 and 0.25 % of cases, within their errors. For other
       differences the test is conservative: at 5 %, it gave down to no false alarm for one item, and 0 to 2 % for many
       items in sparse maps with hardly any noise. On histograms (`Identity`) of one to
-      three cells with noise of a few steps, no difference within the tolerance gives more false alarms than stated. On
-      more cells this holds where few vectors of whole steps are within the tolerance.
+      three cells with noise of a few steps, no difference within the tolerance gives more false alarms than stated.
+      That holds for noise in several steps too, such as that of multiples of releases, up to 64 times the least. On
+      more cells it holds where at most 24 longest vectors of whole steps are within the tolerance. With more of them,
+      other differences had up to 1.44 times as many false alarms as stated under Laplace noise, and 1.02 times under
+      Gaussian noise (4 to 64 cells, epsilon 1 to 6, alarms at 5, 1 and 0.1 %).
     - ``by="mean"``: the counts of units have errors, which lengthen or shorten each average. The p-value is a mean over
       these errors. It assumes that the averages are six standard errors longer than estimated and lie along the
       difference; it is never below 1e-9. It is valid for small counts of units too; a sketch whose count is too small

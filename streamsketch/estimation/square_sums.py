@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ _ROUNDING = 1e-9
 _BISECTIONS = 40
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _GOLDEN_STEPS = 16
-_BELOW = 8.0  # standard deviations below its mean, where no sum is
+_BELOW = 1e-5  # the probability of a sum that is further below its mean than is allowed for
 _JUMPS = 8.0  # of the largest square, that a tilted sum is from its mean
 _STRETCHES = 4000  # of a factor, to integrate over
 _PLACES = 2001  # of a normal variable, to integrate over
@@ -88,24 +88,67 @@ class Point(Law):
         return float(np.nextafter(self.value * (1 + _ROUNDING), math.inf))
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class FewCells(Law):
-    """T = Σ(η_i + z_i)² over one to three cells, of whole steps: noises η_i of one law, and fixed z_i.
+def sizes_of(weights: Floats, entries: Iterable[int]) -> dict[int, Floats]:
+    """Return for each entry e the law of |n + z|, of the whole z with |z| ≤ e that is the least favourable.
 
-    Tails are sums over all noises in all cells but the last one.
+    That is z = e where the law of n falls on both sides. Elsewhere P(|n + z| ≥ r) is the largest over z for each r
+    alone: no z has a law of larger sizes.
 
     Parameters
     ----------
     weights
-        The probabilities of -m … m steps of noise, symmetric: float64, (2m + 1,).
-    vector
-        z, in steps.
+        The probabilities of n = -m … m, symmetric: float64, (2m + 1,).
+    entries
+        Whole numbers, 0 or more.
+
+    Returns
+    -------
+    dict[int, Floats]
+        The probabilities of 0 … m + e: float64, (m + e + 1,) each.
+    """
+    half, laws = weights.size // 2, {}
+    if falls(weights):
+        steps = np.arange(-half, half + 1)
+        return {entry: np.bincount(np.abs(steps + entry), weights).astype(np.float64) for entry in entries}
+    upper = np.append(np.cumsum(weights[::-1])[::-1], 0.0)  # P(n ≥ -m), …, P(n ≥ m), 0
+
+    def beyond(sizes: NDArray[np.int64], z: int) -> Floats:
+        """Return P(|n + z| ≥ each size), for sizes above 0."""
+        ends = (upper[np.clip(sizes + side * z + half, 0, weights.size)] for side in (-1, 1))
+        return np.minimum(sum(ends), 1.0)
+
+    near = np.arange(1, half + 1)  # beyond, the larger z is the less favourable
+    largest, z = np.zeros(half), 0
+    for entry in sorted(set(entries)):
+        while z <= min(entry, 2 * half):  # from 2m on, n + z is beyond all of them
+            largest = np.maximum(largest, beyond(near, z))
+            z += 1
+        tails = np.concatenate([np.ones(1), largest, beyond(np.arange(half + 1, half + entry + 2), entry)])
+        laws[entry] = tails[:-1] - tails[1:]
+    return laws
+
+
+def falls(weights: Floats) -> bool:
+    """Return whether a symmetric law falls on both sides, but for rounding."""
+    right = weights[weights.size // 2 :]
+    return bool((right[1:] <= right[:-1] * (1 + _ROUNDING)).all())
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FewCells(Law):
+    """T = Σ a_i² over one to three cells, a_i whole numbers of steps with laws of their own.
+
+    Tails are sums over all values in all cells but the last one.
+
+    Parameters
+    ----------
+    sizes
+        For each cell the probabilities of 0, 1, … steps.
     step
         In data units.
     """
 
-    weights: Floats
-    vector: tuple[int, ...]
+    sizes: tuple[Floats, ...]
     step: float
 
     def tail(self, value: float) -> float:
@@ -116,18 +159,18 @@ class FewCells(Law):
     @functools.cached_property
     def moments(self) -> tuple[float, float]:
         """Mean and standard deviation."""
-        half = self.weights.size // 2
-        steps = np.arange(-half, half + 1, dtype=np.float64)
-        second, fourth = (float(self.weights @ steps**power) for power in (2, 4))
-        length = math.fsum(one**2 for one in self.vector)
-        count = len(self.vector)
-        variance = count * (fourth - second**2) + 4 * second * length
-        return self.step**2 * (count * second + length), self.step**2 * math.sqrt(variance)
+        mean = variance = 0.0
+        for law in self.sizes:
+            squares = np.arange(law.size, dtype=np.float64) ** 2
+            first = float(law @ squares)
+            mean += first
+            variance += float(law @ (squares - first) ** 2)
+        return self.step**2 * mean, self.step**2 * math.sqrt(variance)
 
     def line(self, level: float) -> float:
         """Return the least whole number of squared steps with P(T ≥ it) ≤ ``level``."""
         mean, deviation = (one / self.step**2 for one in self.moments)
-        low, high = 0, math.ceil(mean + 4 * deviation)
+        low, high = 0, math.ceil(mean + 4 * deviation) + 1
         while self._tail_from(high) > level:
             low, high = high, 2 * high
         while high - low > 1:
@@ -138,27 +181,23 @@ class FewCells(Law):
     def _tail_from(self, squares: int) -> float:
         """Return P(T ≥ this number of squared steps)."""
         sums, chances = self._others
-        left = np.sqrt(np.maximum(squares - sums, 0.0))
-        # |n + z| ≥ left, left > 0: n ≥ left - z, or -n ≥ left + z, which is as probable as n ≥ left + z
-        shift, last = self.weights.size // 2, self.vector[-1]
-        least = np.ceil(left).astype(np.int64)
-        beyond = sum(self._upper[np.clip(least + side * last + shift, 0, self.weights.size)] for side in (-1, 1))
-        return min(float(chances @ np.where(left > 0, beyond, 1.0)), 1.0)
+        least = np.ceil(np.sqrt(np.maximum(squares - sums, 0.0))).astype(np.int64)
+        beyond = self._upper[np.minimum(least, self.sizes[-1].size)]
+        return min(float(chances @ beyond), 1.0)
 
     @functools.cached_property
     def _upper(self) -> Floats:
-        """P(n ≥ -m), …, P(n ≥ m), 0."""
-        return np.append(np.cumsum(self.weights[::-1])[::-1], 0.0)
+        """The probability that the last cell has at least 0, 1, … steps; the last one is 0."""
+        return np.append(np.cumsum(self.sizes[-1][::-1])[::-1], 0.0)
 
     @property
     def _others(self) -> tuple[Floats, Floats]:
         """The sums of squares in all cells but the last one, in squared steps, and their probabilities."""
-        half = self.weights.size // 2
-        steps = np.arange(-half, half + 1, dtype=np.float64)
         sums, chances = np.zeros(1), np.ones(1)
-        for entry in self.vector[:-1]:
-            sums = np.add.outer(sums, (steps + entry) ** 2).ravel()
-            chances = np.outer(chances, self.weights).ravel()
+        for law in self.sizes[:-1]:
+            places = np.flatnonzero(law)
+            sums = np.add.outer(sums, places.astype(np.float64) ** 2).ravel()
+            chances = np.outer(chances, law[places]).ravel()
         return sums, chances
 
 
@@ -273,6 +312,8 @@ class Squares(Law):
         How items meet cells; None where cells are independent.
     shift
         Half of the distance of the values that T has, if it is known and not exact: P(T ≥ t) holds all of t.
+    offset
+        Steps of the grid that T has besides the sum of squares: the least squares of cells, which laws leave out.
     """
 
     squares: tuple[Floats, ...]
@@ -281,20 +322,25 @@ class Squares(Law):
     exact: bool
     hits: Hits | None = None
     shift: float = 0.0
+    offset: int = 0
 
     def tail(self, value: float) -> float:
         """Return P(T ≥ value), or `SMALLEST` if that is less."""
-        place = (value - self.shift) / self.step
+        place = self._place(value)
         if self.exact:
             return self._tail_from(math.ceil(place - _ROUNDING * max(place, 1.0)))
         below = math.floor(place + 0.5)  # from its lower half-step on
         first, second = self._tail_from(below), self._tail_from(below + 1)
         return first * math.pow(second / first, place + 0.5 - below)
 
+    def _place(self, value: float) -> float:
+        """Return where a value of T is on the grid."""
+        return (value - self.shift) / self.step - self.offset
+
     def rough_tail(self, value: float) -> float:
         """Return the same number as `rough_tails`."""
         start, tails = self._untilted
-        place, last = (value - self.shift) / self.step, tails.size - 1
+        place, last = self._place(value), tails.size - 1
         if self.exact and math.isfinite(place):
             place = math.ceil(place - _ROUNDING * max(place, 1.0)) - 0.5
         place = place + 0.5 - start
@@ -307,7 +353,7 @@ class Squares(Law):
     def rough_tails(self, values: Floats) -> Floats:
         """Return P(T ≥ each value) from the law as it is, without a tilt."""
         start, tails = self._untilted
-        places = (values - self.shift) / self.step
+        places = (values - self.shift) / self.step - self.offset
         if self.exact:
             places = np.ceil(places - _ROUNDING * np.maximum(places, 1.0)) - 0.5
         found: Floats = np.interp(places + 0.5 - start, np.arange(tails.size), tails, left=1.0, right=0.0)
@@ -320,29 +366,53 @@ class Squares(Law):
         start, tails = self._untilted
         place = int(np.searchsorted(-tails, -level))  # the first with a tail ≤ level
         if self.exact or place == 0 or place >= tails.size:
-            return self.shift + (start + place) * self.step
+            return self.shift + (self.offset + start + place) * self.step
         above, below = math.log(tails[place - 1]), math.log(max(tails[place], _NEGLIGIBLE))
-        return self.shift + (start + place - (math.log(level) - below) / (above - below) - 0.5) * self.step
+        return (
+            self.shift + (self.offset + start + place - (math.log(level) - below) / (above - below) - 0.5) * self.step
+        )
 
-    @functools.cached_property
+    @property
     def moments(self) -> tuple[float, float]:
         """Mean and standard deviation; without the covariance that hits of items make."""
+        mean, deviation = self._moments
+        return self.step * (self.offset + mean), self.step * deviation
+
+    @functools.cached_property
+    def _moments(self) -> tuple[float, float]:
+        """Mean and standard deviation on the grid, without the offset."""
         laws: Sequence[Floats] = self.squares
         if self.hits is not None:
             chances = self.hits.chances(len(laws))
             laws = [np.sum([p * law for p, law in zip(chances, laws, strict=True)], axis=0)]
         mean = variance = 0.0
         for law, count in zip(laws, self.counts, strict=True):
-            places = self.step * np.arange(law.size)
-            first = float(law @ places)
+            first, second = _two_moments(law)
             mean += count * first
-            variance += count * max(float(law @ places**2) - first**2, 0.0)
+            variance += count * max(second - first**2, 0.0)
         return mean, math.sqrt(variance)
+
+    @functools.cached_property
+    def _least_of_others(self) -> list[int]:
+        """For a cell of each law, the least that all other cells together have, but for a probability of `_BELOW`.
+
+        P(Σx ≤ E Σx - t) ≤ exp(-t² / 2ΣE x²) for independent x ≥ 0 (Maurer 2003). Cells that items may hit count as 0.
+        """
+        moments = [_two_moments(law) for law in self.squares]
+        counts = [*self.counts]
+        if self.hits is not None:
+            counts = [self.counts[0] - self.hits.items * self.hits.blocks - 1, *[0] * (len(moments) - 1)]
+        found = []
+        for place in range(len(moments)):
+            others = [max(count - (place == i and self.hits is None), 0) for i, count in enumerate(counts)]
+            mean, second = (sum(n * one[i] for n, one in zip(others, moments, strict=True)) for i in (0, 1))
+            found.append(max(math.floor(mean - math.sqrt(-2 * math.log(_BELOW) * max(second, 0.0))), 0))
+        return found
 
     @functools.cached_property
     def _untilted(self) -> tuple[int, Floats]:
         """From which point on the grid, P(T ≥ it) for all that follow."""
-        mean, deviation = (one / self.step for one in self.moments)
+        mean, deviation = self._moments
         start = max(0, int(mean - WINDOW / 2 * deviation))
         size = _power_of_two(max(law.size for law in self.squares) + WINDOW * deviation)
         law = np.roll(self._law(self.squares, 0.0, size), -(start % size))
@@ -357,25 +427,15 @@ class Squares(Law):
             return 1.0
         if place - start < tails.size and tails[place - start] > _UNTILTED:
             return float(tails[place - start])
-        if place >= self._farthest:
-            return SMALLEST
         return max(self._tilted_tail(place), SMALLEST)
-
-    @functools.cached_property
-    def _farthest(self) -> int:
-        """A point on the grid from which on tails are less than `SMALLEST`."""
-        mean, deviation = (one / self.step for one in self.moments)
-        reach = WINDOW / 2 * deviation + 1
-        while self._tilted_tail(math.ceil(mean + reach)) > SMALLEST:
-            reach *= 1.5
-        return math.ceil(mean + reach)
 
     def _tilted_tail(self, place: int) -> float:
         """Return P(T ≥ place steps) far out, or 0 where it is negligible."""
-        # a square this large alone makes T ≥ place, as the others are not so far below their mean: what is more counts
-        # as that, or few cells with long tails would fill the transform
-        mean, deviation = (one / self.step for one in self.moments)
-        laws = [_clipped(law, place - max(0, math.floor(mean - _BELOW * deviation))) for law in self.squares]
+        # a square this large alone makes T ≥ place, with the least that the other cells have: what is more counts as
+        # that, or few cells with long tails would fill the transform
+        least = self._least_of_others
+        laws = [_clipped(law, place - low) for law, low in zip(self.squares, least, strict=True)]
+        _, deviation = self._moments
         rate, log_size = self._saddle(laws, place)
         if log_size < _LOG_SMALLEST:
             return 0.0
@@ -383,16 +443,18 @@ class Squares(Law):
         law = self._law(laws, rate, size)
         beyond = np.arange(size // 2)
         terms = law[(place + beyond) % size] * np.exp(-rate * beyond)
-        return min(math.exp(log_size) * float(terms.sum()), 1.0)
+        return min(math.exp(log_size) * float(terms.sum()) / (1 - _BELOW), 1.0)  # at least, with those below
 
     def _saddle(self, laws: Sequence[Floats], place: int) -> tuple[float, float]:
         """Return the tilt θ ≥ 0 with E T = ``place``, and log E exp(θ(T - place)), which is Chernoff's bound."""
+        kept = [np.flatnonzero(law) for law in laws]
+        parts = [(places, law[places]) for law, places in zip(laws, kept, strict=True)]
 
         def log_size(rate: float) -> float:
-            logs = [_log_sum(law, rate) for law in laws]
+            logs = [_log_mean(places, weights, rate) for places, weights in parts]
             return self._together(np.array(logs)) - rate * place
 
-        low, high = 0.0, 1 / (self.moments[1] / self.step + 1)
+        low, high = 0.0, 1 / (self._moments[1] + 1)
         while log_size(2 * high) < log_size(high):
             high *= 2
             if log_size(high) < _LOG_SMALLEST:
@@ -414,7 +476,7 @@ class Squares(Law):
     def _law(self, laws: Sequence[Floats], rate: float, size: int) -> Floats:
         """Return the law of T, tilted, modulo ``size``."""
         transforms = []
-        logs = [_log_sum(law, rate) for law in laws]
+        logs = [_log_mean(np.arange(law.size), law, rate) for law in laws]
         for law, log in zip(laws, logs, strict=True):
             tilted = law * np.exp(rate * np.arange(law.size) - log)
             transforms.append(np.fft.rfft(tilted, size))
@@ -439,20 +501,26 @@ def _clipped(law: Floats, place: int) -> Floats:
     return law if place >= law.size - 1 else np.append(law[:place], law[place:].sum())
 
 
+def _two_moments(law: Floats) -> tuple[float, float]:
+    """Return the means of the place and of its square."""
+    places = np.arange(law.size, dtype=np.float64)
+    return float(law @ places), float(law @ places**2)
+
+
 def _power_of_two(size: float) -> int:
     return 1 << math.ceil(math.log2(size + 16))
 
 
-def _log_sum(law: Floats, rate: float) -> float:
-    """Return log Σ law·exp(rate·place)."""
-    if rate == 0:
-        return math.log(law.sum())
-    top = rate * (law.size - 1)
-    return top + math.log(float(law @ np.exp(rate * np.arange(law.size) - top)))
+def _log_mean(places: NDArray[np.int64], weights: Floats, rate: float) -> float:
+    """Return log Σ weight·exp(rate·place)."""
+    top = rate * float(places[-1])
+    return top + math.log(float(weights @ np.exp(rate * places - top)))
 
 
 def _power(values: NDArray[np.complex128], count: int) -> NDArray[np.complex128]:
     """Return a power of a transform, 0 where it is negligible."""
+    if count == 1:
+        return values
     found = np.zeros(values.shape, dtype=np.complex128)
     size = np.abs(values)
     with np.errstate(divide="ignore"):

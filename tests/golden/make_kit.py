@@ -324,19 +324,19 @@ def _sameness(made: dict[str, Message]) -> Iterable[Message]:
     asked += [("fjlt, noise before the map", 83.4), ("a part", 0.0), ("a part", 3.0)]
     pairs = [([f"{name}, {stream}" for stream in "xy"], tolerance) for name, tolerance in asked]
     pairs += [(["a multiple", "a part, y"], 135.0), ([none, calm], 0.0), (["a sum of two alike", "a part, z"], 268.4)]
-    few = {1: ((0.0, 1.5), 597.5), 2: ((0.0, 1.0, 3.3), 593.5), 3: ((0.0, 0.7, 1.8), 566.5), 6: ((9.0,), None)}
-    for k, (tolerances, far) in few.items():
+    few = [  # tolerances, one of many vectors, and one for noise whose law does not fall
+        (1, (0.0, 1.5), 597.5, 8.0),
+        (2, (0.0, 1.0, 3.3), 593.5, 3.3),
+        (3, (0.0, 0.7, 1.8), 566.5, 2.5),
+        (6, (9.0,), 597.5, 9.0),
+    ]
+    for k, tolerances, far, uneven in few:
         for kind in ("laplace", "gaussian"):
-            of = [f"{k} cells, {kind}, {stream}" for stream in "xy"]
-            pairs += [(of, tolerance) for tolerance in tolerances]
-            pairs.append(([f"three times {name}" for name in of], 5.5))  # in longer steps
-            if far is not None:  # many vectors within the tolerance
-                pairs.append(([of[0], f"{k} cells, {kind}, z"], far))
-                pairs.append(([f"three times {of[0]}", f"three times {k} cells, {kind}, z"], 3 * far - 1))
-        if k == 1:  # noise whose law does not fall
-            pairs += [
-                ([f"1 cells, {kind}, x", f"three times 1 cells, {kind}, y"], 7.5) for kind in ("laplace", "gaussian")
-            ]
+            x, y, z = (f"{k} cells, {kind}, {stream}" for stream in "xyz")
+            pairs += [([x, y], tolerance) for tolerance in tolerances]
+            pairs += [([f"three times {x}", f"three times {y}"], 5.5)]  # in longer steps
+            pairs += [([x, z], far), ([f"three times {x}", f"three times {z}"], 3 * far - 1)]
+            pairs += [([x, f"three times {y}"], uneven)]
     for of, tolerance in pairs:
         yield same_of({"of": of, "tolerance": tolerance}, [made[name] for name in of])
 

@@ -186,10 +186,9 @@ def longest_within(noise: Noise, k: int, view: estimates.View, tolerance: float)
     """
     if view.law.a + view.law.b != 0 or noise.lattice is None or noise.largest > 64 * noise.lattice:
         return None
-    right = noise.weights[noise.weights.size // 2 :]
-    if _variance(noise.weights) > 64**2 or (right[1:] > right[:-1] * (1 + 1e-9)).any():
+    if _variance(noise.weights) > 64**2:
         return None
-    length, coarse = tolerance / noise.step, _variance(noise.weights) <= 16
+    length, coarse = tolerance / noise.step, _variance(noise.weights) <= 16 or not _falls(noise.weights)
     most, apart = 128 if coarse and k <= 3 else 24, 1
     squares = math.floor((1 + 1e-9) * length**2)
     vectors = list(itertools.islice(_longest(squares, k), most + 1))
@@ -226,20 +225,38 @@ def _alike(squares: int, number: int, k: int) -> tuple[int, ...]:
     return tuple(vector)
 
 
+def _falls(weights: Array) -> bool:
+    right = weights[weights.size // 2 :]
+    return bool((right[1:] <= right[:-1] * (1 + 1e-9)).all())
+
+
+def _sizes(weights: Array, entry: int) -> Array:
+    """Return the law of |n + v|, or of larger ones: P(|n + z| ≥ r) is the largest over all |z| ≤ v, for each r."""
+    half = weights.size // 2
+    tails = np.zeros(half + entry + 2)
+    for z in [entry] if _falls(weights) else range(entry + 1):
+        law = np.bincount(np.abs(np.arange(-half, half + 1) + z), weights, tails.size)
+        tails = np.maximum(tails, np.cumsum(law[::-1])[::-1])
+    return tails[:-1] - tails[1:]
+
+
 def _tail_of_steps(weights: Array, vector: tuple[int, ...], steps: int) -> float:
-    """Return P(Σ(n_i + v_i)² ≥ steps), by adding up positive numbers alone."""
+    """Return P(Σe_i² ≥ steps) for whole e_i with the laws of the vector's entries, by adding positive numbers."""
     if steps == 0:
         return 1.0
-    half = weights.size // 2
     below, beyond = np.zeros(steps), 0.0  # the law of sums below, and the probability of the others
     below[0] = 1.0
+    low, high = 0, 1  # sums are within
     for entry in vector:
-        new = np.zeros(steps)
-        for n, chance in zip(range(entry - half, entry + half + 1), weights.tolist(), strict=True):
-            inside = max(steps - n * n, 0)  # sums that stay below
-            new[steps - inside :] += chance * below[:inside]
-            beyond += chance * float(below[inside:].sum())
-        below = new
+        new, law = np.zeros(steps), _sizes(weights, entry)
+        sizes = np.flatnonzero(law).tolist()
+        for size in sizes:
+            inside = min(max(steps - size * size, low), high)  # sums that stay below
+            new[low + size * size : inside + size * size] += law[size] * below[low:inside]
+            beyond += float(law[size] * below[inside:high].sum())
+        below, low, high = new, low + sizes[0] ** 2, min(high + sizes[-1] ** 2, steps)
+        if low >= steps:
+            return beyond
     return beyond
 
 

@@ -19,7 +19,7 @@ from streamsketch.estimation import Estimates, GapLaw, NoiseTerm
 from streamsketch.estimation.blocks import Block, Units, block_of
 from streamsketch.estimation.cosines import cosines_between, profiles_from
 from streamsketch.estimation.distances import distances_between, norms_of, products_between
-from streamsketch.estimation.gap_law import longest_vectors
+from streamsketch.estimation.gap_law import longest_vectors, vector_of_alike
 from streamsketch.estimation.means import mean_distances_between, mean_norms_of, mean_products_between
 from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.laplace import DiscreteLaplace
@@ -349,3 +349,127 @@ def test_longest_vectors_are_those_that_none_other_exceeds(squares: int, cells: 
     assert set(found) == wanted
     assert longest_vectors(squares, cells, len(wanted)) == found
     assert longest_vectors(squares, cells, len(wanted) - 1) is None
+
+
+@pytest.mark.parametrize("cells", [4, 5])
+@pytest.mark.parametrize("squares", [1, 7, 30, 43])
+def test_vectors_of_alike_entries_are_the_largest_of_those_within_a_tolerance(squares: int, cells: int) -> None:
+    every = range(math.isqrt(squares), -1, -1)
+    within = [
+        z
+        for z in itertools.combinations_with_replacement(every, cells)  # each descending
+        if sum(entry**2 for entry in z) <= squares
+    ]
+    for number in range(1, cells + 1):
+        alike = [z for z in within if z[0] - z[number - 1] <= 1]
+        assert vector_of_alike(squares, number, cells) == tuple(filter(None, max(alike))), number
+
+
+def squares_from(weights: Floats, difference: tuple[int, ...], squares: int) -> float:
+    """Return P(Σ(z + n)² ≥ squares), by adding up positive numbers alone."""
+    half, below, beyond = weights.size // 2, np.zeros(squares), 0.0
+    below[0] = 1.0
+    for entry in difference:
+        longer = np.zeros(squares)
+        for n, chance in zip(range(entry - half, entry + half + 1), weights.tolist(), strict=True):
+            kept = max(squares - n * n, 0)
+            longer[squares - kept :] += chance * below[:kept]
+            beyond += chance * float(below[kept:].sum())
+        below = longer
+    return beyond
+
+
+@pytest.mark.parametrize("name", ["Laplace, ε = 2", "Gaussian, σ² = 4"])
+@pytest.mark.parametrize(("cells", "tolerance"), [(4, 3.0), (6, 57.5), pytest.param(6, 597.5, marks=pytest.mark.long)])
+def test_tails_far_out_are_those_of_sums_of_positive_numbers(cells: int, tolerance: float, name: str) -> None:
+    noise = NOISES[name]
+    weights = law_of(noise)[1][40:81]  # 20 steps, beyond which are less than 1e-16
+    law = GapLaw(Identity(dim=cells), (NoiseTerm(noise, 1.0),), tolerance=tolerance)
+    squares = math.floor(tolerance**2)
+    numbers = [number for number in (1, 2, 3, 5, 8, 12) if number < cells]
+    vectors = longest_vectors(squares, cells, 24) or [vector_of_alike(squares, n, cells) for n in (*numbers, cells)]
+    for reach in (2.0, 9.0, 13.0):
+        value = math.ceil((tolerance + reach) ** 2)
+        exact = max(squares_from(weights, (*z, *[0] * (cells - len(z))), value) for z in vectors)
+        found = law.p_value(float(value))
+        assert found >= exact * (1 - 1e-9), reach
+        assert found <= max(exact, 1e-15) * 1.001, reach
+
+
+@pytest.mark.parametrize("tolerance", [1e5, 3e6])
+def test_tails_of_very_many_steps_are_not_too_small(tolerance: float) -> None:
+    """They are on a coarser grid than that of the noise."""
+    noise = NOISES["Laplace, ε = 4"]
+    law = GapLaw(Identity(dim=4), (NoiseTerm(noise, 1.0),), tolerance=tolerance)
+    points, weights = (one[54:67] for one in law_of(noise))
+    for number in (1, 2, 4):
+        z = (*vector_of_alike(math.floor(tolerance**2), number, 4), 0, 0, 0)[:4]
+        sums, chances = np.zeros(1), np.ones(1)
+        for entry in z:
+            sums = np.add.outer(sums, points * (points + 2 * entry)).ravel()  # beyond the square of the entry
+            chances = np.outer(chances, weights).ravel()
+        order = np.argsort(sums)
+        tails = np.cumsum(chances[order][::-1])[::-1]
+        length = float(sum(entry**2 for entry in z))
+        for tail in (0.3, 0.05, 1e-3, 1e-9):
+            place = int(np.searchsorted(-tails, -tail))
+            assert law.p_value(length + float(sums[order][place])) >= tails[place] * (1 - 1e-6), (number, tail)
+        assert law.line(0.01) < (tolerance + 8) ** 2
+
+
+UNEVEN = {
+    "multiples of 1 and 3": (("Laplace, ε = 2.58", 1.0), ("Laplace, ε = 2.58", 3.0)),
+    "multiples of 2 and 5": (("Gaussian, σ² = 1", 2.0), ("Gaussian, σ² = 1/2", 5.0)),
+}
+
+
+@pytest.mark.parametrize("terms", UNEVEN)
+@pytest.mark.parametrize(
+    ("cells", "tolerance"),
+    [
+        (1, 2.0),
+        (1, 8.0),
+        (2, 3.0),
+        *(pytest.param(*one, marks=pytest.mark.long) for one in ((1, 100.0), (2, 12.5), (4, 4.0))),
+    ],
+)
+def test_noise_in_several_steps_has_no_smaller_p_value_than_any_difference_within_a_tolerance(
+    cells: int, tolerance: float, terms: str
+) -> None:
+    """Its law does not fall: a smaller difference may be less favourable than a larger one."""
+    noise = tuple(NoiseTerm(NOISES[name], step) for name, step in UNEVEN[terms])
+    law = GapLaw(Identity(dim=cells), noise, tolerance=tolerance)
+    weights = np.ones(1)
+    for name, step in UNEVEN[terms]:
+        wide = np.zeros(40 * int(step) + 1)
+        wide[:: int(step)] = law_of(NOISES[name])[1][40:81]
+        weights = np.convolve(weights, wide)
+    every = itertools.combinations_with_replacement(range(math.floor(tolerance), -1, -1), cells)
+    within = [z for z in every if math.hypot(*z) <= tolerance]
+    for reach in (1, 4, 15):
+        value = round((tolerance + reach) ** 2)
+        exact = max(squares_from(weights, z, value) for z in within[:: max(len(within) // 60, 1)])
+        found = law.p_value(float(value))
+        assert found >= exact * (1 - 1e-6), (reach, found, exact)
+        if cells == 1:
+            assert found == pytest.approx(exact, rel=1e-3, abs=1e-13), reach
+
+
+@pytest.mark.parametrize("level", [0.05, 0.01, 0.001])
+@pytest.mark.parametrize(
+    ("cells", "tolerance"),
+    [(6, 9.2), *(pytest.param(*one, marks=pytest.mark.long) for one in ((4, 14.7), (6, 12.3), (8, 10.5)))],
+)
+@pytest.mark.parametrize("name", ["Laplace, ε = 4", "Gaussian, σ² = 4"])
+def test_alarms_of_many_vectors_on_more_cells_are_at_most_1_3_times_as_many_as_stated(
+    name: str, cells: int, tolerance: float, level: float
+) -> None:
+    """Of all vectors of whole steps that none within the tolerance exceeds, more than the law has."""
+    noise = NOISES[name]
+    law = GapLaw(Identity(dim=cells), (NoiseTerm(noise, 1.0),), tolerance=tolerance)
+    vectors = longest_vectors(math.floor(tolerance**2), cells, 10_000)
+    assert vectors is not None
+    assert len(vectors) > 24
+    line, weights = round(law.line(level)), law_of(noise)[1][45:76]
+    rates = [squares_from(weights, (*z, *[0] * (cells - len(z))), line) for z in vectors]
+    assert max(rates) <= 1.3 * level

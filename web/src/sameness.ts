@@ -20,7 +20,7 @@ const DAMPED = 1e-12; // of what is a whole transform away
 const MOST_FAR = 2 ** 14; // points of noise, for a bound
 const MOST_KINDS = 8; // of noises, whose law is that of how far they reach
 const MOST_VECTORS = 24, MOST_COARSE = 128; // longest differences within a tolerance, for the law of each; in few cells, with noise of few steps
-const FEW_CELLS = 3, COARSE_STEPS = 4; // in a standard deviation
+const FEW_CELLS = 3, MOST_CELLS = 2 ** 20, COARSE_STEPS = 4; // in a standard deviation
 const MOST_STEPS = 64; // of noise in whole steps: in its standard deviation, and in one of a part
 const MOST_POINTS = 2 ** 20, MOST_DRAWS = 64, MOST_SUMS = 2 ** 29;
 
@@ -221,7 +221,7 @@ function trimmed(law: Float64Array): Float64Array {
 
 /**
  * Return the vectors of whole steps within a tolerance of which no entry can be longer, without zeros; null if that is not defined.
- * Where there are too many of them, and noise is a few steps wide, return in few cells those of more steps each, which are longer than all;
+ * Where there are too many of them, and noise is a few steps wide or does not fall, return in few cells those of more steps each, which are longer than all;
  * in more cells those whose entries are alike.
  */
 function longestWithin(noise: StatedNoise, k: number, tolerance: number): number[][] | null {
@@ -229,10 +229,9 @@ function longestWithin(noise: StatedNoise, k: number, tolerance: number): number
   const half = (weights.length - 1) / 2;
   const variance = weights.reduce((sum, weight, i) => sum + weight * (i - half) ** 2, 0);
   if (lattice === null || largest > MOST_STEPS || variance > MOST_STEPS ** 2) return null;
-  for (let i = half; i + 1 < weights.length; i++) if (weights[i + 1] > weights[i] * (1 + 1e-9)) return null;
   const length = tolerance / step;
   const squares = Math.floor((1 + 1e-9) * length ** 2);
-  const isCoarse = variance <= COARSE_STEPS ** 2;
+  const isCoarse = variance <= COARSE_STEPS ** 2 || !falls(weights);
   if (k > FEW_CELLS || !isCoarse) {
     const longest = longestVectors(squares, k, MOST_VECTORS);
     return longest ?? (isCoarse ? [...ITEMS.filter((items) => items < k), k].map((items) => vectorOfAlike(squares, items, k)) : null);
@@ -287,38 +286,88 @@ function wholeRoot(square: number): number {
   return root;
 }
 
-/** Return P(Σ(η_i + v_i)² ≥ value) for v of so many steps in its first cells and 0 in the others: exactly where that is quick. */
+/** Return P(Σe_i² ≥ value) for e_i of the laws of so many steps in the first cells and of 0 in the others: exactly where that is quick. */
 function tailOfSteps(noise: Noise, vector: readonly number[], k: number, value: number, most: number): number {
   const steps = Math.round(value / noise.step ** 2);
-  const half = (noise.weights.length - 1) / 2;
   if (noise.lattice !== null && Math.abs(value / noise.step ** 2 - steps) < 1e-6 * Math.max(steps, 1)) {
-    const entries = [...vector, ...Array.from({ length: k - vector.length }, () => 0)];
-    if (k <= FEW_CELLS) return tailOfFew(noise.weights, entries, steps);
-    const longest = half + Math.max(...entries);
-    if (steps < 2 ** 18 && k * steps * Math.min(Math.sqrt(steps), longest) < most) return tailOnLattice(noise.weights, entries, steps);
+    const laws = lawsOfSizes(noise.weights, [0, ...vector]);
+    const cells = (k <= MOST_CELLS ? [...vector, ...Array.from({ length: k - vector.length }, () => 0)] : []).map((entry) => laws.get(entry) as SizeLaw);
+    if (cells.length > 0 && k <= FEW_CELLS) return tailOfFew(cells, steps);
+    let [spread, cost] = [0, 0];
+    for (const { chances, first } of cells) {
+      spread = Math.min(spread + (chances.length - 1) ** 2 - first ** 2 + 1, steps);
+      cost += spread * (chances.length - first);
+    }
+    if (cells.length > 0 && steps < MOST_POINTS && cost < most) return tailOnLattice(cells, steps);
   }
+  demand(vector.length === 0 || falls(noise.weights), "noise in several steps, in cells that are too many or differ too much for the p-value to be computed");
   const sizes = [...new Set([0, ...vector])];
   const counts = sizes.map((size) => (size > 0 ? vector.filter((each) => each === size).length : k - vector.length));
   const kept = sizes.map((size, i) => [fixed(size * noise.step), counts[i]] as const).filter(([, count]) => count > 0);
   return tail(noise, kept.map(([signal]) => signal), kept.map(([, count]) => count), value);
 }
 
-/** Return P(Σ(n_i + v_i)² ≥ steps) over a few cells: a sum over all noises in all cells but the last one. */
-function tailOfFew(weights: Float64Array, entries: readonly number[], steps: number): number {
+/** A law of 0, 1, … steps; the first that is likely. */
+interface SizeLaw {
+  readonly chances: Float64Array;
+  readonly first: number;
+}
+
+/** Whether a symmetric law falls on both sides. */
+function falls(weights: Float64Array): boolean {
+  for (let i = (weights.length - 1) / 2; i + 1 < weights.length; i++) if (weights[i + 1] > weights[i] * (1 + 1e-9)) return false;
+  return true;
+}
+
+/**
+ * Return for each entry v a law of sizes: P(e ≥ r) is the largest P(|n + z| ≥ r) over whole z with |z| ≤ v, for each r.
+ * That is the law of |n + v| where the law of n falls on both sides.
+ */
+function lawsOfSizes(weights: Float64Array, entries: readonly number[]): Map<number, SizeLaw> {
   const half = (weights.length - 1) / 2;
-  const upper = new Float64Array(weights.length + 1); // P(n ≥ -half), …, P(n ≥ half), 0
-  for (let i = weights.length - 1; i >= 0; i--) upper[i] = upper[i + 1] + weights[i];
+  const laws = new Map<number, SizeLaw>();
+  const add = (entry: number, chances: Float64Array) => laws.set(entry, { chances, first: Math.max(chances.findIndex((chance) => chance > 0), 0) });
+  const distinct = [...new Set(entries)].sort((p, q) => p - q);
+  if (falls(weights)) {
+    for (const entry of distinct) {
+      const chances = new Float64Array(half + entry + 1);
+      weights.forEach((weight, i) => (chances[Math.abs(i - half + entry)] += weight));
+      add(entry, chances);
+    }
+    return laws;
+  }
+  const upper = upperSums(weights); // P(n ≥ -half), …, P(n ≥ half), 0
   const above = (n: number) => upper[Math.min(Math.max(n + half, 0), weights.length)];
-  const last = entries[entries.length - 1];
+  const largest = new Float64Array(half + 1); // P(e ≥ r) for r ≤ half; farther out, the larger z the more
+  let z = 0;
+  for (const entry of distinct) {
+    for (; z <= Math.min(entry, 2 * half); z++) for (let r = 1; r <= half; r++) largest[r] = Math.max(largest[r], Math.min(above(r - z) + above(r + z), 1));
+    const tailAt = (r: number) => (r === 0 ? 1 : r <= half ? largest[r] : above(r - entry) + above(r + entry));
+    add(entry, Float64Array.from({ length: half + entry + 1 }, (_, r) => tailAt(r) - tailAt(r + 1)));
+  }
+  return laws;
+}
+
+/** Return the sums of all weights from each on, and 0. */
+function upperSums(weights: Float64Array): Float64Array {
+  const upper = new Float64Array(weights.length + 1);
+  for (let i = weights.length - 1; i >= 0; i--) upper[i] = upper[i + 1] + weights[i];
+  return upper;
+}
+
+/** Return P(Σe_i² ≥ steps) over a few cells: a sum over all sizes in all cells but the last one. */
+function tailOfFew(cells: readonly SizeLaw[], steps: number): number {
+  const last = cells.length - 1;
+  const upper = upperSums(cells[last].chances);
   const beyond = (cell: number, left: number): number => {
     if (left <= 0) return 1;
-    if (cell === entries.length - 1) {
+    if (cell === last) {
       const root = wholeRoot(left);
-      const least = root ** 2 < left ? root + 1 : root;
-      return above(least - last) + above(least + last);
+      return upper[Math.min(root ** 2 < left ? root + 1 : root, upper.length - 1)];
     }
+    const { chances, first } = cells[cell];
     let sum = 0;
-    for (let i = 0; i < weights.length; i++) sum += weights[i] * beyond(cell + 1, left - (i - half + entries[cell]) ** 2);
+    for (let size = first; size < chances.length; size++) if (chances[size] > 0) sum += chances[size] * beyond(cell + 1, left - size ** 2);
     return sum;
   };
   return Math.min(beyond(0, steps), 1);
@@ -366,38 +415,27 @@ function scattered(items: number, size: number, chance: number): Signal {
 
 // --- sums of squares -------------------------------------------------------------------------------------------
 
-/** Return P(Σ(n_i + v_i)² ≥ steps), by adding up positive numbers alone: valid far out. */
-function tailOnLattice(weights: Float64Array, entries: readonly number[], steps: number): number {
+/** Return P(Σe_i² ≥ steps), by adding up positive numbers alone: valid far out. */
+function tailOnLattice(cells: readonly SizeLaw[], steps: number): number {
   if (steps === 0) return 1;
   let law = new Float64Array(steps);
   law[0] = 1;
-  let [filled, beyond] = [1, 0];
-  for (const entry of entries) {
-    const folded = foldedLaw(weights, entry);
-    const half = folded.length - 1;
-    const upper = folded.slice();
-    for (let n = half - 1; n >= 0; n--) upper[n] += upper[n + 1];
+  let [least, filled, beyond] = [0, 1, 0]; // sums that are likely are from the least up to those filled
+  for (const { chances, first } of cells) {
+    const upper = upperSums(chances);
     const next = new Float64Array(steps);
-    let last = 1;
-    for (let sum = 0; sum < filled; sum++) {
+    let last = 0;
+    for (let sum = least; sum < filled; sum++) {
       const chance = law[sum];
       if (chance < 1e-300) continue;
-      let n = 0;
-      for (; n <= half && sum + n * n < steps; n++) next[sum + n * n] += chance * folded[n];
-      if (n <= half) beyond += chance * upper[n];
-      last = Math.max(last, sum + (n - 1) ** 2 + 1);
+      let n = first;
+      for (; n < chances.length && sum + n * n < steps; n++) next[sum + n * n] += chance * chances[n];
+      if (n < chances.length) beyond += chance * upper[n];
+      if (n > first) last = Math.max(last, sum + (n - 1) ** 2 + 1);
     }
-    [law, filled] = [next, Math.min(last, steps)];
+    [law, least, filled] = [next, least + first ** 2, Math.min(last, steps)];
   }
   return beyond;
-}
-
-/** Return the law of |n + entry|. */
-function foldedLaw(weights: Float64Array, entry: number): Float64Array {
-  const half = (weights.length - 1) / 2;
-  const law = new Float64Array(half + entry + 1);
-  weights.forEach((weight, i) => (law[Math.abs(i - half + entry)] += weight));
-  return law;
 }
 
 /** Return the law of (η + s)², on a grid; what is beyond it is left out. */
