@@ -24,21 +24,19 @@ from streamsketch.cli._showing import (
     selected_fields,
 )
 from streamsketch.estimation.blocks import AnySketch, block_of, check_comparable, is_secret
-from streamsketch.estimation.cosines import below_noise_floor
 from streamsketch.estimation.estimate import Estimates, interval_text, value_text
-from streamsketch.estimation.means import few_units
 from streamsketch.estimation.measures import MEASURES, By
 from streamsketch.report.choice import measure_of
 
 if TYPE_CHECKING:
     from streamsketch.signs.sketch import Signs
 
-BY_HELP = (
-    "Measure to compare by. distance: squared distance, which also measures size. cosine: similarity of direction. "
-    "profile: squared distance of streams scaled to length 1, which compares what they consist of. mean: squared "
-    "distance of what one unit adds on average, if units were counted. By default cosine, if it can distinguish most "
-    "streams, otherwise distance."
+_BY_DEFAULT = "By default cosine, if it can distinguish most streams, otherwise distance."
+BY_HELP = " ".join(
+    ["Measure to compare by.", *(f"{name}: {measure.help}" for name, measure in MEASURES.items()), _BY_DEFAULT]
 )
+_FIRST, _LAST = ", ".join([*MEASURES][:-1]), [*MEASURES][-1]
+BY_NAMES = f"Measure to compare by: {_FIRST} or {_LAST}, as in compare. {_BY_DEFAULT}"
 ByOption = Annotated[By | None, typer.Option("--by", help=BY_HELP, metavar="MEASURE", show_default=False)]
 Only = Annotated[
     list[str] | None,
@@ -164,18 +162,18 @@ class SketchPairs:
 
     @functools.cached_property
     def _lost(self) -> np.ndarray:
-        """Which sketches are below the noise floor of as many, or have too few units for an average: (n,)."""
+        """Which sketches lack what the measure needs, or are below the noise floor of as many: (n,)."""
         block = block_of(list(self.sketches.values()))
-        return few_units(block) if self._by == "mean" else below_noise_floor(block, len(self.names))
+        return MEASURES[self._by].floor.lacking(block, len(self.names))
 
     @functools.cached_property
     def _nearness(self) -> np.ndarray:
         """Numbers that ascend from the nearest pair to the farthest: (n, n), infinite if undefined.
 
-        Cosines of sketches below the noise floor are not defined, whatever the noise made of them.
+        Cosines of sketches below the noise floor, for example, are not defined, whatever the noise made of them.
         """
         value = self._estimates.value
-        lost = self._lost & (self._by != "distance")
+        lost = self._lost & (MEASURES[self._by].needs is not None)
         unknown = np.isnan(value) | lost[:, None] | lost
         return np.where(unknown, np.inf, MEASURES[self._by].sign * value)
 
@@ -222,14 +220,14 @@ class SketchPairs:
         return _estimate_at(self._estimates, pair) if self.is_defined(pair) else None
 
     def _estimate_beside(self, pair: Pair) -> ss.estimation.Estimate | None:
-        of_noise = self._beside == "cosine" and self._lost[list(pair)].any()
+        of_noise = MEASURES[self._beside].needs is not None and self._lost[list(pair)].any()
         return None if of_noise else _estimate_at(self._estimates_beside, pair)
 
     def title(self, pairs: Sequence[Pair]) -> None:
         """Return None: the columns say it."""
 
     def say_notes(self, pairs: Sequence[Pair]) -> None:
-        """Print whether anything is secret, and which sketches have no cosines."""
+        """Print whether anything is secret, and which sketches lack what the measure needs."""
         del pairs
         if is_secret(self.sketches.values()):
             say("warning: raw sketches took part: what is printed here is as secret as they are.")
@@ -240,16 +238,16 @@ class SketchPairs:
         lost = [name for name, without in zip(self.names, self._lost, strict=True) if without]
         if not lost:
             return
-        who = f"(empty streams, or too small for their noise): {join_names(lost)}."
-        if self._by == "mean":
-            say(f"Without averages, as the number of units is within two standard errors of zero {who}")
-        elif self._by == "distance":
+        measure = MEASURES[self._by]
+        why = f"the {measure.floor.number} are {measure.floor.level} (these are empty, or too small for their noise)"
+        who = join_names(lost)
+        if measure.needs is None:
             say(
-                f"Below the noise floor, and so listed last, as such distances show only noise and the size of the "
-                f"other stream {who}"
+                f"Listed last, as {why}, and such {measure.titles} show only noise and the size of the other stream: "
+                f"{who}."
             )
         else:
-            say(f"Without cosines, as the squared norm is below the noise floor of {len(self.names)} streams {who}")
+            say(f"Without {measure.titles}, as {why}: {who}.")
 
 
 def _estimate_at(estimates: Estimates | None, pair: Pair) -> ss.estimation.Estimate | None:

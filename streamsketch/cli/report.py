@@ -10,7 +10,7 @@ import streamsketch as ss
 from streamsketch.cli._features import Shares, load_agreement, shares_of
 from streamsketch.cli._items import Index, agreement_of, items_of_file
 from streamsketch.cli._keys import Signers
-from streamsketch.cli._pairs import Only, select_names
+from streamsketch.cli._pairs import BY_NAMES, Only, select_names
 from streamsketch.cli._reading import Force, files_in, load_files, new_file
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, show_json
@@ -41,10 +41,7 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
         By | None,
         typer.Option(
             "--by",
-            help=(
-                "Measure to compare by: distance, cosine, profile or mean, as in compare. By default cosine, if it can "
-                "distinguish most streams, otherwise distance."
-            ),
+            help=BY_NAMES,
             metavar="MEASURE",
             show_default=False,
         ),

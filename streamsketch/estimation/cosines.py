@@ -84,7 +84,7 @@ def profiles_from(cosines: Estimates) -> Estimates:
     """Return the squared distances 2 - 2c between streams scaled to length 1, from their cosines c."""
     parts = (2 - 2 * cosines.value, 4 * cosines.projection_variance, 4 * cosines.noise_variance)
     grain = cosines.grain.scaled(2.0) if isinstance(cosines.grain, Grain) else None
-    found = Estimates(*parts, lowest=0.0, highest=4.0, grain=grain)
+    found = Estimates(*parts, lowest=0.0, highest=4.0, grain=grain, error_law="cosine")
     return found.as_secret() if cosines.secret else found
 
 
@@ -154,7 +154,7 @@ def cosines(
         share = np.sqrt(across) / length
         grain = Grain(grain.deviation * share, grain.kurtosis, grain.step * share, grain.bend * length / across)
     parts = np.asarray(value), np.asarray(of_map), np.asarray(of_noise)
-    return Estimates(*parts, lowest=-1.0, highest=1.0, grain=grain)
+    return Estimates(*parts, lowest=-1.0, highest=1.0, grain=grain, error_law="cosine")
 
 
 def least_norm(effect: OutputNoise | InputNoise, k2: Floats, k4: Floats) -> Floats:

@@ -12,6 +12,7 @@ from streamsketch.core.libraries import pa, pc
 from streamsketch.core.numbers import Floats
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.intervals import (
+    ErrorLaw,
     ErrorModel,
     Grain,
     Interval,
@@ -78,6 +79,10 @@ class Estimate:
         noise, as in a count of units.
     grain
         How coarse the noise is, for which intervals allow; None if the error is nearly continuous.
+    error_law
+        How the map's error changes with the quantity, for `selected_interval`: ``"cosine"`` as that of a cosine, for
+        estimates made of one; ``"normal"`` by slope and curvature alone; ``"auto"`` as a cosine's for the range [-1,
+        1], and normal for others.
 
     Examples
     --------
@@ -97,6 +102,7 @@ class Estimate:
     curvature: float = 0.0
     kurtosis: float = 0.0
     grain: Grain | LeastWidth | None = None
+    error_law: ErrorLaw = "auto"
 
     @property
     def variance(self) -> float:
@@ -243,6 +249,7 @@ class Estimate:
             self.lowest,
             self.highest,
             self.grain,
+            self.error_law,
         )
 
     def __repr__(self) -> str:
@@ -263,7 +270,7 @@ class SecretEstimate(Estimate):
 
     Parameters
     ----------
-    value, projection_variance, noise_variance, lowest, highest, slope, curvature, kurtosis, grain
+    value, projection_variance, noise_variance, lowest, highest, slope, curvature, kurtosis, grain, error_law
         As in `Estimate`.
 
     Examples
@@ -299,6 +306,7 @@ class Estimates:
     slope: Floats = dataclasses.field(default_factory=lambda: np.zeros(()))
     curvature: Floats = dataclasses.field(default_factory=lambda: np.zeros(()))
     grain: Grain | None = None
+    error_law: ErrorLaw = "auto"
 
     def __post_init__(self) -> None:
         if self.grain is not None:
@@ -496,7 +504,7 @@ class Estimates:
 
     def _stated(self) -> ErrorModel:
         plain = self.value, self.projection_variance, self.noise_variance, self.slope, self.curvature
-        return ErrorModel(*plain, self.lowest, self.highest, self.grain)
+        return ErrorModel(*plain, self.lowest, self.highest, self.grain, self.error_law)
 
     __iter__ = None  # the order of iteration would be ambiguous; index estimates instead
 
@@ -512,6 +520,7 @@ class Estimates:
             float(self.slope[place]),
             float(self.curvature[place]),
             grain=None if self.grain is None else Grain(*(part[place] for part in self.grain)),
+            error_law=self.error_law,
         )
 
     def to_arrow(self, keys: Any) -> "pa.Table":
@@ -583,7 +592,7 @@ class SecretEstimates(Estimates):
 
     Parameters
     ----------
-    value, projection_variance, noise_variance, lowest, highest, slope, curvature, grain
+    value, projection_variance, noise_variance, lowest, highest, slope, curvature, grain, error_law
         As in `Estimates`.
     """
 

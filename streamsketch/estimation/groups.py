@@ -13,7 +13,7 @@ from streamsketch.core.numbers import Floats, check_int
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable
 from streamsketch.estimation.estimate import SECRECY
-from streamsketch.estimation.measures import By, check_by, compare_blocks
+from streamsketch.estimation.measures import MEASURES, By, check_by, compare_blocks
 from streamsketch.estimation.noise_effect import OutputNoise
 
 Method: TypeAlias = Literal["average", "complete", "single", "weighted"]
@@ -141,10 +141,11 @@ def linkage(
     squares = _squares(block, by)
     lost = np.flatnonzero(np.isnan(np.diagonal(squares)))
     if np.isnan(squares).any():
+        floor = MEASURES[by].floor
         places = ", ".join(map(str, lost[:20])) + (", …" if len(lost) > 20 else "")
         raise InvalidInputError(
-            f"{len(lost)} of {len(sketches)} streams cannot be compared by {by}: they are below the noise floor, or "
-            f"have too few units for an average. Leave out those at places {places}, or compare by 'distance'"
+            f"{len(lost)} of {len(sketches)} streams cannot be compared by {by}: their {floor.number} are "
+            f"{floor.level}. Leave out those at places {places}, or compare by 'distance'"
         )
     matrix = tree_of(squares, method)
     found = _groups(matrix)
@@ -252,7 +253,7 @@ class _Redrawn:
 
 
 def _squares(block: Block, by: By) -> Floats:
-    return compare_blocks(block, block, "profile" if by == "cosine" else by, same=True).value
+    return compare_blocks(block, block, MEASURES[by].squares or by, same=True).value
 
 
 def _groups(matrix: Floats) -> list[int]:

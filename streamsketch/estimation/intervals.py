@@ -13,6 +13,11 @@ from streamsketch.projections.variance import MapVariance, Real
 
 Method: TypeAlias = Literal["normal", "chebyshev"]
 
+ErrorLaw: TypeAlias = Literal["auto", "normal", "cosine"]
+"""How the map's error changes with the quantity beyond slope and curvature, for intervals of what was selected. That of
+a cosine, or of what is made of one by scaling and adding, shrinks towards both ends of the range. ``"auto"`` is a
+cosine's for the range [-1, 1], and normal for others."""
+
 _MOST_KURTOSIS = 6.0
 _LAPLACE_KURTOSIS = 3.0
 _EXACT = 1e-9  # a cosine's error from the map; below it, two streams are multiples of one another
@@ -104,6 +109,12 @@ class ErrorModel(NamedTuple):
     lowest: float
     highest: float
     grain: "Grain | LeastWidth | None" = None
+    error_law: ErrorLaw = "auto"
+
+    @property
+    def is_cosine(self) -> bool:
+        """Whether the error changes as that of a cosine; see `ErrorLaw`."""
+        return self.error_law == "cosine" or (self.error_law == "auto" and (self.lowest, self.highest) == (-1, 1))
 
     @property
     def variance(self) -> Floats:
@@ -174,7 +185,7 @@ def invert_selected(stated: ErrorModel, candidates: int, confidence: float, kurt
         above, below = _skewed(np.asarray(stated.curvature), miss / 2, z)
         low, high = invert(stated, below)
         return stated.widened(Intervals(np.minimum(low, invert(stated, above).low), high), miss)
-    if not (math.isfinite(lowest) and math.isfinite(highest)):
+    if not stated.is_cosine:
         return stated.widened(invert(stated, z), miss)
     middle, half = (highest + lowest) / 2, (highest - lowest) / 2
     cosine = np.abs(stated.inside - middle) / half

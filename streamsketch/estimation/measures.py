@@ -1,14 +1,18 @@
 """What streams are compared by, and all pairs of sketches compared at once, by one matrix product."""
 
+import dataclasses
 from collections.abc import Callable, Iterable
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable
-from streamsketch.estimation.cosines import cosines_between, profiles_from
+from streamsketch.estimation.cosines import below_noise_floor, cosines_between, profiles_from
 from streamsketch.estimation.distances import distances_between
 from streamsketch.estimation.estimate import Estimates
-from streamsketch.estimation.means import mean_distances_between
+from streamsketch.estimation.means import few_units, mean_distances_between
 
 By: TypeAlias = Literal["distance", "cosine", "profile", "mean"]
 """What streams are compared by: squared distances, cosines, or squared distances of streams scaled to length 1, or of
@@ -76,27 +80,153 @@ def compare_blocks(rows: Block, columns: Block, by: By, *, same: bool) -> Estima
     return MEASURES[by].between(rows, columns, same)
 
 
-class Measure(NamedTuple):
-    """What streams are compared by: in `pairwise`, in Beam, by commands and in reports."""
+@dataclasses.dataclass(frozen=True)
+class Need:
+    """What must stand out from the noise of a stream, or it is not compared by a measure.
+
+    Parameters
+    ----------
+    lacking
+        Returns which of a block's n sketches lack it, (n,) bool, where they were selected from so many streams.
+    number
+        Its name, for people, in the plural.
+    level
+        Where it lies if it is lacking, as in "the squared norms of 3 of the streams are …".
+    refusal
+        What to say where fewer than two streams have it. ``""``: a report shows distances instead.
+    """
+
+    lacking: Callable[[Block, int], NDArray[np.bool_]]
+    number: str
+    level: str
+    refusal: str = ""
+
+
+ABOVE_NOISE_FLOOR = Need(below_noise_floor, "squared norms", "no larger than noise makes some of so many empty streams")
+ENOUGH_UNITS = Need(
+    lambda block, _: few_units(block),
+    "numbers of units",
+    "within two standard errors of 0",
+    "fewer than two of these releases have an average: their numbers of units are within two standard errors of zero. "
+    "Compare sums, or release more units together",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Measure:
+    """What streams are compared by: in `pairwise`, in Beam, by commands and in reports, which read all else here.
+
+    Parameters
+    ----------
+    title
+        For people, in the singular.
+    between
+        Compares two blocks, or a block with itself: (n, m) arrays. The intervals of its `Estimates` follow from their
+        range and their ``error_law``, which is ``"cosine"`` for what is made of cosines.
+    about
+        What its values mean: a paragraph of reports. Its first sentence is the measure's part of ``--by``'s help.
+    plural
+        The title in the plural, by default with an s.
+    sign
+        -1 if the greatest value is the nearest, as of cosines.
+    limits
+        The least and the greatest value, if there are both: pictures then have a linear scale, otherwise a logarithmic
+        one.
+    in_common
+        The value for streams with nothing in common, if the measure says how alike streams are. None if it says how far
+        apart they are.
+    squares
+        The measure of which the values are squared distances, for maps and trees. None if its own are.
+    of_what
+        Between what these distances are, if not between the streams themselves.
+    needs
+        What a stream must have to be compared. None if all can be: those below the noise floor are then listed last.
+
+    Raises
+    ------
+    ValueError
+        If the greatest value is the nearest, and either ``squares`` or ``in_common`` is missing.
+    """
 
     title: str
-    """For people, in the singular."""
     between: Callable[[Block, Block, bool], Estimates]
-    """Compares two blocks, or a block with itself: (n, m) arrays."""
-    sign: int = 1
-    """-1 if the greatest value is the nearest, as of cosines."""
+    about: str
+    _: dataclasses.KW_ONLY
+    plural: str = ""
+    sign: Literal[1, -1] = 1
+    limits: tuple[float, float] | None = None
+    in_common: float | None = None
+    squares: By | None = None
+    of_what: str = ""
+    needs: Need | None = None
+
+    def __post_init__(self) -> None:
+        if self.sign < 0 and (self.squares is None or self.in_common is None):
+            raise ValueError(
+                f"the greatest {self.title} is the nearest, so its values are no squared distances: state squares, the "
+                f"measure whose values are, and in_common, the value for streams with nothing in common"
+            )
 
     @property
     def column(self) -> str:
         """The name in tables and JSON."""
         return self.title.replace(" ", "_")
 
+    @property
+    def titles(self) -> str:
+        """The title in the plural."""
+        return self.plural or f"{self.title}s"
+
+    @property
+    def floor(self) -> Need:
+        """What streams lack that are left out, or listed last."""
+        return self.needs or ABOVE_NOISE_FLOOR
+
+    @property
+    def help(self) -> str:
+        """The first sentence of ``about``."""
+        return self.about.partition(". ")[0].removesuffix(".") + "."
+
 
 MEASURES: dict[By, Measure] = {
-    "distance": Measure("squared distance", lambda rows, columns, same: distances_between(rows, columns, same=same)),
-    "cosine": Measure("cosine", lambda rows, columns, same: cosines_between(rows, columns, same=same), sign=-1),
-    "profile": Measure(
-        "profile distance", lambda rows, columns, same: profiles_from(cosines_between(rows, columns, same=same))
+    "distance": Measure(
+        "squared distance",
+        lambda rows, columns, same: distances_between(rows, columns, same=same),
+        "Squared distances between the streams, in squared units of their values, which measure size as well as what "
+        "streams consist of. Those of a small stream are mostly the sizes of the others. An estimate may be negative "
+        "if noise dominates, and its interval is clipped at zero.",
+        plural="distances",
     ),
-    "mean": Measure("mean distance", lambda rows, columns, same: mean_distances_between(rows, columns, same=same)),
+    "cosine": Measure(
+        "cosine",
+        lambda rows, columns, same: cosines_between(rows, columns, same=same),
+        "The cosine compares what streams consist of, whatever their size: 1 for proportional streams, 0 for streams "
+        "with nothing in common. An estimate may exceed 1 by its error, and its interval is clipped.",
+        sign=-1,
+        limits=(-1.0, 1.0),
+        in_common=0.0,
+        squares="profile",
+        needs=ABOVE_NOISE_FLOOR,
+    ),
+    "profile": Measure(
+        "profile distance",
+        lambda rows, columns, same: profiles_from(cosines_between(rows, columns, same=same)),
+        "The squared distances of streams scaled to length 1, so of what they consist of, whatever their size: 0 for "
+        "proportional streams, 2 for streams with nothing in common.",
+        limits=(0.0, 4.0),
+        in_common=2.0,
+        of_what="streams scaled to length 1",
+        needs=ABOVE_NOISE_FLOOR,
+    ),
+    "mean": Measure(
+        "mean distance",
+        lambda rows, columns, same: mean_distances_between(rows, columns, same=same),
+        "Squared distances between averages: between what one unit adds on average in each stream, in squared units of "
+        "the values. Streams of any number of units can be compared, if these were counted. The numbers were published "
+        "with noise, which is in the errors. Two samples of like units do not have the distance 0: the fewer units, "
+        "the farther apart.",
+        plural="distances of averages",
+        of_what="averages",
+        needs=ENOUGH_UNITS,
+    ),
 }

@@ -134,8 +134,15 @@ class Points(NamedTuple):
         value, of_map, of_noise = (float(part[place]) for part in parts)
         if self.law is not None:
             return _MedianEstimate(value, of_map, of_noise, law=self.law)
-        shape = {"slope": float(self.slope[place]), "kurtosis": float(self.kurtosis[place])}
-        return Estimate(value, of_map, of_noise, curvature=self.curvature, grain=self.grain, **shape)
+        return Estimate(
+            value,
+            of_map,
+            of_noise,
+            slope=float(self.slope[place]),
+            curvature=self.curvature,
+            kurtosis=float(self.kurtosis[place]),
+            grain=self.grain,
+        )
 
     def table(
         self, items: "pa.Array", confidence: float, places: Ints | None = None, candidates: int = 1

@@ -87,7 +87,7 @@ def mmd(x: AnySketch, y: AnySketch, agreement: Agreement) -> Estimate:
     shares = np.minimum(own / size, 1.0) if size else _lengths(features) ** 2
     added = float(relative @ shares**2)
     return dataclasses.replace(
-        whole, projection_variance=added * size**2, lowest=0.0, highest=4.0,
+        whole, projection_variance=added * size**2, lowest=0.0, highest=4.0, error_law="cosine",
         slope=whole.slope + 2 * added * size, curvature=whole.curvature + added,
     )  # fmt: skip
 

@@ -67,7 +67,7 @@ def comparisons(releases: PrivateTable, by: By) -> pa.Table:
     gone = pc.is_nan(found.column("estimate"))
     for place, name in enumerate(found.column_names[2:], 2):
         found = found.set_column(place, name, pc.if_else(gone, None, found.column(name)))
-    order = "descending" if by == "cosine" else "ascending"
+    order = "ascending" if MEASURES[by].sign > 0 else "descending"
     found = found.sort_by([("estimate", order), ("first", "ascending"), ("second", "ascending")])
     return found.rename_columns([*found.column_names[:2], MEASURES[by].column, *found.column_names[3:]])
 

@@ -14,7 +14,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.changes import Changes, changes
 from streamsketch.estimation.estimate import Estimate, estimate_cells, format_value
 from streamsketch.estimation.intervals import Interval
-from streamsketch.estimation.measures import MEASURES, By
+from streamsketch.estimation.measures import ENOUGH_UNITS, MEASURES, By
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.report.pictures import round_step, unit_of
 from streamsketch.report.series import series_in
@@ -232,7 +232,7 @@ def changes_in(releases: Mapping[str, PrivateSketch], by: By) -> dict[str, Any] 
         with contextlib.suppress(InvalidInputError):  # averages of too few units
             found[key] = changes(
                 {window: releases[name] for window, name in windows.items()},
-                by="mean" if by == "mean" else "distance",
+                by="mean" if MEASURES[by].needs is ENOUGH_UNITS else "distance",
                 tolerance=tolerance,
             )
     if not found:

@@ -1,5 +1,6 @@
 """What a report compares streams by, and which of them it can draw: computed from the releases alone."""
 
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,8 +12,7 @@ from streamsketch.estimation.blocks import AnySketch, block_of, check_comparable
 from streamsketch.estimation.cosines import below_noise_floor
 from streamsketch.estimation.estimate import Estimates
 from streamsketch.estimation.intervals import Intervals
-from streamsketch.estimation.means import few_units
-from streamsketch.estimation.measures import MEASURES, By, check_by, compare_blocks
+from streamsketch.estimation.measures import ABOVE_NOISE_FLOOR, MEASURES, By, Need, check_by, compare_blocks
 from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.release.private_sketch import PrivateSketch
 
@@ -25,17 +25,19 @@ class Chosen(NamedTuple):
 
     by: By
     kept: list[int]
-    """The streams above the noise floor of as many streams; all, if those are fewer than two. For averages, those that
-    have one."""
+    """The streams that have what the measure needs, by default those above the noise floor of as many streams; all, if
+    they are fewer than two."""
     below_noise_floor: list[int]
     """The others."""
     distinguishable_shares: dict[By, float]
-    """The share of streams whose nearest and farthest others differ, by distance and, if defined, by cosine; none for
-    averages."""
+    """The share of streams whose nearest and farthest others differ, by distance and, if defined, by cosine; none if
+    the measure needs something else."""
     estimates: Estimates
     """Between those kept: (n, n)."""
     squares: Estimates
-    """Squared distances for the map and the order: between the streams, those scaled to length 1, or averages."""
+    """Squared distances for the map and the order: between what `Measure.of_what` says."""
+    floor: Need = ABOVE_NOISE_FLOOR
+    """What the others lack."""
     given: int | None = None
     """How many streams those kept were selected from; None if all are kept."""
 
@@ -71,13 +73,13 @@ def choose(releases: Sequence[PrivateSketch], by: By | None) -> Chosen:
     releases
         n ≥ 2 releases.
     by
-        ``"distance"``, ``"cosine"``, ``"profile"``, ``"mean"`` or None.
+        As in `streamsketch.pairwise`, or None.
 
     Raises
     ------
     InvalidInputError
-        For fewer than two releases, another ``by``, cosines of releases with noise added before the map, or averages
-        of releases of which fewer than two have one.
+        For fewer than two releases, another ``by``, cosines of releases with noise added before the map, or fewer than
+        two releases that have what the measure needs.
     IncompatibleProjectionsError, DependentNoiseError
         If releases cannot be compared.
     """
@@ -86,32 +88,28 @@ def choose(releases: Sequence[PrivateSketch], by: By | None) -> Chosen:
     if len(releases) < 2:
         raise InvalidInputError(f"a report needs at least two releases, got {len(releases)}")
     check_comparable(releases)
-    whole = block_of(releases)
     count = len(releases)
-    lost = few_units(whole) if by == "mean" else below_noise_floor(whole, count)
+    floor = ABOVE_NOISE_FLOOR if by is None else MEASURES[by].floor
+    lost = floor.lacking(block_of(releases), count)
     everything = int((~lost).sum()) < 2
-    if by == "mean" and everything:
-        raise InvalidInputError(
-            "fewer than two of these releases have an average: their numbers of units are within two standard errors "
-            "of zero. Compare sums, or release more units together"
-        )
+    if everything and floor.refusal:
+        raise InvalidInputError(floor.refusal)
     kept = [place for place, gone in enumerate(lost) if everything or not gone]
     block = block_of([releases[place] for place in kept])
-    if by == "mean":
-        means = compare_blocks(block, block, by, same=True)
-        return Chosen(by, kept, np.flatnonzero(lost).tolist(), {}, means, means, count)
-    found: dict[By, Estimates] = {"distance": compare_blocks(block, block, "distance", same=True)}
-    if by in ("cosine", "profile") or (isinstance(block.effect, OutputNoise) and not everything):
-        found["cosine"] = compare_blocks(block, block, "cosine", same=True)
-        found["profile"] = compare_blocks(block, block, "profile", same=True)
-    shares: dict[By, float] = {one: distinguishable_share(found[one], count) for one in found if one != "profile"}
+    compare = functools.cache(functools.partial(compare_blocks, block, block, same=True))
+    if by is not None:
+        compare(by)  # raises even if distances are shown instead
+    shares: dict[By, float] = {}
+    if floor is ABOVE_NOISE_FLOOR:
+        shares["distance"] = distinguishable_share(compare("distance"), count)
+        if isinstance(block.effect, OutputNoise) and not everything:
+            shares["cosine"] = distinguishable_share(compare("cosine"), count)
     if by is None:
         by = "cosine" if shares.get("cosine", 0.0) >= ENOUGH else "distance"
-    elif everything:
+    elif everything and MEASURES[by].needs is not None:
         by = "distance"
-    estimates = found[by] if by in found else compare_blocks(block, block, by, same=True)
-    squares = found["profile" if by in ("cosine", "profile") else "distance"]
-    return Chosen(by, kept, np.flatnonzero(lost).tolist(), shares, estimates, squares, count)
+    squares = compare(MEASURES[by].squares or by)
+    return Chosen(by, kept, np.flatnonzero(lost).tolist(), shares, compare(by), squares, floor, count)
 
 
 def measure_of(sketches: Sequence[AnySketch]) -> By:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from streamsketch.core.numbers import Floats
 from streamsketch.estimation.estimate import format_value
-from streamsketch.estimation.measures import By
+from streamsketch.estimation.measures import MEASURES, By
 from streamsketch.report.pairs import Pairs
 from streamsketch.report.scaling import Scaling
 from streamsketch.report.text import shorten
@@ -32,6 +32,7 @@ _VIRIDIS = np.array(
     dtype=np.float64,
 )
 _LEAST = 0.01  # of the cosines are darker than the scale
+_NARROWEST = 0.05  # of the limits, that a linear scale covers
 _NOTHING = (128, 128, 128)
 _SHADES = 120  # of a picture's palette
 _HATCH = 0.6  # how much lighter or darker the lines of a hatched cell are
@@ -82,16 +83,20 @@ class Scale(NamedTuple):
 
 
 def scale_of(pairs: Pairs, by: By) -> Scale:
-    """Return a scale for (n, n) estimates: logarithmic for squared distances, linear for the others."""
+    """Return a scale for (n, n) estimates: linear if the measure has limits, otherwise logarithmic."""
     apart = ~np.eye(len(pairs.value), dtype=bool)
     values = pairs.value[apart]
-    if by == "cosine":
-        nearest = min(1.0, float(values.max()))
+    measure = MEASURES[by]
+    if measure.limits is not None:
+        low, high = measure.limits
+        least = _NARROWEST * (high - low)
+        if measure.sign > 0:
+            nearest = max(low, float(values.min()))
+            return Scale(nearest, max(min(high, float(values.max())), nearest + least), logarithmic=False)
+        nearest = min(high, float(values.max()))
         # the least of many cosines shows only noise
-        return Scale(nearest, min(max(-1.0, float(np.quantile(values, _LEAST))), nearest - 0.1), logarithmic=False)
-    if by == "profile":
-        nearest = max(0.0, float(values.min()))
-        return Scale(nearest, max(min(4.0, float(values.max())), nearest + 0.2), logarithmic=False)
+        farthest = max(low, float(np.quantile(values, _LEAST)))
+        return Scale(nearest, min(farthest, nearest - least), logarithmic=False)
     # colours below the least standard error would show only noise
     low = max(float(pairs.error[apart].min()), float(values.max()) / 1e6, 1e-12)
     return Scale(low, max(float(values.max()), 10 * low), logarithmic=True)
@@ -151,6 +156,7 @@ def _chunk(name: bytes, content: bytes) -> bytes:
 
 def heat_map(names: Sequence[str], pairs: Pairs, order: Sequence[int], by: By, scale: Scale) -> dict[str, Any]:
     """Return all comparisons as coloured cells: with error bars as tooltips or, of many streams, as one picture."""
+    measure = MEASURES[by]
     factor, unit = display_unit(pairs, by)
     places = scale.places(pairs.value)
     unclear = pairs.unclear
@@ -173,7 +179,7 @@ def heat_map(names: Sequence[str], pairs: Pairs, order: Sequence[int], by: By, s
         if i == j:
             return None
         value, filling = float(pairs.value[i, j]), colour(float(places[i, j]))
-        shown = f"{value:.2f}" if by == "cosine" else format_value(value / factor, float(pairs.error[i, j]) / factor)
+        shown = f"{value:.2f}" if measure.sign < 0 else format_value(value / factor, float(pairs.error[i, j]) / factor)
         estimate, error, interval = pairs.cells(i, j)
         hatched = "; cannot be distinguished from 0" if unclear[i, j] else ""
         return {
@@ -189,7 +195,7 @@ def heat_map(names: Sequence[str], pairs: Pairs, order: Sequence[int], by: By, s
 
 def display_unit(pairs: Pairs, by: By) -> tuple[float, str]:
     """Return by what to divide the numbers of a heat map, and the word for that, or ``""``."""
-    if by not in ("distance", "mean"):
+    if MEASURES[by].limits is not None:
         return 1.0, ""
     return unit_of(float(np.median(np.abs(pairs.value[~np.eye(len(pairs.value), dtype=bool)]))))
 

@@ -18,7 +18,6 @@ _MOST_PAIRS = 5
 _NO_GROUP = (
     "No group stands out: in a group, any two streams are nearer to each other than either is to any stream outside it."
 )
-_NOTHING_IN_COMMON = 2  # the squared distance of streams scaled to length 1 that have nothing in common
 _WIDE = 1.2  # of the median width of intervals; a stream of wider ones may be left out
 
 
@@ -169,7 +168,7 @@ def _of_streams(names: Sequence[str], chosen: Chosen, found: Groups, *, drawn: b
             f"With 95\u00a0% confidence it is in {interval}{unclear}.",
             [],
         )
-    nearer = "more alike" if chosen.by != "distance" else "nearer to each other"
+    nearer = "nearer to each other" if MEASURES[chosen.by].in_common is None else "more alike"
     if found.groups:
         count = len(found.groups)
         many = len(found.hidden)
@@ -203,14 +202,16 @@ def _of_pairs(names: Sequence[str], chosen: Chosen) -> Answer:
     low, high = chosen.ends
     first, second = np.triu_indices(len(names), 1)
     low, high, value = (part[first, second] for part in (low, high, chosen.estimates.value))
-    alike = chosen.by in ("cosine", "profile")
-    if chosen.by == "profile":
-        shown, surest = high < _NOTHING_IN_COMMON, high
+    measure = MEASURES[chosen.by]
+    alike = measure.in_common is not None
+    if measure.in_common is not None:
+        surest = high if measure.sign > 0 else -low
+        shown = surest < measure.sign * measure.in_common
     else:
-        shown, surest = low > 0, -low if alike else value
+        shown, surest = low > 0, value
     count, pairs = int(shown.sum()), len(low)
     order = [int(place) for place in np.argsort(surest, kind="stable") if shown[place]]
-    title = MEASURES[chosen.by].title
+    title = measure.title
     listed = []
     for place in order[:_MOST_PAIRS]:
         i, j = int(first[place]), int(second[place])
@@ -225,11 +226,8 @@ def _of_pairs(names: Sequence[str], chosen: Chosen) -> Answer:
     nearest = int(np.argmin(value))
     if not alike and pairs > 1 and shown[nearest] and high[nearest] < np.delete(low, nearest).min():
         led = f"; the nearest are {listed[0][0]}"
-    ends = (
-        f"below {_NOTHING_IN_COMMON}, the value for streams with nothing in common"
-        if chosen.by == "profile"
-        else "above 0"
-    )
+    side, common = "above" if measure.sign < 0 or not alike else "below", measure.in_common or 0
+    ends = f"{side} {common:g}{', the value for streams with nothing in common' if common else ''}"
     return Answer(
         f"{some} {verb} beyond the noise{led}.",
         f"With 95\u00a0% confidence, the {title} of each of them is {ends}, and the intervals here hold at once. "

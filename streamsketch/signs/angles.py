@@ -270,7 +270,9 @@ def angle_at(mean: float, k: int, both: float | SignCurve) -> Estimate:
         variance = min(max(squares / 2, inside * (math.pi - inside) / k), math.pi**2 / 4)
     projection_variance = min(inside * (math.pi - inside) / k, variance)
     of_noise, signs = variance - projection_variance, _Signs(mean, k, both, is_cosine=False)
-    return _SignEstimate(value, projection_variance, of_noise, lowest=0.0, highest=math.pi, signs=signs)
+    return _SignEstimate(
+        value, projection_variance, of_noise, lowest=0.0, highest=math.pi, signs=signs, error_law="cosine"
+    )
 
 
 def _cosine(mean: float, k: int, both: float | SignCurve) -> Estimate:
@@ -286,7 +288,7 @@ def _cosine(mean: float, k: int, both: float | SignCurve) -> Estimate:
     # the steeper side: where r flattens towards ±1, half of both would say least where fewest signs differ by chance
     variance = max((here - sides[0]) ** 2, (sides[1] - here) ** 2, plain)
     signs = _Signs(mean, k, both, is_cosine=True)
-    return _SignEstimate(value, plain, variance - plain, lowest=-1.0, highest=1.0, signs=signs)
+    return _SignEstimate(value, plain, variance - plain, lowest=-1.0, highest=1.0, signs=signs, error_law="cosine")
 
 
 def _cosine_of(theta: Estimate, signs: _Signs) -> Estimate:
@@ -297,7 +299,7 @@ def _cosine_of(theta: Estimate, signs: _Signs) -> Estimate:
     variance = math.exp(spread) * -math.expm1(-spread) * (1 - math.exp(-spread) * math.cos(2 * theta.value)) / 2
     share = theta.projection_variance / spread if spread else 1.0
     of_map, of_noise = share * variance, (1 - share) * variance
-    return _SignEstimate(value, of_map, of_noise, lowest=-1.0, highest=1.0, signs=signs)
+    return _SignEstimate(value, of_map, of_noise, lowest=-1.0, highest=1.0, signs=signs, error_law="cosine")
 
 
 def _mean_product(x: Signs, y: Signs) -> tuple[int, float]:

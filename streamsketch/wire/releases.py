@@ -16,7 +16,7 @@ import numpy as np
 
 from streamsketch.core.limits import check_length, current_limits
 from streamsketch.core.numbers import Ints
-from streamsketch.errors import IncompatibleProjectionsError, WireFormatError
+from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, WireFormatError
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.projections.base import Projection
@@ -34,8 +34,12 @@ HEADER = struct.Struct("<8sBQ")  # magic, version, payload length
 CHECKSUM_BYTES = 16
 _WIDTHS = (1, 2, 4, 8)
 _MAX_K2 = 2.0**130
-_INT_FIELDS = ("sparsity", "independence", "fraction_bits")  # of a projection, present where its kind has them
-_RATIO_FIELDS = ("density",)
+_EVERY_KIND = {"kind", "dim", "sketch_dim", "seed", "resolution"}  # of projections; others are there if a kind has them
+_OWN_FIELDS = {
+    field.name: field.message_type is not None  # a ratio, or an integer
+    for field in wire_pb2.Projection.DESCRIPTOR.fields
+    if field.name not in _EVERY_KIND
+}
 _KEPT = 256  # projections, and guarantees: many files have the same
 _MOST_KEPT = 4096  # bytes of a guarantee
 
@@ -199,7 +203,13 @@ def _history_message(part: HistoryPart | None) -> wire_pb2.History | None:
 
 
 def projection_message(projection: Projection) -> wire_pb2.Projection:
-    """Return a projection as a message."""
+    """Return a projection as a message.
+
+    Raises
+    ------
+    InvalidInputError
+        If the projection has a field for which the format has no number: a reader could not rebuild the map.
+    """
     message = wire_pb2.Projection(
         kind=projection.kind,
         dim=projection.dim,
@@ -207,11 +217,18 @@ def projection_message(projection: Projection) -> wire_pb2.Projection:
         seed=projection.seed,
         resolution=ratio_message(projection.grid),
     )
-    agreed = projection.agreed_fields()
-    for name in agreed.keys() & _INT_FIELDS:
-        setattr(message, name, agreed[name])
-    for name in agreed.keys() & _RATIO_FIELDS:
-        getattr(message, name).CopyFrom(ratio_message(agreed[name]))
+    own = {name: value for name, value in projection.agreed_fields().items() if name not in _EVERY_KIND}
+    unnumbered = sorted(own.keys() - _OWN_FIELDS.keys())
+    if unnumbered:
+        raise InvalidInputError(
+            f"the exchange format has no number for {', '.join(unnumbered)} of a projection of kind "
+            f"{projection.kind!r}: add it to Projection in wire.proto, and to the table of projections in WIRE.md"
+        )
+    for name, value in own.items():
+        if _OWN_FIELDS[name]:
+            getattr(message, name).CopyFrom(ratio_message(value))
+        else:
+            setattr(message, name, value)
     return message
 
 
@@ -287,10 +304,10 @@ def _projection(message: wire_pb2.Projection) -> Projection:
         "seed": message.seed,
         "resolution": ratio_of("projection.resolution", message.resolution),
     }
-    fields |= {name: getattr(message, name) for name in _INT_FIELDS if message.HasField(name)}
-    fields |= {
-        name: ratio_of(f"projection.{name}", getattr(message, name)) for name in _RATIO_FIELDS if message.HasField(name)
-    }
+    for name, is_ratio in _OWN_FIELDS.items():
+        if message.HasField(name):
+            value = getattr(message, name)
+            fields[name] = ratio_of(f"projection.{name}", value) if is_ratio else value
     return projection_from_fields(fields)
 
 

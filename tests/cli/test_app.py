@@ -103,7 +103,7 @@ def test_the_demo_prints_a_table_that_fits_and_writes_releases_when_told(
         (["sketch", "--nope"], "No such option: --nope. See"),
         (["release", "--zone", "UTC"], "No such option: --zone. See"),
         (["sketch", "--sketch-l1", "2"], "--sketch-l2)"),
-        (["compare", "a", "b", "--by", "cosin"], "mean'. Did you mean cosine? See"),
+        (["compare", "a", "b", "--by", "cosin"], "Did you mean cosine? See"),
         (["compare", "a", "b", "--by", "xyz"], "Invalid value for '--by': 'xyz' is not one of"),
     ],
 )

@@ -276,7 +276,7 @@ def test_averages_are_compared_where_units_were_counted(tmp_path: Path, files: l
     done = forks.run("compare", "shops.parquet", "--by", "mean", cwd=tmp_path)
     assert "mean distance" in done.stdout
     said = " ".join(done.stderr.split())
-    assert "Without averages, as the number of units is within two standard errors of zero" in said
+    assert "Without distances of averages, as the numbers of units are within two standard errors of 0" in said
     assert said.endswith("kiosk.")
     near = forks.run("nearest", "shops.parquet", "--by", "mean", "--top", "1", "--json", cwd=tmp_path).stdout
     neighbours = {row["of"]: row["neighbour"] for row in json.loads(near)}

@@ -194,11 +194,8 @@ def smaller(one: Sized, other: Sized) -> Sized:
 
 
 def _hashed(fields: Message, law: Law) -> int:
-    s = {"sjlt-block": fields.get("sparsity"), "sjlt-graph": fields.get("sparsity"), "count-sketch": 1, "oporp": 1}
-    found = int(s.get(fields["kind"]) or 0)
-    if fields["kind"] in ("sjlt-block", "count-sketch") and 2 * found > fields["sketch_dim"]:
-        return 0
-    return found if law.c < 0 and 12 * found * law.a <= 1 else 0
+    s = laws.few_entries(fields)
+    return s if law.c < 0 and 12 * s * law.a <= 1 else 0
 
 
 def _sure_part(clean: Sized, squared_noise: Sized, whole: Sized, view: View) -> Sized:

@@ -21,7 +21,6 @@ from tests.golden.reader import cells_of, values_message
 EDGE = Fraction(1, 10**9)
 """How far probabilities must be apart that are compared, and how far off a median's law may be."""
 
-_FEW = {"count-sketch": 1, "oporp": 1, "identity": 1}
 _SIZES, _STEPS = 4096, 255
 _NORMAL = NormalDist()
 
@@ -154,18 +153,11 @@ class Point(NamedTuple):
     """Of a median."""
 
 
-def entries_of(fields: Message) -> int:
-    """Return s."""
-    kind = fields["kind"]
-    return int(fields["sparsity"] if kind.startswith("sjlt") else _FEW.get(kind, fields["sketch_dim"]))
-
-
 def law_of_median(message: Message) -> Law:
     """Return the law of a median's error."""
     fields = message["projection"]
-    s, k, kind = entries_of(fields), fields["sketch_dim"], fields["kind"]
-    few = kind in ("sjlt-graph", "oporp") or (kind in ("sjlt-block", "count-sketch") and 2 * s <= k)
-    if not few or message["noise"]["place"] or laws.law_of(fields).a * k < Fraction(9, 10):
+    s, k = laws.few_entries(fields), fields["sketch_dim"]
+    if not s or message["noise"]["place"] or laws.law_of(fields).a * k < Fraction(9, 10):
         raise UndefinedError
     seen = Counter(abs(cell) for cell in cells_of(message))
     sizes = sorted(seen)
@@ -244,12 +236,10 @@ def _mean(message: Message, column: list[int]) -> Expected:
     found = Expected(*(one.value for one in parts), None, None, tuple(near * one.size for one in parts))
     growth = law.b + law.c
     error = variance.value + noise.value
-    kurtosis = view.k4.value / (entries_of(view.fields) * error**2) if error and not place else Fraction(0)
+    kurtosis = view.k4.value / (laws.entries_of(view.fields) * error**2) if error and not place else Fraction(0)
     found = found._replace(slope=2 * growth * value.value, curvature=growth, kurtosis=kurtosis)
-    plain, s = law.a == 0 and law.b == 0, entries_of(view.fields)
-    is_sparse = view.fields["kind"] in ("sjlt-graph", "oporp") or (
-        view.fields["kind"] in ("sjlt-block", "count-sketch") and 2 * s <= view.fields["sketch_dim"]
-    )
+    plain, s = law.a == 0 and law.b == 0, laws.entries_of(view.fields)
+    is_sparse = laws.few_entries(view.fields) > 0
     if s > 8 or not (plain or (is_sparse and not place)):
         return found
     return found._replace(reach=_noise_reach(message, s), alone=plain)
@@ -318,7 +308,7 @@ def missed(message: Message, columns: list[list[int]]) -> Expected:
     else:
         squares = sum(cell**2 for cell in cells)
         tails = Fraction(k * sum(cell**4 for cell in cells), squares**2) if squares else Fraction(3)
-        s = entries_of(view.fields)
+        s = laws.entries_of(view.fields)
         factor = m * (2 * (s - 1) + tails - 1) / s
         length = law.a * q
         longer = length + k2

@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from tests.golden import histories, laws, reader, rotations
+from tests.golden import histories, laws, reader, rotations, schemas
 from tests.oracles import naive, naive_maps
 
 FOLDER = Path(__file__).parent
@@ -35,7 +35,8 @@ def projection_of(kind: str, **changes: Any) -> str:
 def projection_fields(text: str) -> Message:
     """Return a projection as the message it is written as."""
     fields = json.loads(text)
-    return {name: Fraction(v) if name in ("resolution", "density") else v for name, v in fields.items()}
+    ratios = {name for name, of, _ in schemas.SCHEMAS["Projection"].values() if of == "Ratio"}
+    return {name: Fraction(value) if name in ratios else value for name, value in fields.items()}
 
 
 @functools.cache
@@ -92,21 +93,6 @@ def drawn(scale: int, count: int, name: str) -> list[int]:
     return [math.floor(source.expovariate(1 / scale)) - math.floor(source.expovariate(1 / scale)) for _ in range(count)]
 
 
-def most_moved(fields: Message) -> int:
-    """Return a bound on the ℓ1 norm of a column of A."""
-    kind, k = fields["kind"], fields["sketch_dim"]
-    if kind in ("count-sketch", "oporp", "identity"):
-        return 1
-    if kind in ("sjlt-block", "sjlt-graph"):
-        return int(fields["sparsity"])
-    if kind in ("very-sparse", "achlioptas", "rademacher", "srht"):
-        return int(k)
-    entry = 2 ** fields["fraction_bits"] if kind == "uniform" else naive_maps.gaussian_table(fields["fraction_bits"])[0]
-    if kind == "fjlt":
-        entry *= laws.padded(fields)
-    return int(k * entry)
-
-
 def ids(name: str, count: int) -> list[bytes]:
     """Return distinct ids, ascending."""
     source = random.Random(f"ids of {name}")  # noqa: S311 - test data
@@ -140,7 +126,7 @@ def released(name: str, text: str, events: list[tuple[int, Any]], place: str = "
     count = {"": fields["sketch_dim"], "input": fields["dim"], "hadamard": laws.padded(fields)}[place]
     weights, counted = changes.pop("weights", None), changes.pop("counted", None)
     count += 0 if weights is None else 2 if weights["slack"] else 1
-    moved = {"": most_moved(fields), "input": 1, "hadamard": laws.padded(fields)}[place]
+    moved = {"": laws.most_moved(fields), "input": 1, "hadamard": laws.padded(fields)}[place]
     scale = changes.pop("scale", moved * size * neighbours.get("max_keys", 1))
     noise = changes.pop("drawn", drawn(scale, count, name))
     cells = with_noise(text, steps, noise, place)
@@ -288,11 +274,11 @@ def releases() -> list[Message]:
         made[case["name"]] = case
         return case
 
-    for golden in laws.FIELDS:
+    for golden in laws.KINDS:
         text = projection_of(golden)
         d = json.loads(text)["dim"]
         own = [0, d - 1] if golden == "rotation" else [0, 3, 5, 7, d - 1]
-        large = most_moved(projection_fields(text))  # beside the noise
+        large = laws.most_moved(projection_fields(text))  # beside the noise
         grid = Fraction(json.loads(text)["resolution"])
         for stream, factors in (("x", (40, -25, 10, 3, 60)), ("y", (38, -20, 4, 9, 55))):
             values = [factor * (1 + large // 50) + grid / 3 for factor in factors]

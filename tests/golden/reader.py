@@ -205,7 +205,8 @@ def check_sketch(message: dict[str, Any]) -> None:
     need(width == least_width(cells_of(message)), "cells at more than their least width")
     check_noise(message["noise"])
     place, kind = message["noise"]["place"], message["projection"]["kind"]
-    need(place in ("", "input") or (place == "hadamard" and kind == "fjlt"), "noise at an unknown place")
+    is_behind = place == "hadamard" and laws.KINDS[kind].behind is not None
+    need(place in ("", "input") or is_behind, "noise at an unknown place")
     check_guarantee(message["guarantee"])
     check_multiplier(message["multiplier"])
     check_ids(message["release_ids"], at_least=1)
@@ -318,18 +319,16 @@ CHECKS = {"PrivateSketch": check_sketch, "SignSketch": check_signs, "IndividualS
 
 def check_projection(fields: dict[str, Any]) -> None:
     """Refuse a projection with a field out of range."""
-    need(fields["kind"] in laws.FIELDS, "an unknown kind of projection")
-    need(set(fields) - set(laws.EVERY_KIND) == laws.FIELDS[fields["kind"]], "fields that the kind does not have")
+    need(fields["kind"] in laws.KINDS, "an unknown kind of projection")
+    kind, own = laws.KINDS[fields["kind"]], set(fields) - set(laws.EVERY_KIND)
+    need(own == kind.fields, "fields that the kind does not have")
     need(1 <= fields["dim"] <= 1 << 60, "dim out of range")
     need(1 <= fields["sketch_dim"] <= 1 << 24, "sketch_dim out of range")
     need(0 < fields["resolution"].numerator < 1 << 63 and fields["resolution"].denominator < 1 << 63, "resolution")
-    most = 4096 if fields["kind"] == "gaussian" else 256
-    need(4 <= fields.get("independence", 4) <= most, "independence out of range")
-    need(1 <= fields.get("sparsity", 1) <= 1 << 24, "sparsity out of range")
-    need(2 <= fields.get("fraction_bits", 2) <= 12, "fraction_bits out of range")
-    density = fields.get("density", Fraction(1))
-    need(0 < density <= 1 and (density * 2**30).denominator == 1, "density out of range")
-    need(laws.within_limits(fields), "beyond the limits of the kind")
+    for name in own:
+        need(laws.RANGES[name](fields[name]), f"{name} out of range")
+    need(fields.get("independence", 4) <= kind.most_independence, "independence out of range")
+    need(kind.fits(fields), "beyond the limits of the kind")
 
 
 def check_noise(noise: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.golden import estimates
+from tests.golden import estimates, laws
 from tests.golden.estimates import Message
 from tests.golden.frequencies import lower_gamma
 from tests.golden.kit_releases import as_parts
@@ -21,7 +21,6 @@ from tests.golden.kit_releases import as_parts
 Array: TypeAlias = NDArray[np.float64]
 Signal: TypeAlias = tuple[Array, Array]
 
-HASHED = ("sjlt-block", "sjlt-graph", "count-sketch", "oporp")
 ITEMS = (1, 2, 3, 5, 8, 12)
 
 _FINE = 100  # points of a grid in a standard deviation of a cell's square
@@ -102,10 +101,10 @@ def _least_favourable(
         found += [_tail(noise, [_nothing(), each], [k - items, items], value) for items, each in few]
         return max(found)
     found = [nothing, _tail(noise, [_normal(tolerance / math.sqrt(k), excess)], [k], value)]
-    s = int(fields.get("sparsity", 1)) if fields["kind"].startswith("sjlt") else 1
+    s = laws.few_entries(fields)
     kurtosis = 3 + float(k * law.c)
     for items in ITEMS:
-        if fields["kind"] in HASHED and 2 * items * s <= k:
+        if s and 2 * items * s <= k:
             signals = [_walk(hits, tolerance / math.sqrt(items * s)) for hits in range(items + 1)]
             found.append(_tail(noise, signals, [k], value, (items, s, k // s)))
         elif law.c > 0:

@@ -203,7 +203,7 @@ def _steps(message: Message) -> list[float]:
     fields, neighbours = message["projection"], message["guarantee"]["neighbours"]
     bound = neighbours["bound"] / fields["resolution"]
     moved = math.floor(bound) if neighbours["kind"] == "l1" else math.ceil(bound)
-    if fields["kind"] not in ("uniform", "gaussian", "fjlt", "rotation"):
+    if laws.KINDS[fields["kind"]].largest is None:
         return [float(max(1, moved))]
     columns = [naive_maps.column(json_of(fields), index) for index in range(fields["dim"])]
     steps = sorted(max(1, moved * max(map(abs, row))) for row in zip(*columns, strict=True))

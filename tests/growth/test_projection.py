@@ -13,7 +13,7 @@ import streamsketch as ss
 from streamsketch import signs
 from streamsketch.core.numbers import Ints
 from streamsketch.projections import MapVariance
-from streamsketch.projections.base import MatrixNumber, register
+from streamsketch.projections.base import Entries, MatrixNumber, register
 from streamsketch.projections.families import KINDS
 from streamsketch.storage.sketches import RawSketch
 from tests.tampering import raw_bytes, raw_from_bytes
@@ -45,6 +45,58 @@ class Folded(ss.projections.Projection):
         bounds = self.check_bounds(indices, values)
         np.add.at(table, (slots, indices % self.sketch_dim), values)
         return bounds
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
+class Spread(Folded):
+    """Index i meets ``sparsity`` cells beside each other, from i modulo sketch_dim on: a field that has a number."""
+
+    sparsity: int
+
+    kind = "spread"
+
+    @property
+    def scale_squared(self) -> Fraction:  # type: ignore[override]
+        return Fraction(1, self.sparsity)
+
+    @property
+    def nonzeros(self) -> int:
+        return self.sparsity
+
+    @property
+    def l1_sensitivity(self) -> int:  # type: ignore[override]
+        return self.sparsity
+
+    @property
+    def l2_sensitivity_squared(self) -> int:  # type: ignore[override]
+        return self.sparsity
+
+    @property
+    def variance(self) -> MapVariance:  # type: ignore[override]
+        return MapVariance(1 / self.sketch_dim, 1 / self.sketch_dim, -2 / self.sketch_dim)
+
+    def sparse_entries(self, indices: Ints) -> Entries:
+        cells = (indices[:, None] + np.arange(self.sparsity)) % self.sketch_dim
+        return cells.astype(np.int32), np.ones(cells.shape, dtype=np.int8)
+
+    def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
+        bounds = self.check_bounds(indices, values)
+        np.add.at(table, (slots[:, None], self.sparse_entries(indices)[0]), values[:, None])
+        return bounds
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
+class Coarse(Folded):
+    """The map of a `Folded`, with two fields for which the exchange format has no number."""
+
+    coarse: int
+    share: Fraction = Fraction(1, 2)
+
+    kind = "coarse"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "share", Fraction(self.share))
 
 
 class Costly(Folded):
@@ -91,6 +143,20 @@ def folded() -> Iterator[Folded]:
 
 
 @pytest.fixture
+def spread() -> Iterator[Spread]:
+    register(Spread, "spread")
+    yield Spread(dim=1000, sketch_dim=30, seed=1, sparsity=3)
+    del KINDS["spread"]
+
+
+@pytest.fixture
+def coarse() -> Iterator[Coarse]:
+    register(Coarse, "coarse")
+    yield Coarse(dim=1000, sketch_dim=10, seed=1, coarse=7)
+    del KINDS["coarse"]
+
+
+@pytest.fixture
 def costly() -> Iterator[Costly]:
     register(Costly, "costly")
     yield Costly(dim=1000, sketch_dim=10, seed=1)
@@ -119,6 +185,59 @@ def test_its_releases_are_read_explained_and_compared(folded: Folded, tmp_path: 
     again = sketch.release(epsilon=1.0, neighbours=SALE)
     estimate = ss.squared_distance(released, again)
     assert abs(estimate.value) < 10 * estimate.standard_error
+
+
+def test_its_own_field_crosses_the_wire(spread: Spread) -> None:
+    sketch = spread.sketch()
+    sketch.update([1, 2], [100, 200])
+    released = sketch.release(epsilon=1.0, neighbours=SALE)
+    read = ss.PrivateSketch.from_bytes(released.to_bytes())
+    assert read == released
+    assert read.projection == spread
+    assert read.projection != spread.replace(sparsity=4)
+    assert read.explain().check.verdict == "enough"
+    flipped = signs.DPSignLogistic(epsilon=1.0, neighbours=SALE).release(sketch)
+    assert signs.SignSketch.from_bytes(flipped.to_bytes()).projection == spread
+    assert raw_from_bytes(raw_bytes(RawSketch(sketch))).state == sketch
+    with pytest.raises(ss.errors.WireFormatError, match=r"is not the expected one: .*sparsity"):
+        ss.PrivateSketch.from_bytes(released.to_bytes(), expect=spread.replace(sparsity=4))
+
+
+def test_fields_without_a_number_are_not_written(coarse: Coarse, tmp_path: Path) -> None:
+    sketch = coarse.sketch()
+    sketch.update([1, 2], [100, 200])
+    released = sketch.release(epsilon=1.0, neighbours=SALE)
+    flipped = signs.DPSignLogistic(epsilon=1.0, neighbours=SALE).release(sketch)
+    said = "no number for coarse, share of a projection of kind 'coarse': add it to Projection in wire.proto.*WIRE.md"
+    for write in (
+        released.to_bytes,
+        flipped.to_bytes,
+        lambda: released.save(tmp_path / "one.sketch"),
+        lambda: ss.PrivateTable({"a": released}).save(tmp_path / "all.parquet"),
+    ):
+        with pytest.raises(ss.InvalidInputError, match=said):
+            write()
+    assert not [*tmp_path.iterdir()]
+    assert ss.projections.Projection.from_json(coarse.to_json()) == coarse, (
+        "JSON names its fields, so that it has all of them"
+    )
+
+
+def test_points_have_the_law_of_its_columns(folded: Folded, spread: Spread) -> None:
+    """Medians need few entries in a column, which `sparse_entries` states; the error of a mean needs their number."""
+    sketches = [projection.sketch() for projection in (folded, spread)]
+    for sketch in sketches:
+        sketch.update([3, 500], [40, 2])
+    dense, few = sketches
+    with pytest.raises(ss.InvalidInputError, match="a map with few cells for each item, but this one has 10"):
+        ss.frequency(dense, 3, estimator="median")
+    assert ss.frequency(few, 3, estimator="median").value == 40.0
+    for projection, entries in ((folded, 10), (spread, 3)):
+        release = projection.sketch().release(epsilon=1.0, neighbours=SALE)
+        estimate = ss.frequency(release, 3, estimator="mean")
+        unit = float(release.multiplier) * projection.cell_unit
+        errors = release.noise.k4 * unit**4 / entries / estimate.variance**2
+        assert estimate.kurtosis == pytest.approx(errors * (unit / projection.cell_unit) ** 4)
 
 
 def test_its_tables_are_saved_and_loaded(folded: Folded, tmp_path: Path) -> None:

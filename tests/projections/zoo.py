@@ -1,5 +1,7 @@
 """Small projections of every kind and shape, for tests of what all of them share."""
 
+from collections.abc import Callable
+
 import pytest
 
 import streamsketch as ss
@@ -44,6 +46,31 @@ WIDE = [
     ss.projections.GaussianProjection(dim=LARGE, sketch_dim=9, seed=6),
     ss.projections.SRHT(dim=LARGE, sketch_dim=20, seed=7),
 ]
+
+DIM = 12
+FAMILIES: dict[str, Callable[[int], ss.projections.Projection]] = {
+    "sjlt": lambda seed: ss.SJLT(dim=DIM, sketch_dim=8, sparsity=2, seed=seed, independence=4),
+    "graph": lambda seed: ss.SJLT(dim=DIM, sketch_dim=7, sparsity=3, seed=seed, independence=4, construction="graph"),
+    "count-sketch": lambda seed: ss.CountSketch(dim=DIM, sketch_dim=4, seed=seed, independence=4),
+    "rademacher": lambda seed: ss.projections.Rademacher(dim=DIM, sketch_dim=5, seed=seed, independence=4),
+    "oporp": lambda seed: ss.projections.OPORP(dim=DIM, sketch_dim=4, seed=seed, independence=4),
+    "oporp, uneven bins": lambda seed: ss.projections.OPORP(dim=DIM, sketch_dim=5, seed=seed, independence=4),
+    "very sparse": lambda seed: ss.projections.VerySparse(
+        dim=DIM, sketch_dim=16, sparsity=8, seed=seed, independence=4
+    ),
+    "achlioptas": lambda seed: ss.projections.Achlioptas(dim=DIM, sketch_dim=5, seed=seed, independence=4),
+    "uniform": lambda seed: ss.projections.UniformProjection(dim=DIM, sketch_dim=5, seed=seed, independence=4),
+    "gaussian": lambda seed: ss.projections.GaussianProjection(dim=DIM, sketch_dim=5, seed=seed, independence=4),
+    "srht": lambda seed: ss.projections.SRHT(dim=DIM, sketch_dim=5, seed=seed, independence=4),
+    "fjlt": lambda seed: ss.projections.FJLT(dim=DIM, sketch_dim=8, seed=seed, density="1/4", independence=4),
+    "rotation": lambda seed: ss.projections.Rotation(dim=DIM, sketch_dim=5, seed=seed),
+    "rotation, rounded alone": lambda seed: ss.projections.Rotation(
+        dim=DIM, sketch_dim=DIM, seed=seed, fraction_bits=2
+    ),
+    "rotation, coarse": lambda seed: ss.projections.Rotation(dim=DIM, sketch_dim=5, seed=seed, fraction_bits=2),
+    "identity": lambda _: ss.projections.Identity(dim=DIM),
+}
+"""By seed, small enough that every law of their errors is tested over many seeds (`tests/statistical/test_maps.py`)."""
 
 
 def name(projection: ss.projections.Projection) -> str:

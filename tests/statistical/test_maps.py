@@ -17,9 +17,9 @@ from scipy import stats
 import streamsketch as ss
 from streamsketch.estimation import normalised_inner_product
 from streamsketch.projections.variance import MapVariance, independent_entries
+from tests.projections.zoo import DIM, FAMILIES
 
 SEEDS, SEEDS_OF_FJLT = 500, 1000
-DIM = 12
 MEAN_ERRORS, VARIANCE_ERRORS = 5.0, 6.0
 
 random = np.random.default_rng(7)
@@ -30,29 +30,6 @@ X = {
     "gaussian": np.rint(random.normal(size=DIM) * 20).astype(np.int64),
 }
 MATRIX = np.stack(list(X.values()))
-
-FAMILIES: dict[str, Callable[[int], ss.projections.Projection]] = {
-    "sjlt": lambda seed: ss.SJLT(dim=DIM, sketch_dim=8, sparsity=2, seed=seed, independence=4),
-    "graph": lambda seed: ss.SJLT(dim=DIM, sketch_dim=7, sparsity=3, seed=seed, independence=4, construction="graph"),
-    "count-sketch": lambda seed: ss.CountSketch(dim=DIM, sketch_dim=4, seed=seed, independence=4),
-    "rademacher": lambda seed: ss.projections.Rademacher(dim=DIM, sketch_dim=5, seed=seed, independence=4),
-    "oporp": lambda seed: ss.projections.OPORP(dim=DIM, sketch_dim=4, seed=seed, independence=4),
-    "oporp, uneven bins": lambda seed: ss.projections.OPORP(dim=DIM, sketch_dim=5, seed=seed, independence=4),
-    "very sparse": lambda seed: ss.projections.VerySparse(
-        dim=DIM, sketch_dim=16, sparsity=8, seed=seed, independence=4
-    ),
-    "achlioptas": lambda seed: ss.projections.Achlioptas(dim=DIM, sketch_dim=5, seed=seed, independence=4),
-    "uniform": lambda seed: ss.projections.UniformProjection(dim=DIM, sketch_dim=5, seed=seed, independence=4),
-    "gaussian": lambda seed: ss.projections.GaussianProjection(dim=DIM, sketch_dim=5, seed=seed, independence=4),
-    "srht": lambda seed: ss.projections.SRHT(dim=DIM, sketch_dim=5, seed=seed, independence=4),
-    "fjlt": lambda seed: ss.projections.FJLT(dim=DIM, sketch_dim=8, seed=seed, density="1/4", independence=4),
-    "rotation": lambda seed: ss.projections.Rotation(dim=DIM, sketch_dim=5, seed=seed),
-    "rotation, rounded alone": lambda seed: ss.projections.Rotation(
-        dim=DIM, sketch_dim=DIM, seed=seed, fraction_bits=2
-    ),
-    "rotation, coarse": lambda seed: ss.projections.Rotation(dim=DIM, sketch_dim=5, seed=seed, fraction_bits=2),
-    "identity": lambda _: ss.projections.Identity(dim=DIM),
-}
 
 
 class Sample:

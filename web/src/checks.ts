@@ -5,6 +5,7 @@ import { Ratio } from "./exact.ts";
 import { Integers } from "./integers.ts";
 import { checkBudget, checkLaw, checkSteps, has, singleNoise, textOfSteps } from "./mechanisms.ts";
 import { isPrintable } from "./printable.ts";
+import { KINDS, OWN_FIELDS, RANGES } from "./projection.ts";
 import { ascends, encode } from "./protobuf.ts";
 import type {
   Guarantee, History, IndividualSignSketchMessage, Noise, PrivateSketchMessage, Projection, Schedule, SignSketchMessage,
@@ -13,79 +14,21 @@ import type {
 const ID = 8, FINGERPRINT = 16;
 const LARGE = 1n << 63n;
 export const ANY_NUMBER = 2 ** 32 - 1;
-const T = ["independence"];
-/** The fields that each kind of projection has beside those of every kind. */
-export const KINDS: Readonly<Record<string, readonly string[]>> = {
-  "sjlt-block": [...T, "sparsity"],
-  "sjlt-graph": [...T, "sparsity"],
-  "count-sketch": T,
-  rademacher: T,
-  oporp: T,
-  "very-sparse": [...T, "sparsity"],
-  achlioptas: T,
-  uniform: [...T, "fractionBits"],
-  gaussian: [...T, "fractionBits"],
-  srht: T,
-  fjlt: [...T, "fractionBits", "density"],
-  rotation: [...T, "fractionBits"],
-  identity: [],
-};
 const RELATIONS = ["l1", "l2", "sketch-l2", "one-coordinate"];
-
-/** Return N, the least power of two that is at least dim. */
-export function padded(dim: bigint): bigint {
-  return dim <= 1n ? 1n : 1n << BigInt((dim - 1n).toString(2).length);
-}
-
-function isPower(value: number): boolean {
-  return value > 0 && (BigInt(value) & BigInt(value - 1)) === 0n;
-}
 
 export function checkProjection(projection: Projection): void {
   need(has(KINDS, projection.kind), "an unknown kind of projection");
-  const own = ["sparsity", "independence", "fractionBits", "density"].filter((name) => has(projection, name));
-  const stated = KINDS[projection.kind];
-  need(own.length === stated.length && own.every((name) => stated.includes(name)), "fields that the kind does not have, or fewer");
-  const { dim, sketchDim: k, resolution, density = new Ratio(1n) } = projection;
+  const { fields, fits, mostIndependence = 256 } = KINDS[projection.kind];
+  const own = OWN_FIELDS.map(([name]) => name).filter((name) => has(projection, name));
+  need(own.length === fields.length && own.every((name) => fields.includes(name)), "fields that the kind does not have, or fewer");
+  const { dim, sketchDim: k, resolution, independence = 4 } = projection;
   need(dim >= 1n && dim <= 1n << 60n, "dim out of range");
   need(Number.isInteger(k) && k >= 1 && k <= 2 ** 24, "sketch_dim out of range");
   need(projection.seed >= 0n && projection.seed < 1n << 64n, "seed out of range");
   need(resolution.numerator > 0n && resolution.numerator < LARGE && resolution.denominator < LARGE, "resolution out of range");
-  const t = projection.independence ?? 4;
-  need(t >= 4 && t <= (projection.kind === "gaussian" ? 4096 : 256), "independence out of range");
-  const s = projection.sparsity ?? 1;
-  need(s >= 1 && s <= 2 ** 24, "sparsity out of range");
-  const f = projection.fractionBits ?? 2;
-  need(f >= 2 && f <= 12, "fraction_bits out of range");
-  need(density.numerator > 0n && density.numerator <= density.denominator && (1n << 30n) % density.denominator === 0n, "density out of range");
-  need(withinLimits(projection, k, s, density), "beyond the limits of the kind");
-}
-
-function withinLimits(projection: Projection, k: number, s: number, density: Ratio): boolean {
-  const { kind, dim } = projection;
-  const size = BigInt(k) * padded(dim);
-  switch (kind) {
-    case "sjlt-block":
-      return k % s === 0 && isPower(k / s);
-    case "sjlt-graph":
-      return s <= Math.min(k, 4096);
-    case "count-sketch":
-      return isPower(k);
-    case "rademacher":
-      return true;
-    case "oporp":
-      return BigInt(k) <= dim;
-    case "srht":
-      return k <= 2 ** 16 && BigInt(k) <= padded(dim);
-    case "fjlt":
-      return k <= 2 ** 16 && size <= 1n << 35n && density.numerator * size <= density.denominator << 26n;
-    case "rotation":
-      return BigInt(k) <= dim && k <= 2 ** 12 && BigInt(k) * dim <= 1n << 30n;
-    case "identity":
-      return BigInt(k) === dim && k <= 2 ** 24 && projection.seed === 0n;
-    default:
-      return k <= 2 ** 16;
-  }
+  for (const name of own) need(RANGES[name](projection[name as keyof Projection] as never), `${name} out of range`);
+  need(independence <= mostIndependence, "independence out of range");
+  need(fits === undefined ? k <= 2 ** 16 : fits(projection), "beyond the limits of the kind");
 }
 
 function checkNoise(noise: Noise): void {
@@ -139,7 +82,7 @@ export function checkSketch(message: PrivateSketchMessage): { cells: Integers; c
   need(width === cells.leastWidth(), "cells at more than their least width");
   checkNoise(message.noise);
   const place = message.noise.place;
-  need(place === "" || place === "input" || (place === "hadamard" && message.projection.kind === "fjlt"), "noise at an unknown place");
+  need(place === "" || place === "input" || (place === "hadamard" && KINDS[message.projection.kind].hasPlaceBehind === true), "noise at an unknown place");
   checkGuarantee(message.guarantee);
   checkMultiplier(message.multiplier);
   checkIds(message.releaseIds, 1);

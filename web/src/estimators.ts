@@ -2,10 +2,9 @@
 import { demand, DependentNoiseError, IncompatibleError, InvalidInputError } from "./errors.ts";
 import { clip, Estimate, Grain } from "./estimate.ts";
 import { hex } from "./bytes.ts";
-import { padded } from "./checks.ts";
 import { equalUnitsOf, type EqualUnits, partOfNorm, partOfProduct } from "./equal_units.ts";
 import { floorDivide, Ratio } from "./exact.ts";
-import { lawBehind, scaleSquared, varianceLaw } from "./projection.ts";
+import { fewEntries, lawBehind, padded, scaleSquared, varianceLaw } from "./projection.ts";
 import { encode } from "./protobuf.ts";
 import type { Release } from "./release.ts";
 import { reachOf } from "./sameness.ts";
@@ -71,14 +70,8 @@ function mapOf(projection: Projection, place: string): Laws {
   return found;
 }
 
-/** Return s of maps with few entries in a column, 0 of others. */
-export function sparseEntries({ kind, sparsity, sketchDim }: Projection): number {
-  const s = kind.startsWith("sjlt") ? (sparsity as number) : ["count-sketch", "oporp", "identity"].includes(kind) ? 1 : 0;
-  return (kind === "sjlt-block" || kind === "count-sketch") && 2 * s > sketchDim ? 0 : s;
-}
-
 function hashedOf(projection: Projection, law: Law): number {
-  const s = sparseEntries(projection);
+  const s = fewEntries(projection);
   return s > 0 && law.c < 0 && 12 * s * law.a <= 1 ? s : 0;
 }
 

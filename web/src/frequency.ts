@@ -1,12 +1,13 @@
 /** How often items occur, and what a dictionary misses. */
 import { demand } from "./errors.ts";
 import { clip, Estimate, type EstimateFields, type Interval, type LeastWidth, type Method } from "./estimate.ts";
-import { checkComparable, dot, nameOf, sparseEntries, squaredNormOfOthers, viewOf, type View } from "./estimators.ts";
+import { checkComparable, dot, nameOf, squaredNormOfOthers, viewOf, type View } from "./estimators.ts";
 import { commonStep, Ratio } from "./exact.ts";
 import { hashItems, type Item } from "./hashing.ts";
 import type { Limits } from "./limits.ts";
 import { Matrix, type Column } from "./matrix.ts";
 import { normalBelow, normalQuantile } from "./normal.ts";
+import { entriesOf, fewEntries } from "./projection.ts";
 import type { Release } from "./release.ts";
 import { reachOf } from "./sameness.ts";
 import type { Projection } from "./types.ts";
@@ -38,21 +39,6 @@ export class FrequencyEstimate extends Estimate {
   override intervalAmong(candidates: number, confidence = 0.95): Interval {
     demand(Number.isInteger(candidates) && candidates >= 1, "candidates is an integer of at least 1");
     return this.interval(1 - (1 - confidence) / candidates);
-  }
-}
-
-/** Return s, the entries of a column that are not 0. */
-function entriesOf(projection: Readonly<Projection>): number {
-  switch (projection.kind) {
-    case "sjlt-block":
-    case "sjlt-graph":
-      return projection.sparsity as number;
-    case "count-sketch":
-    case "oporp":
-    case "identity":
-      return 1;
-    default:
-      return projection.sketchDim;
   }
 }
 
@@ -94,7 +80,7 @@ function grainOf(view: View, releases: readonly Release[]): LeastWidth | null {
   const { map, release: { projection, noise } } = view;
   const isExact = map.law.a === 0 && map.law.b === 0;
   const s = entriesOf(projection);
-  if (s > MOST_NOISES || !(isExact || (noise.place === "" && sparseEntries(projection) > 0))) return null;
+  if (s > MOST_NOISES || !(isExact || (noise.place === "" && fewEntries(projection) > 0))) return null;
   const resolution = projection.resolution.toNumber();
   const unit = noise.place === "" ? map.scale.toNumber() : Math.sqrt(map.scale.toNumber());
   return reachOf(releases, Array.from({ length: s }, () => new Ratio(1n)), resolution * unit, isExact);
@@ -173,10 +159,9 @@ function meanOf(source: Source, { rows, entries }: Column): FrequencyEstimate {
 
 function medianLaw(source: Source): MedianLaw | null {
   const { projection, noise } = source.view.release;
-  const { kind, sketchDim: k } = projection;
-  const s = entriesOf(projection);
-  const isSparse = kind === "sjlt-graph" || kind === "oporp" || ((kind === "sjlt-block" || kind === "count-sketch") && 2 * s <= k);
-  if (!isSparse || noise.place !== "" || source.view.map.law.a * k < 0.9) return null;
+  const k = projection.sketchDim;
+  const s = fewEntries(projection);
+  if (s === 0 || noise.place !== "" || source.view.map.law.a * k < 0.9) return null;
   const sorted = source.cells.map(Math.abs).sort();
   let sizes: number[] = [], counts: number[] = [];
   for (const size of sorted) {

@@ -1,7 +1,6 @@
 /** Local mechanisms: their fields, and the numbers that follow from them (WIRE.md, "Local reports and means"). */
 import { blake2b } from "./blake2b.ts";
 import { integerOf, utf8 } from "./bytes.ts";
-import { padded } from "./checks.ts";
 import { need } from "./errors.ts";
 import { Ratio } from "./exact.ts";
 import { agreed, frexp } from "./floats.ts";
@@ -10,6 +9,7 @@ import { LIMITS } from "./limits.ts";
 import { rowsOf, saltOf, streamOf } from "./local_words.ts";
 import { has } from "./mechanisms.ts";
 import { chiSquaredQuantile, logGamma, normalBelow, upperQuantile } from "./normal.ts";
+import { padded } from "./projection.ts";
 import type { LocalMechanism } from "./types.ts";
 
 export const FIELDS: Readonly<Record<string, readonly string[]>> = {

@@ -1,9 +1,9 @@
 /** The columns of a projection's matrix, rebuilt from its seed. */
-import { padded } from "./checks.ts";
 import { demand } from "./errors.ts";
 import { bitLength, Ratio } from "./exact.ts";
 import { gaussianTable } from "./gaussian.ts";
 import { limitsWith, type Limits } from "./limits.ts";
+import { padded } from "./projection.ts";
 import type { Projection } from "./types.ts";
 import { elements, mix, polynomials } from "./words64.ts";
 

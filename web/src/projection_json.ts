@@ -1,15 +1,19 @@
 /** Projections as JSON: WIRE.md, "Canonical JSON". */
 import { blake2b } from "./blake2b.ts";
 import { hex, utf8 } from "./bytes.ts";
-import { checkProjection, KINDS } from "./checks.ts";
+import { checkProjection } from "./checks.ts";
 import { need } from "./errors.ts";
 import { Ratio } from "./exact.ts";
 import { canonicalJson, integerField, objectOf, parseJson, textField, type Json, type JsonObject } from "./json.ts";
 import { LIMITS } from "./limits.ts";
 import { has } from "./mechanisms.ts";
+import { KINDS, OWN_FIELDS } from "./projection.ts";
 import type { Projection } from "./types.ts";
 
-const NAMES: Readonly<Record<string, string>> = { sparsity: "sparsity", independence: "independence", fractionBits: "fraction_bits", density: "density" };
+/** Return the name in JSON of a field that some kinds of projection have. */
+function nameOf(field: string): string {
+  return field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
 
 /** Return a ratio in text, `n/d` in lowest terms. */
 export function ratioField(value: Json | undefined, what: string): Ratio {
@@ -24,7 +28,7 @@ export function ratioField(value: Json | undefined, what: string): Ratio {
 
 /** Return the projection of JSON fields, checked. */
 export function projectionOf(value: Json | undefined): Projection {
-  const fields = objectOf(value, "a projection", ["kind", "dim", "sketch_dim", "seed", "resolution"], Object.values(NAMES));
+  const fields = objectOf(value, "a projection", ["kind", "dim", "sketch_dim", "seed", "resolution"], OWN_FIELDS.map(([name]) => nameOf(name)));
   const { dim, seed } = fields;
   need(typeof dim === "bigint" && typeof seed === "bigint", "dim and seed are integers");
   const projection: Projection = {
@@ -34,10 +38,10 @@ export function projectionOf(value: Json | undefined): Projection {
     seed,
     resolution: ratioField(fields.resolution, "resolution"),
   };
-  if ("sparsity" in fields) projection.sparsity = integerField(fields.sparsity, "sparsity");
-  if ("independence" in fields) projection.independence = integerField(fields.independence, "independence");
-  if ("fraction_bits" in fields) projection.fractionBits = integerField(fields.fraction_bits, "fraction_bits");
-  if ("density" in fields) projection.density = ratioField(fields.density, "density");
+  for (const [field, type] of OWN_FIELDS) {
+    const name = nameOf(field);
+    if (name in fields) Object.assign(projection, { [field]: type === "Ratio" ? ratioField(fields[name], name) : integerField(fields[name], name) });
+  }
   checkProjection(projection);
   return projection;
 }
@@ -56,10 +60,10 @@ export function projectionFields(projection: Readonly<Projection>): JsonObject {
     seed: projection.seed,
     resolution: projection.resolution.toPair(),
   };
-  for (const name of KINDS[projection.kind]) {
+  for (const name of KINDS[projection.kind].fields) {
     if (!has(projection, name)) continue;
     const value = projection[name as "sparsity" | "density"];
-    fields[NAMES[name]] = value instanceof Ratio ? value.toPair() : BigInt(value as number);
+    fields[nameOf(name)] = value instanceof Ratio ? value.toPair() : BigInt(value as number);
   }
   return fields;
 }

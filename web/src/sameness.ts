@@ -6,11 +6,11 @@ import { multiply, power, spectrumOf, valuesOf, type Spectrum } from "./fourier.
 import { commonStep, Ratio } from "./exact.ts";
 import { singleNoise } from "./mechanisms.ts";
 import { incompleteGamma } from "./normal.ts";
+import { fewEntries } from "./projection.ts";
 import type { Release } from "./release.ts";
 import type { AddedNoise } from "./types.ts";
 import { cumulantsOf } from "./words.ts";
 
-const HASHED = ["sjlt-block", "sjlt-graph", "count-sketch", "oporp"];
 const ITEMS = [1, 2, 3, 5, 8, 12];
 const LEAST = 1e-15;
 const FINE = 100, LESS_FINE = 40; // points of a grid in a standard deviation of a cell's square; of many cells
@@ -68,7 +68,8 @@ export function sameness(x: Release, y: Release, tolerance = 0): number {
 }
 
 function leastFavourable(noise: StatedNoise, view: View, tolerance: number, value: number): number {
-  const { sketchDim: k, kind, sparsity } = view.release.projection;
+  const { projection } = view.release;
+  const k = projection.sketchDim;
   const nothing = () => (isFarOut(noise, [fixed(0)], [k], value, null) ? 0 : tailOfSteps(noise, [], k, value, MOST_SUMS));
   if (tolerance === 0) return nothing();
   const { a, b, c } = view.map.law;
@@ -81,10 +82,10 @@ function leastFavourable(noise: StatedNoise, view: View, tolerance: number, valu
   }
   const excess = Math.max(k * (a + b) - 2, 0) / 3;
   const found = [nothing(), tail(noise, [normal(tolerance / Math.sqrt(k), excess)], [k], value)];
-  const s = kind.startsWith("sjlt") ? (sparsity as number) : 1;
+  const s = fewEntries(projection);
   const kurtosis = 3 + k * c;
   for (const items of ITEMS) {
-    if (HASHED.includes(kind) && 2 * items * s <= k) {
+    if (s > 0 && 2 * items * s <= k) {
       const signals = Array.from({ length: items + 1 }, (_, hits) => walk(hits, tolerance / Math.sqrt(items * s)));
       found.push(tail(noise, signals, [k], value, { items, blocks: s, cells: Math.floor(k / s) }));
     } else if (c > 0) {

@@ -6,7 +6,7 @@ import { limitsWith, type Limits } from "./limits.ts";
 import { gaussianVariance } from "./local_mechanisms.ts";
 import { Matrix } from "./matrix.ts";
 import { erf, normalQuantile } from "./normal.ts";
-import { scaleSquared } from "./projection.ts";
+import { KINDS, scaleSquared } from "./projection.ts";
 import type { Signs } from "./signs.ts";
 
 const PLACES = 193, ANGLES = 129;
@@ -253,7 +253,7 @@ function stepsOf(signs: Signs, limits: Partial<Limits>): number[] {
   const { projection, guarantee } = signs;
   const bound = guarantee.neighbours.bound.over(projection.resolution);
   const moved = Number(guarantee.neighbours.kind === "l1" ? bound.floor() : bound.ceil());
-  if (!["uniform", "gaussian", "fjlt", "rotation"].includes(projection.kind)) return [Math.max(1, moved)];
+  if (KINDS[projection.kind].values !== "integers") return [Math.max(1, moved)];
   const { maxEntries } = limitsWith(limits);
   const entries = projection.dim * BigInt(projection.sketchDim);
   demand(entries <= BigInt(maxEntries), `the steps of the cells take reading ${entries} entries of the matrix, and at most ${maxEntries} are read (maxEntries)`);

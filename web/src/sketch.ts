@@ -9,6 +9,7 @@ import { Integers } from "./integers.ts";
 import { Matrix } from "./matrix.ts";
 import { textOfSteps } from "./mechanisms.ts";
 import { isPrintable } from "./printable.ts";
+import { entriesOf, KINDS } from "./projection.ts";
 import { Release } from "./release.ts";
 import { ExactDraws, systemBits, type SecretBits } from "./secret.ts";
 import type { Projection, Step } from "./types.ts";
@@ -45,7 +46,7 @@ export class Sketch {
   /** @param bits the secret bits; another source than the operating system's is for tests alone */
   constructor(projection: Projection, bits: SecretBits = systemBits) {
     checkProjection(projection);
-    demand(entriesOf(projection) !== null && projection.sketchDim <= MOST_CELLS, "a phone's sketch is an sjlt, a count-sketch, an oporp or an identity of up to 2^16 cells");
+    demand(KINDS[projection.kind].few !== undefined && projection.sketchDim <= MOST_CELLS, "a phone's sketch is an sjlt, a count-sketch, an oporp or an identity of up to 2^16 cells");
     this.projection = projection;
     this.#matrix = new Matrix(projection);
     this.#cells = Array.from({ length: projection.sketchDim }, () => 0n);
@@ -74,7 +75,7 @@ export class Sketch {
     const limit = ratioOf(bound);
     const most = limit.over(this.projection.resolution).floor();
     demand(most >= 1n, `the bound ${limit} is below one grid step of ${this.projection.resolution}`);
-    const l1 = new Ratio(most * BigInt(entriesOf(this.projection) as number));
+    const l1 = new Ratio(most * BigInt(entriesOf(this.projection)));
     const scale = roundedUp(l1.over(Ratio.least(epsilon)));
     demand(scale.compare(new Ratio(1n << 32n)) <= 0, `a scale of ${scale} is more than 2^32: take a larger ε, or a coarser resolution`);
     const draws = new ExactDraws(this.#bits);
@@ -117,12 +118,6 @@ function ratioOf(value: Ratio | number | bigint | string): Ratio {
   if (value instanceof Ratio) return value;
   if (typeof value === "bigint") return new Ratio(value);
   return typeof value === "number" ? Ratio.of(value) : Ratio.parse(value);
-}
-
-/** Return Δ1(A) of a map of signs; null for others. */
-function entriesOf({ kind, sparsity }: Readonly<Projection>): number | null {
-  if (kind === "sjlt-block" || kind === "sjlt-graph") return sparsity as number;
-  return ["count-sketch", "oporp", "identity"].includes(kind) ? 1 : null;
 }
 
 /** Return a scale that the format can state, rounded up if it takes more than 48 bits. */

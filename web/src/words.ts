@@ -1,10 +1,10 @@
 /** Guarantees in words, and warnings, as Python's `explain` has them. */
 import { equalBytes } from "./bytes.ts";
-import { ANY_NUMBER, padded, scheduleOf } from "./checks.ts";
+import { ANY_NUMBER, scheduleOf } from "./checks.ts";
 import { doubleText, integerRoot, Ratio } from "./exact.ts";
 import { singleNoise, textOfSteps } from "./mechanisms.ts";
 import { normalBelow, scaledErfc } from "./normal.ts";
-import { scaleSquared } from "./projection.ts";
+import { entriesOf, KINDS, padded, scaleSquared } from "./projection.ts";
 import { encode } from "./protobuf.ts";
 import type { Release } from "./release.ts";
 import type { Signs } from "./signs.ts";
@@ -270,21 +270,8 @@ function agrees(stated: Noise, used: { k2: number; k4: number }): boolean {
 }
 
 /** Return Δ1(A) = Δ2(A)² of maps of signs, where they are known without reading the matrix; null for others. */
-function entriesOf(projection: Readonly<Projection>): number | null {
-  switch (projection.kind) {
-    case "sjlt-block":
-    case "sjlt-graph":
-      return projection.sparsity as number;
-    case "count-sketch":
-    case "oporp":
-    case "identity":
-      return 1;
-    case "rademacher":
-    case "srht":
-      return projection.sketchDim;
-    default:
-      return null;
-  }
+function sensitivityOfSigns(projection: Readonly<Projection>): number | null {
+  return KINDS[projection.kind].values === "signs" ? entriesOf(projection) : null;
 }
 
 /** Return how far one unit can move the sketches, in ℓ1 and in squared ℓ2, in grid steps; a text if that is not known. */
@@ -300,7 +287,7 @@ function sensitivityOf(projection: Readonly<Projection>, guarantee: Readonly<Gua
   } else if (neighbours.kind === "l2") {
     return "this reader does not bound the spectral norm of a map";
   } else {
-    const entries = noise.place === "" ? entriesOf(projection) : noise.place === "input" ? 1 : Number(padded(projection.dim));
+    const entries = noise.place === "" ? sensitivityOfSigns(projection) : noise.place === "input" ? 1 : Number(padded(projection.dim));
     if (entries === null) return `the sensitivity of a map of kind ${projection.kind} takes reading its matrix, which this reader does not do`;
     const quotient = neighbours.bound.over(projection.resolution);
     const steps = neighbours.kind === "l1" ? quotient.floor() : quotient.ceil();

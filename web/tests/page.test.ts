@@ -45,7 +45,7 @@ test("numbers have the digits that Python gives them", () => {
   assert.equal(fixed(0.125, 2), "0.12");
   assert.equal(fixed(0.375, 2), "0.38");
   assert.equal(fixed(1234567.5, 0), "1,234,568");
-  assert.equal(short({ value: -0.001, error: 0.1, low: 0, high: 0 }, "cosine", 1), "0.00");
+  assert.equal(short({ value: -0.001, error: 0.1, low: 0, high: 0 }, true, 1), "0.00");
 });
 
 function tested(series: Parameters<typeof changesIn>[0]): ReturnType<typeof changesIn> extends Generator<number, infer Found> ? Found : never {

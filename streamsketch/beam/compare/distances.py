@@ -32,9 +32,8 @@ class PairwiseDistances(beam.PTransform):
         `comparison_schema`, the form for many keys, as ``WriteToParquetBatched`` takes them. In rows and columns, the
         keys of a column are of one type, integers of 64 bits.
     by
-        ``"distance"``, ``"cosine"``, ``"profile"`` or ``"mean"``, as in `streamsketch.pairwise`. Cosines and profile
-        distances of a stream below the noise floor are NaN, or null in rows and columns; so are distances of averages
-        of a stream of too few units.
+        As in `streamsketch.pairwise`. What is NaN there is null in rows and columns, such as cosines of a stream below
+        the noise floor.
 
     Raises
     ------

@@ -33,8 +33,7 @@ def comparison_schema(keys: pa.DataType, *, ranked: bool = False, by: By = "dist
     ranked
         Whether the results come from `NearestNeighbours`, which adds a column ``rank``.
     by
-        The measure, as in `PairwiseDistances`; the estimates' column is ``squared_distance``, ``cosine``,
-        ``profile_distance`` or ``mean_distance``.
+        The measure, as in `PairwiseDistances`, after which the estimates' column is named, as ``squared_distance`` is.
 
     Raises
     ------

@@ -58,7 +58,7 @@ class ChangesBetweenWindows(beam.PTransform):
     Parameters
     ----------
     by
-        ``"distance"`` (squared), ``"cosine"``, ``"profile"`` or ``"mean"``, as in `PairwiseDistances`.
+        As in `PairwiseDistances`.
     tolerance
         The distance, not squared and in data units, up to which windows count as the same; for ``by="distance"`` and
         ``"mean"``.

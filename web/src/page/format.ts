@@ -44,7 +44,7 @@ export function interval(one: Numbers): string {
 }
 
 /** Return a number for a cell of the heat map. */
-export function short(one: Numbers, by: string, factor: number): string {
-  const text = by === "cosine" ? fixed(one.value, 2) : formatValue(one.value / factor, one.error / factor);
+export function short(one: Numbers, largest: boolean, factor: number): string {
+  const text = largest ? fixed(one.value, 2) : formatValue(one.value / factor, one.error / factor);
   return /^-0(\.0*)?$/.test(text) ? text.slice(1) : text;
 }

@@ -238,7 +238,7 @@ export class HeatMap {
         const [i, j] = [this.#streams[row], this.#streams[column]];
         const one = pairs.at(i, j);
         const colour = this.#colour(i, j);
-        const text = short(shade === "estimate" ? one : { ...one, value: shade === "low" ? one.low : one.error }, data.by, data.factor);
+        const text = short(shade === "estimate" ? one : { ...one, value: shade === "low" ? one.low : one.error }, data.largest, data.factor);
         const [atX, atY] = [left - x + (column + 0.5) * cell, top - y + (row + 0.5) * cell];
         if (pairs.unclear(i, j)) {
           const wide = brush.measureText(text).width + 4;

@@ -62,7 +62,7 @@ export class Panel {
     found.push(element("p", { class: "soft" }, `${group >= 0 ? `Group ${group + 1}. ` : ""}Size: ${this.#size(stream)}.`));
     const others = view.nearestTo(stream);
     const numbers = others.map((other) => pairs.at(stream, other));
-    const [low, high] = reach(numbers, data.by);
+    const [low, high] = reach(numbers, data.largest);
     const before = this.#before(stream);
     if (before !== null) {
       const [value, error] = cells(pairs.at(stream, before));
@@ -111,14 +111,14 @@ export class Panel {
     const one = pairs.at(i, j);
     const [value, error, interval] = cells(one);
     const unclear = pairs.unclear(i, j);
-    const [low, high] = reach([one], data.by);
+    const [low, high] = reach([one], data.largest);
     const pick = (stream: number): Node => button(data.names[stream], { class: "pick" }, () => this.#go(stream));
     const found: Node[] = [
       this.#head(`${data.names[i]} – ${data.names[j]}`),
       element("p", { class: "big" }, `${data.quantity} ${value} ± ${error}`),
       element("div", { class: "wide-track" }, track(one, low, high, unclear)),
       element("div", { class: "dots-axis", "aria-hidden": "true" }, element("span", {}, formatValue(low, (high - low) / 10)), element("span", {}, formatValue(high, (high - low) / 10))),
-      element("p", {}, `95\u00a0% interval ${interval}. ${unclear ? `It holds 0, so the pair cannot be distinguished from ${data.by === "cosine" ? "streams with nothing in common" : "equal streams"}.` : ""}`),
+      element("p", {}, `95\u00a0% interval ${interval}. ${unclear ? `It holds 0, so the pair cannot be distinguished from ${data.largest ? "streams with nothing in common" : "equal streams"}.` : ""}`),
       element("ul", { class: "picks" }, ...[i, j].map((stream) => element("li", {}, pick(stream), `: ${this.#size(stream)}`))),
     ];
     found.push(...this.#differing(Math.min(i, j), Math.max(i, j)));
@@ -137,7 +137,7 @@ export class Panel {
     } catch (error) {
       return [title, element("p", { class: "warning" }, error instanceof Error ? error.message : "cannot be computed")];
     }
-    const [low, high] = reach(found.rows, "difference");
+    const [low, high] = reach(found.rows, false);
     const rows = found.rows.map((row) => {
       const unclear = !(row.low > 0 || row.high < 0);
       const [value, error, interval] = cells(row);
@@ -199,8 +199,8 @@ function track(one: Numbers, low: number, high: number, unclear: boolean): Node 
 }
 
 /** Return the ends of an axis for intervals: 0 is on it. */
-function reach(numbers: readonly Numbers[], by: string): [number, number] {
-  let [low, high] = [0, by === "cosine" ? 1 : 0];
+function reach(numbers: readonly Numbers[], largest: boolean): [number, number] {
+  let [low, high] = [0, largest ? 1 : 0];
   for (const { value, low: least, high: most } of numbers) {
     for (const end of [value, least, most]) {
       if (Number.isFinite(end)) [low, high] = [Math.min(low, end), Math.max(high, end)];
