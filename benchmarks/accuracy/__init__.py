@@ -21,4 +21,5 @@ NAMES: dict[str, str] = {
     "people": "people",
     "keys": "keys",
     "ranges": "ranges",
+    "together": "together",
 }

@@ -13,6 +13,14 @@ from .gap_law import GapLaw, gap_law
 from .groups import Linkage, linkage
 from .histograms import distinct, entropy, l1_norm
 from .intervals import Interval
+from .joint_estimate import (
+    CosineLaw,
+    JointEstimate,
+    JointEstimates,
+    JointModel,
+    SecretJointEstimate,
+    SecretJointEstimates,
+)
 from .largest import Top, top
 from .means import mean_distance, mean_norm, mean_product
 from .measures import pairwise
@@ -27,12 +35,16 @@ __all__ = [
     "Against",
     "Changes",
     "Control",
+    "CosineLaw",
     "DifferenceBy",
     "Differences",
     "Estimate",
     "Estimates",
     "GapLaw",
     "Interval",
+    "JointEstimate",
+    "JointEstimates",
+    "JointModel",
     "Linkage",
     "NoiseTerm",
     "PointEstimator",
@@ -42,6 +54,8 @@ __all__ = [
     "SameTest",
     "SecretEstimate",
     "SecretEstimates",
+    "SecretJointEstimate",
+    "SecretJointEstimates",
     "SiteComparison",
     "Top",
     "changes",

@@ -101,6 +101,15 @@ def map_part_of_products(rows: Block, columns: Block, value: Floats, norms: tupl
     return of_products(variance, whole, norms, value, rows.effect, noises, equals)
 
 
+def products_among(block: Block) -> Estimates:
+    """Estimate the inner products of a block's n sketches: (n, n) arrays, with squared norms on the diagonal."""
+    found, norms = products_between(block, block), norms_of(block)
+    parts = [np.array(part) for part in found.parts()]
+    for part, diagonal in zip(parts, norms.parts(), strict=True):
+        np.fill_diagonal(part, diagonal)
+    return found.with_parts(*parts)
+
+
 def steps_of_pairs(rows: Block, columns: Block) -> tuple[Floats, Floats] | None:
     """Return the steps of the noises of two blocks, as arrays that broadcast to one of pairs."""
     return None if rows.steps is None or columns.steps is None else (rows.steps[:, None], columns.steps)

@@ -4,7 +4,7 @@ Such a unit's length has no error from the map, and neither has a sum of units t
 follows from the norm of their sum and from their number (Theory 4.4, "Sums of clipped units").
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class EqualUnits(NamedTuple):
     rounding: Floats
     """The square of the relative error of a squared norm that rounding each unit to whole cells may cause."""
 
-    def at(self, kept: slice) -> "EqualUnits":
+    def at(self, kept: Any) -> "EqualUnits":
         """Return the same of some of the releases."""
         return EqualUnits(self.most[kept], self.rounding[kept])
 

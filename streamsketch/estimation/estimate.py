@@ -128,7 +128,7 @@ class Estimate:
         """The standard error, and the parts of the projection and of the noise in it."""
         return self.standard_error, self.projection_variance**0.5, self.noise_variance**0.5
 
-    def with_interval(self, confidence: float = 0.95) -> dict[str, float]:
+    def with_interval(self, confidence: float = 0.95) -> dict[str, Any]:
         """Return value, standard error and the ends of an interval, as tables and JSON show them.
 
         A secret estimate also has ``secret``: True.
@@ -137,7 +137,7 @@ class Estimate:
         found = {"value": self.value, "standard_error": self.standard_error, "low": low, "high": high}
         return found | self._marked()
 
-    def to_dict(self, name: str = "value") -> dict[str, float]:
+    def to_dict(self, name: str = "value") -> dict[str, Any]:
         """Return the estimate, under a name, and its errors as a dict that JSON can hold."""
         return {
             name: self.value,
@@ -147,7 +147,8 @@ class Estimate:
             **self._marked(),
         }
 
-    def _marked(self) -> dict[str, float]:
+    def _marked(self) -> dict[str, Any]:
+        """Return what JSON says of the estimate."""
         return {"secret": True} if self.secret else {}
 
     def scaled(self, factor: float) -> Self:
@@ -254,11 +255,15 @@ class Estimate:
 
     def __repr__(self) -> str:
         low, high = (format_value(end, self.standard_error) for end in self.interval(0.95))
-        secret = f", {SECRECY}" if self.secret else ""
-        return f"<{'Secret' * self.secret}Estimate {value_text(self)}, 95 % interval {low} … {high}{secret}>"
+        notes = "".join(f", {note}" for note in self._notes())
+        return f"<{'Secret' * self.secret}Estimate {value_text(self)}, 95 % interval {low} … {high}{notes}>"
 
     def __str__(self) -> str:
-        return value_text(self) + (f" ({SECRECY})" if self.secret else "")
+        return value_text(self) + _bracketed(self._notes())
+
+    def _notes(self) -> tuple[str, ...]:
+        """Return what is said of the estimate wherever it is shown."""
+        return (SECRECY,) if self.secret else ()
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -572,7 +577,16 @@ class Estimates:
                 "high_95": interval.high[first, second],
             }
         )
-        return table.replace_schema_metadata(SECRET_METADATA) if self.secret else table
+        metadata = self._metadata()
+        return table.replace_schema_metadata(metadata) if metadata else table
+
+    def _metadata(self) -> dict[str, str]:
+        """Return the schema metadata of Arrow tables."""
+        return SECRET_METADATA if self.secret else {}
+
+    def _notes(self) -> tuple[str, ...]:
+        """Return what is said of the estimates wherever they are shown."""
+        return (SECRECY,) if self.secret else ()
 
     def __repr__(self) -> str:
         shown = [value_text(self[place]) for place in islice(np.ndindex(self.value.shape), _SHOWN)]
@@ -581,7 +595,7 @@ class Estimates:
 
     def __str__(self) -> str:
         shape = " by ".join(map(str, self.value.shape))
-        return f"{shape} estimates" + (f" ({SECRECY})" if self.secret else "")
+        return f"{shape} estimates" + _bracketed(self._notes())
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -600,6 +614,10 @@ class SecretEstimates(Estimates):
     def secret(self) -> bool:
         """True."""
         return True
+
+
+def _bracketed(notes: tuple[str, ...]) -> str:
+    return f" ({'; '.join(notes)})" if notes else ""
 
 
 def format_value(value: float, standard_error: float) -> str:

@@ -1,8 +1,8 @@
 """What streams are compared by, and all pairs of sketches compared at once, by one matrix product."""
 
 import dataclasses
-from collections.abc import Callable, Iterable
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable
 from streamsketch.estimation.cosines import below_noise_floor, cosines_between, profiles_from
-from streamsketch.estimation.distances import distances_between
+from streamsketch.estimation.distances import distances_between, products_among
 from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.joint import JOINT_BY, JointBy, joint_between
 from streamsketch.estimation.means import few_units, mean_distances_between
 
 By: TypeAlias = Literal["distance", "cosine", "profile", "mean"]
@@ -19,17 +20,33 @@ By: TypeAlias = Literal["distance", "cosine", "profile", "mean"]
 averages over units."""
 
 
-def pairwise(sketches: Iterable[AnySketch], *, by: By = "distance") -> Estimates:
-    """Estimate all squared distances, or all cosines, between n sketches by one matrix product.
+def pairwise(
+    sketches: Mapping[Any, AnySketch] | Iterable[AnySketch],
+    *,
+    by: By | Literal["product"] = "distance",
+    together: bool = False,
+    order: Literal["time"] | None = None,
+) -> Estimates:
+    """Estimate all squared distances, or all cosines, between n sketches by one matrix product, or by a joint model.
 
     Parameters
     ----------
     sketches
-        n sketches of one projection, with independent noises.
+        n sketches of one projection, with independent noises: a table or another mapping, whose values are taken in the
+        order of its keys, or an iterable.
     by
         ``"distance"`` for `squared_distance`, ``"cosine"`` for `cosine`, ``"profile"`` for `profile_distance`,
-        ``"mean"`` for `mean_distance`. Distances of counts mostly show how large streams are. Cosines and profiles
-        compare what streams consist of, and means compare what one unit adds on average.
+        ``"mean"`` for `mean_distance`, ``"product"`` for `inner_product`. Distances of counts mostly show how large
+        streams are. Cosines and profiles compare what streams consist of, and means compare what one unit adds on
+        average.
+    together
+        Whether to estimate all pairs from all cells together, by everything but ``"mean"``. A table of n keys has n·k
+        noisy cells for n(n - 1)/2 cosines: where noise dominates, joint estimates err by half as much or less, and they
+        are never undefined. They are a function of the published cells, so they cost no privacy (Theory 4.9).
+    order
+        ``"time"`` if the sketches are in order of time, so that joint estimates may be drawn towards cosines that
+        change smoothly with the lag. It is only used if cells that were held out confirm it. With None, joint estimates
+        do not depend on the order.
 
     Returns
     -------
@@ -58,14 +75,28 @@ def pairwise(sketches: Iterable[AnySketch], *, by: By = "distance") -> Estimates
     [[0, 2, 3], [2, 0, 3], [3, 3, 0]]
     >>> round(pairwise(shops, by="cosine")[0, 1].value, 6)
     0.5
+    >>> from streamsketch import L1
+    >>> days = [shop.release(epsilon=1.0, neighbours=L1(1)) for shop in shops]
+    >>> joint = pairwise(days, by="cosine", together=True, order="time")
+    >>> joint.value.shape, joint.model.folds
+    ((3, 3), 2)
     """
-    sketches = list(sketches)
+    sketches = list(sketches.values() if isinstance(sketches, Mapping) else sketches)
     if len(sketches) < 2:
         raise InvalidInputError(f"pairwise needs at least two sketches, got {len(sketches)}")
-    check_by(by)
+    if order not in (None, "time"):
+        raise InvalidInputError(f"order must be None or 'time', got {order!r:.40}")
+    if order and not together:
+        raise InvalidInputError("order='time' needs together=True: without it each pair is estimated alone")
+    if by != "product":
+        check_by(by)
+    if together and by not in JOINT_BY:
+        raise InvalidInputError(f"together=True compares by {', '.join(map(repr, JOINT_BY))}, got {by!r:.40}")
     check_comparable(sketches)
     block = block_of(sketches)
-    return compare_blocks(block, block, by, same=True)
+    if together:
+        return joint_between(block, cast("JointBy", by), in_time=order == "time")
+    return products_among(block) if by == "product" else compare_blocks(block, block, by, same=True)
 
 
 def check_by(by: str) -> None:

@@ -1,0 +1,193 @@
+"""All pairs of keys together: joint estimates of cosines beside those of each pair alone, by ε.
+
+Aircraft, customers and patients are protected in all of their keys. Each data set is bounded once for each map and
+sketch dimension, and released at each ε. The exact answer is the cosine of the same bounded sums in a sketch without
+noise of 2^14 cells.
+
+How it misleads: two maps a setting, so errors are known to about a tenth. Pairs without a cosine of their own, below
+the noise floor, count as 0. That is too good for pairs alone if cosines are small, and too bad if they are large.
+"""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from matplotlib.figure import Figure
+
+import streamsketch as ss
+from benchmarks import palette
+from benchmarks.data import Data
+from benchmarks.rows import Effort
+from benchmarks.study import Study, Table
+from benchmarks.verdicts import Check
+from pipelines.data import make_retail, make_visits
+
+EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+CELLS = (128, 512)
+EXACT = 1 << 14
+_KNOWN = 0.01  # a smaller error says that cosines close to 1 are cut off there
+_FLIGHTS = Path(make_retail.__file__).parent / "flights.parquet"
+
+
+class Rows(NamedTuple):
+    """A data set, and the names of its columns."""
+
+    table: pa.Table
+    key: str
+    index: str
+    unit: str
+    in_time: bool
+
+
+class Found(NamedTuple):
+    """One data set at one ε and sketch dimension."""
+
+    name: str
+    keys: int
+    cells: int
+    epsilon: float
+    alone: float
+    """Root mean square error of the cosines of pairs alone."""
+    together: float
+    stated: float
+    """Root mean square of the stated errors of joint estimates."""
+    undefined: float
+    """Share of pairs without a cosine of their own."""
+    covered: float
+    width: float
+    """Of 95 % intervals, on average."""
+    weight: float
+    """The model's, on average."""
+
+
+def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for all studies
+    """Release four data sets at six ε, with two sketch dimensions and maps."""
+    maps = effort.size(2, 1)
+    found = [one for name, rows in _sets(effort).items() for one in _compare(name, rows, maps)]
+    best = _best(found)
+    return Study(
+        [
+            Table(
+                f"Root mean square errors of all cosines, δ = 1e-6, {maps} maps",
+                (
+                    *("data", "keys", "cells", "ε", "each pair alone", "together", "stated", "undefined alone"),
+                    *("covered by 95 %", "mean width", "weight of the model"),
+                ),
+                found,
+            ),
+            Table(
+                "The best over the sketch dimensions",
+                ("data", "ε", "each pair alone", "together", "ratio"),
+                [(name, epsilon, *errors, errors[1] / errors[0]) for (name, epsilon), errors in best.items()],
+            ),
+        ],
+        _finding(best),
+        {"errors": _picture(best)},
+        checks=[
+            Check(
+                "together is not worse than each pair alone by more than a twentieth, besides chance, at 0.01 or more",
+                max((one.together / one.alone for one in found if one.alone > _KNOWN), default=0.0),
+                0.0,
+                1.1,
+            )
+        ],
+    )
+
+
+def _sets(effort: Effort) -> dict[str, Rows]:
+    flights = pq.read_table(_FLIGHTS, columns=["scheduled_hour", "tailnum", "route", "origin"])
+    flights = flights.slice(0, effort.size(flights.num_rows, 2_000))
+    month = pc.strftime(flights["scheduled_hour"], format="%Y-%m")
+    hour = pc.binary_join_element_wise(
+        flights["origin"].cast("string"), pc.strftime(flights["scheduled_hour"], format="%H"), " "
+    )
+    flights = flights.append_column("month", month).append_column("airport and hour", hour)
+    shop = make_retail.shop(customers=effort.size(4_000, 100), months=24, items=2_000)
+    shop = shop.append_column("month", pc.strftime(shop["time"], format="%Y-%m"))
+    shop = shop.filter(pc.greater(shop["quantity"], 0))
+    visits = make_visits.visits(patients=effort.size(30_000, 500))
+    return {
+        "flights by month": Rows(flights, "month", "route", "tailnum", in_time=True),
+        "flights by airport and hour": Rows(flights, "airport and hour", "route", "tailnum", in_time=False),
+        "a shop by month": Rows(shop, "month", "item", "customer", in_time=True),
+        "visits by clinic": Rows(visits, "clinic", "code", "patient", in_time=False),
+    }
+
+
+def _compare(name: str, rows: Rows, maps: int) -> list[Found]:
+    tables = [[_bounded(rows, cells, 1 + seed) for seed in range(maps)] for cells in CELLS]
+    exact = _bounded(rows, EXACT, 99)[0]
+    names = sorted(exact)
+    wanted = ss.pairwise([exact[key] for key in names], by="cosine").value
+    pairs = np.triu_indices(len(names), 1)
+    found = []
+    for cells, bounded in zip(CELLS, tables, strict=True):
+        for epsilon in EPSILONS:
+            each = [_errors(table, epsilon, names, wanted, pairs, in_time=rows.in_time) for table in bounded]
+            alone, together, stated, *shares = np.mean(each, axis=0).tolist()
+            found.append(Found(name, len(names), cells, epsilon, alone**0.5, together**0.5, stated**0.5, *shares))
+    return found
+
+
+def _bounded(rows: Rows, cells: int, seed: int) -> tuple[Any, ss.Agreement]:
+    keys = len(pc.unique(rows.table[rows.key].drop_null()))
+    projection = ss.SJLT(sketch_dim=cells, sparsity=4, seed=seed)
+    columns: dict[str, Any] = {"key": rows.key, "index": rows.index, "unit": rows.unit}
+    agreed = ss.agree(rows.table, projection, **columns, max_keys=keys, missing="drop")
+    return ss.bound(rows.table, agreed), agreed
+
+
+def _errors(
+    bounded: tuple[Any, ss.Agreement], epsilon: float, names: list[Any], wanted: Any, pairs: Any, *, in_time: bool
+) -> tuple[float, ...]:
+    table, agreed = bounded
+    budget: dict[str, Any] = {"epsilon": epsilon, "delta": 1e-6, "neighbours": agreed.neighbours}
+    released = table.release(**budget, public_keys=names, again=True)
+    joint = ss.pairwise(released, by="cosine", together=True, order="time" if in_time else None)
+    alone = joint.alone.value[pairs]  # type: ignore[attr-defined]
+    own = np.clip(np.nan_to_num(alone), -1.0, 1.0)
+    truth, (low, high) = wanted[pairs], joint.interval()
+    inside = (low[pairs] <= truth) & (truth <= high[pairs])
+    return (
+        float(((own - truth) ** 2).mean()),
+        float(((joint.value[pairs] - truth) ** 2).mean()),
+        float(joint.variance[pairs].mean()),
+        float(np.isnan(alone).mean()),
+        float(inside.mean()),
+        float((high - low)[pairs].mean()),
+        joint.model.weight,  # type: ignore[attr-defined]
+    )
+
+
+def _best(found: list[Found]) -> dict[tuple[str, float], tuple[float, float]]:
+    settings = dict.fromkeys((one.name, one.epsilon) for one in found)
+    chosen = {each: [one for one in found if (one.name, one.epsilon) == each] for each in settings}
+    return {each: (min(one.alone for one in some), min(one.together for one in some)) for each, some in chosen.items()}
+
+
+def _finding(best: dict[tuple[str, float], tuple[float, float]]) -> str:
+    said = "; ".join(
+        f"{name}: {alone:.3f} alone, {together:.3f} together"
+        for (name, epsilon), (alone, together) in best.items()
+        if epsilon == 1
+    )
+    return f"At ε = 1, with the better of {len(CELLS)} sketch dimensions for each: {said}."
+
+
+def _picture(best: dict[tuple[str, float], tuple[float, float]]) -> Figure:
+    names = list(dict.fromkeys(name for name, _ in best))
+    figure, axes = palette.panels(1, len(names), width=3.0, height=3.2, sharey=True)
+    for panel, name in zip(axes[0], names, strict=True):
+        for place, label in enumerate(("each pair alone", "together")):
+            errors = [best[name, epsilon][place] for epsilon in EPSILONS]
+            panel.loglog(EPSILONS, errors, marker=palette.MARKERS[place], color=palette.COLOURS[place], label=label)
+        panel.set_title(name, loc="left", fontsize=10)
+        panel.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
+        panel.minorticks_off()
+        panel.set_xlabel("ε")
+    axes[0][0].set_ylabel("root mean square error of cosines")
+    palette.legend_below(figure, axes[0][0])
+    return figure

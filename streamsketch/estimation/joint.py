@@ -1,0 +1,308 @@
+"""Joint estimates of all pairs of n streams: cosines, distances and products from all cells at once (Theory 4.9).
+
+Each pair's own estimate is drawn towards what a model of all cells says of it, by as much as held-out cells justify.
+The intervals are those of the pair alone: they hold whatever the other streams are.
+"""
+
+import dataclasses
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsketch.core.numbers import Floats
+from streamsketch.errors import InvalidInputError
+from streamsketch.estimation.blocks import Block
+from streamsketch.estimation.cosines import cosines_between, least_norm, profiles_from
+from streamsketch.estimation.distances import distances_between, products_among
+from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.joint_estimate import CosineLaw, JointEstimates, JointModel
+from streamsketch.estimation.joint_fit import FOLDS, Chosen, choose
+from streamsketch.estimation.noise_effect import OutputNoise
+
+JointBy: TypeAlias = Literal["cosine", "profile", "distance", "product"]
+"""What joint estimates are of."""
+
+JOINT_BY: tuple[JointBy, ...] = ("cosine", "profile", "distance", "product")
+
+_LEAST_CELLS = 4
+_QUIETEST = 1e-4  # of a stream's mean squared cell, which counts as noise if there is less
+_SURE_HALF = 1.5  # times the noise floor, above which half of the cells give a norm
+_CAUTION = 12.0  # pairs
+_PAIRS_A_STREAM = 3.0
+_PROJECTIONS = 24
+_LEAST_EIGENVALUE = 1e-12
+_USUAL = 1.959964  # standard errors of a 95 % interval
+
+
+class Combined(NamedTuple):
+    """Cosines of n streams, as the model and the pairs alone have them, and as both together."""
+
+    cosines: Floats
+    """Positive semidefinite, 1 on the diagonal: (n, n)."""
+    variance: Floats
+    """Their expected squared errors: (n, n); NaN where the pair alone says nothing."""
+    alone: Floats
+    """The variances of the pairs' own estimates: (n, n); NaN where there is none."""
+    weight: float
+    """The mean over all pairs of the weight of the model."""
+
+
+def joint_between(block: Block, by: JointBy, *, in_time: bool) -> JointEstimates:
+    """Estimate all pairs of a block's n streams together: (n, n) arrays.
+
+    Parameters
+    ----------
+    block
+        n ≥ 2 sketches with noise on their cells, or none.
+    by
+        One of `JOINT_BY`.
+    in_time
+        Whether the order of the streams is that of time. If not, the result is the same in any order.
+
+    Raises
+    ------
+    InvalidInputError
+        For noise before the map, or fewer than 4 cells.
+    """
+    if not isinstance(block.effect, OutputNoise):
+        raise InvalidInputError(
+            "estimates of all streams together need noise on the cells of the sketches, here it was added before the "
+            "map; use together=False"
+        )
+    if block.cells.shape[1] < _LEAST_CELLS:
+        raise InvalidInputError(
+            f"estimates of all streams together need at least {_LEAST_CELLS} cells, these sketches have "
+            f"{block.cells.shape[1]}; use together=False"
+        )
+    order = np.arange(len(block.cells)) if in_time else _canonical(block)
+    back = np.argsort(order)
+    ordered = _in_order(block, order)
+    chosen = choose(_in_noises(ordered), in_time=in_time)
+    combined = combine(ordered, chosen)
+    place = np.ix_(back, back)
+    combined = combined._replace(
+        cosines=combined.cosines[place], variance=combined.variance[place], alone=combined.alone[place]
+    )
+    model = JointModel(chosen.target, chosen.strength, FOLDS, combined.weight)
+    return _ESTIMATES[by](block, combined, model)
+
+
+def combine(block: Block, chosen: Chosen) -> Combined:
+    """Combine each pair's own cosine with the model's, and project on the cosines that vectors can have."""
+    noise, streams = block.k2, len(block.cells)
+    own, law = cosines_between(block, block, same=True), law_of(block)
+    known = ~np.isnan(own.value)
+    pairs = np.triu_indices(streams, 1)
+    borrowed = chosen.whole * _likeness(chosen.whole[pairs])
+    value = np.where(known, np.clip(own.value, -1.0, 1.0), borrowed)
+    of_map, of_noise = law.coefficient * (1 - value**2) ** 2, np.maximum(law.level + law.growth * value**2, 0.0)
+    excess, common = _errors_of_model(block, chosen, value, (of_map, of_noise), known)
+    # each pair's weight of the model: the map's error is the same in both, and of the noise's part the share `common`
+    with np.errstate(invalid="ignore", divide="ignore"):
+        weight = (1 - common) * of_noise / (of_noise * (1 - 2 * common) + excess)
+    weight = np.where(known & (of_noise > 0), np.clip(np.nan_to_num(weight, nan=1.0), 0.0, 1.0), 0.0)
+    weight[~known] = 1.0
+    mixed = value + weight * np.where(known, chosen.whole - value, 0.0)
+    ends = own.interval()
+    mixed = np.where(known, np.clip(mixed, ends.low, ends.high), mixed)
+    np.fill_diagonal(mixed, 1.0)
+    mixed = nearest_cosines(mixed)
+    left = (1 - weight) ** 2 * of_noise + weight**2 * excess + 2 * weight * (1 - weight) * common * of_noise
+    expected = np.where(known, of_map + left, np.nan)
+    alone = np.where(known, of_map + of_noise, np.nan)
+    for array in (expected, alone):
+        np.fill_diagonal(array, 0.0)
+    return Combined(mixed, expected, alone, float(weight[pairs].mean()) if noise.any() else 0.0)
+
+
+def _likeness(cosines: Floats) -> float:
+    """Return how far a pair that the noise hides is drawn to the others: less if they differ, 0 if there are none.
+
+    It is the squared mean over the mean square, and as if there were one more pair, with nothing in common.
+    """
+    return float((1 - 1 / cosines.size) * cosines.mean() ** 2 / max(float((cosines**2).mean()), _LEAST_EIGENVALUE))
+
+
+def nearest_cosines(cosines: Floats) -> Floats:
+    """Return positive semidefinite cosines near these: 24 alternating projections (Higham 2002), none if they are.
+
+    The set of such matrices is convex. So a projection on it brings any estimate of a matrix of the set nearer to it.
+    """
+    if np.linalg.eigvalsh(cosines)[0] >= -_LEAST_EIGENVALUE * len(cosines):
+        return cosines
+    found, correction = cosines, np.zeros_like(cosines)
+    for _ in range(_PROJECTIONS):
+        moved = found - correction
+        values, vectors = np.linalg.eigh(moved)
+        positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        correction = positive - moved
+        found = positive.copy()
+        np.fill_diagonal(found, 1.0)
+    values, vectors = np.linalg.eigh(found)
+    positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    lengths = np.sqrt(np.diagonal(positive))
+    nearest: Floats = np.clip((positive + positive.T) / (2 * np.outer(lengths, lengths)), -1.0, 1.0)
+    np.fill_diagonal(nearest, 1.0)
+    return nearest
+
+
+def _errors_of_model(
+    block: Block, chosen: Chosen, value: Floats, variances: tuple[Floats, Floats], known: NDArray[np.bool_]
+) -> tuple[float, float]:
+    """Return the mean squared error of the model's cosines beyond the map's, and which share of the noise it has too.
+
+    The model of each half of the cells is compared with the pairs' own cosines from the other half. The map's error is
+    the same in both estimates.
+    """
+    halves, sure = _halves(block)
+    pairs = np.triu_indices(len(value), 1)
+    told = (known & np.outer(sure, sure))[pairs]
+    of_map, of_noise = (part[pairs][told] for part in variances)
+    total = of_map + of_noise
+    if not told.any() or not of_noise.any():
+        return 0.0, 0.0
+    first, second = (half[pairs][told] for half in halves)
+    model_first, model_second = (half[pairs][told] for half in chosen.halves)
+    weights = 1 / (total + float(np.median(total))) ** 2
+    weights /= weights.sum()
+    squared = ((model_first - second) ** 2 + (model_second - first) ** 2 - (first - second) ** 2) / 2
+    error = float(weights @ squared)
+    apart = float(weights @ (chosen.whole - value)[pairs][told] ** 2)
+    map_part, noise_part = float(weights @ of_map), float(weights @ of_noise)
+    whole = map_part + noise_part
+    # errors of pairs depend on one another, so n streams tell about as much as 3n pairs
+    number = min(1 / float(weights @ weights), _PAIRS_A_STREAM * len(value))
+    common = min(max((whole + error - apart) / 2 - map_part, 0.0) / noise_part, 1.0)
+    excess = (number * max(error - map_part, 0.0) + _CAUTION * whole) / (number + _CAUTION)
+    return max(excess, common**2 * noise_part), common
+
+
+def _halves(block: Block) -> tuple[tuple[Floats, Floats], NDArray[np.bool_]]:
+    """Return the pairs' own cosines from each half of the cells, and which streams both halves tell of."""
+    count = block.cells.shape[1]
+    least = _SURE_HALF * 2**0.5 * least_norm(block.effect, block.k2, block.k4)
+    sure, found = np.ones(len(block.cells), dtype=bool), []
+    for fold in range(FOLDS):
+        half = block.values[:, fold::FOLDS]
+        share = count / half.shape[1]
+        products = share * (half @ half.T)
+        norms = np.diagonal(products) - count * block.k2
+        told = norms > least
+        sure &= told
+        lengths = np.sqrt(np.where(told, norms, 1.0))
+        found.append(np.clip(products / np.outer(lengths, lengths), -1.0, 1.0))
+    return (found[0], found[1]), sure
+
+
+def law_of(block: Block) -> CosineLaw:
+    """Return the law of the pairs' own cosines, by the delta method."""
+    effect, k2 = block.effect, block.k2
+    known = block.squared_norms > least_norm(effect, k2, block.k4)
+    norms = np.where(known, block.squared_norms, np.nan)
+    shares = k2 / norms
+    sums = np.add.outer(shares, shares)
+    of_norm = effect.squared_norm_variance(norms, k2, block.k4) / norms**2
+    values, lengths = block.values, np.sqrt(norms)
+    return CosineLaw(
+        np.clip(values @ values.T / np.outer(lengths, lengths), -1.0, 1.0),
+        block.variance.norms + max(block.variance.fourth, 0.0) / 2,
+        sums + effect.count * np.outer(shares, shares),
+        np.add.outer(of_norm, of_norm) / 4 - 2 * sums,
+    )
+
+
+def _canonical(block: Block) -> NDArray[np.intp]:
+    """Return an order of the streams that depends on their cells and noises only."""
+    names = [
+        (float(unit), cells.astype("<i8").tobytes(), float(k2), float(k4))
+        for unit, cells, k2, k4 in zip(block.cell_units, block.cells, block.k2, block.k4, strict=True)
+    ]
+    return np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.intp)
+
+
+def _in_order(block: Block, order: NDArray[np.intp]) -> Block:
+    return block._replace(
+        cells=block.cells[order],
+        cell_units=block.cell_units[order],
+        k2=block.k2[order],
+        k4=block.k4[order],
+        units=None,
+        steps=None if block.steps is None else block.steps[order],
+        equal=None if block.equal is None else block.equal.at(order),
+    )
+
+
+def _in_noises(block: Block) -> Floats:
+    """Return cells in standard deviations of their stream's noise, at least 1 % of the stream's own cells: (k, n)."""
+    values = block.values
+    noise = np.maximum(block.k2, _QUIETEST * np.einsum("ik,ik->i", values, values) / values.shape[1])
+    cells: Floats = (values / np.sqrt(np.where(noise > 0, noise, 1.0))[:, None]).T
+    return np.ascontiguousarray(cells)
+
+
+def _cosines(block: Block, combined: Combined, model: JointModel) -> JointEstimates:
+    alone = cosines_between(block, block, same=True)
+    found = _estimates(combined.cosines, _of_cosines(combined), alone, (-1.0, 1.0), model)
+    return dataclasses.replace(found, law=_apart(law_of(block)))
+
+
+def _profiles(block: Block, combined: Combined, model: JointModel) -> JointEstimates:
+    alone = profiles_from(cosines_between(block, block, same=True))
+    found = _estimates(2 - 2 * combined.cosines, 4 * _of_cosines(combined), alone, (0.0, 4.0), model)
+    return dataclasses.replace(found, law=dataclasses.replace(_apart(law_of(block)), profile=True))
+
+
+def _of_cosines(combined: Combined) -> Floats:
+    """Return variances, where a pair has no cosine of its own those of an interval that is the whole range."""
+    return np.where(np.isnan(combined.variance), (1 / _USUAL) ** 2, combined.variance)
+
+
+def _apart(law: CosineLaw) -> CosineLaw:
+    """Return the law with no error on the diagonal."""
+    for array, value in ((law.cosine, 1.0), (law.level, 0.0), (law.growth, 0.0)):
+        np.fill_diagonal(array, value)
+    return law
+
+
+def _distances(block: Block, combined: Combined, model: JointModel) -> JointEstimates:
+    alone = distances_between(block, block, same=True)
+    norms, lengths = _lengths(block)
+    value = np.maximum(np.add.outer(norms, norms) - 2 * lengths * combined.cosines, 0.0)
+    np.fill_diagonal(value, 0.0)
+    return _estimates(value, _reduced(alone, 2 * lengths, combined), alone, (0.0, np.inf), model)
+
+
+def _products(block: Block, combined: Combined, model: JointModel) -> JointEstimates:
+    alone = products_among(block)
+    _, lengths = _lengths(block)
+    value = lengths * combined.cosines
+    return _estimates(value, _reduced(alone, lengths, combined), alone, (-np.inf, np.inf), model)
+
+
+_ESTIMATES = {"cosine": _cosines, "profile": _profiles, "distance": _distances, "product": _products}
+
+
+def _lengths(block: Block) -> tuple[Floats, Floats]:
+    """Return squared norms, at least 0, and the products of all pairs of norms."""
+    norms = np.maximum(block.squared_norms, 0.0)
+    return norms, np.sqrt(np.outer(norms, norms))
+
+
+def _reduced(alone: Estimates, factor: Floats, combined: Combined) -> Floats:
+    """Return the pairs' own variances, less what better cosines take off a quantity that is ``factor`` times them."""
+    less = factor**2 * (combined.alone - combined.variance)
+    found = np.maximum(alone.variance - less, np.minimum(factor**2 * combined.variance, alone.variance))
+    return np.where(np.isnan(found), alone.variance, found)
+
+
+def _estimates(
+    value: Floats, variance: Floats, alone: Estimates, ends: tuple[float, float], model: JointModel
+) -> JointEstimates:
+    """Return joint estimates with these variances, of which the map has the share that it has in the pairs' own."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.nan_to_num(alone.projection_variance / alone.variance)
+    found = JointEstimates(
+        value, share * variance, (1 - share) * variance, lowest=ends[0], highest=ends[1], alone=alone, model=model
+    )
+    return found.as_secret() if alone.secret else found

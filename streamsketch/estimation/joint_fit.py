@@ -1,0 +1,181 @@
+"""A model of all cells of n streams at once: their common shape, whatever the scale of a cell (Theory 4.9).
+
+Cell i of the streams, divided by the standard deviations of their noises, is a vector with the law
+Σ_j p_j N(0, t_j S + I). S, (n, n), has trace n; the scales t are a grid, as cells hold popular and rare items; p is
+free. S is drawn by ν cells towards a target: one common cosine, or cosines that are a smooth function of the distance
+in time. Everything here is a deterministic function of the cells, and all of it is done after the release.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from streamsketch.core.numbers import Floats
+
+Target: TypeAlias = Literal["common", "lag"]
+"""What shapes are drawn towards: one common cosine, or cosines that are a quadratic function of the lag."""
+
+STRENGTHS: dict[Target, tuple[int, ...]] = {"common": (300, 100, 30, 0), "lag": (300, 100, 30)}
+"""By how many cells, ν, in the order in which they are tried; each fit starts from the one before it."""
+
+FOLDS = 2
+"""Cell i is in fold i mod 2."""
+
+FIRST_STEPS, NEXT_STEPS = 24, 12
+"""Steps of the first fit to some cells, and of each that starts from the one before it."""
+
+_BEYOND = 1.8  # of a step of expectation and maximisation, which is slow where noise dominates
+_SCALES = 16
+_LEAST_SCALE = 3e-3
+_LEAST_START = 2e-3  # of the largest eigenvalue
+_LEAST_EIGENVALUE = 1e-6
+_LEAST_CHANCE = 1e-300
+_FEW = 4  # streams, below which nothing depends on the lag
+
+
+class Fit(NamedTuple):
+    """A fitted model."""
+
+    shape: Floats
+    """S, (n, n), of trace n."""
+    scales: Floats
+    """The grid of scales t, of which the first is 0: (j,)."""
+    chances: Floats
+    """Their probabilities p: (j,)."""
+
+    @property
+    def cosines(self) -> Floats:
+        """(n, n)."""
+        return cosines_of(self.shape)
+
+
+class Chosen(NamedTuple):
+    """The fits of the target and the strength that make held-out cells likeliest."""
+
+    target: Target
+    strength: int
+    """ν, in cells."""
+    whole: Floats
+    """Cosines from all cells: (n, n)."""
+    halves: tuple[Floats, Floats]
+    """Cosines from the cells of each fold: (n, n)."""
+
+
+def choose(cells: Floats, *, in_time: bool) -> Chosen:
+    """Fit the model to both folds for each target and strength, and to all cells for the best.
+
+    Parameters
+    ----------
+    cells
+        In standard deviations of their noise: float64, (k, n), with k ≥ 4 and n ≥ 2.
+    in_time
+        Whether the order of the streams is that of time.
+    """
+    folds = [cells[fold::FOLDS] for fold in range(FOLDS)]
+    best: tuple[float, Target, int, list[Fit]] | None = None
+    for target, strengths in STRENGTHS.items():
+        if target == "lag" and not (in_time and cells.shape[1] >= _FEW):
+            continue
+        paths = [fits(fold, target, [strength / FOLDS for strength in strengths]) for fold in folds]
+        for strength, first, second in zip(strengths, *paths, strict=True):
+            score = log_likelihood(folds[1], first) + log_likelihood(folds[0], second)
+            if best is None or score > best[0]:
+                best = score, target, strength, [first, second]
+    assert best is not None  # noqa: S101 - there is always the common target
+    _, target, strength, (first, second) = best
+    strengths = STRENGTHS[target]
+    *_, whole = fits(cells, target, strengths[: strengths.index(strength) + 1])
+    return Chosen(target, strength, whole.cosines, (first.cosines, second.cosines))
+
+
+def fits(cells: Floats, target: Target, strengths: Sequence[float]) -> Iterator[Fit]:
+    """Yield a fit for each strength: the first by `FIRST_STEPS` from `start_of`, the next by `NEXT_STEPS` from it."""
+    fit, steps = start_of(cells), FIRST_STEPS
+    for strength in strengths:
+        fit = fitted(cells, fit, target, strength, steps)
+        steps = NEXT_STEPS
+        yield fit
+
+
+def start_of(cells: Floats) -> Fit:
+    """Return the model from which fits start: the positive part of what the cells' products show, without noise."""
+    count, streams = cells.shape
+    values, vectors = np.linalg.eigh(cells.T @ cells / count - np.eye(streams))
+    values = np.maximum(values, _LEAST_START * max(float(values[-1]), 0.01))
+    shape = (vectors * values) @ vectors.T
+    energies = np.einsum("ia,ia->i", cells, cells) / streams
+    scales = np.geomspace(_LEAST_SCALE, max(1.5 * float(energies.max()), 1.0), _SCALES)
+    scales = np.concatenate([[0.0], scales])
+    return Fit(shape * (streams / np.trace(shape)), scales, np.full(scales.size, 1 / scales.size))
+
+
+def fitted(cells: Floats, fit: Fit, target: Target, strength: float, steps: int) -> Fit:
+    """Return the model after so many steps of expectation and maximisation, of which each goes 1.8 times as far.
+
+    A cell is divided into its part of each scale, by the probabilities of the scales, and what the streams add to a
+    cell is expected with its second moments. In the axes of S these are diagonal but for the cell's own products, of
+    which the mean over the scales is taken as the product of two means of squares.
+    """
+    (count, streams), (shape, scales, chances) = cells.shape, fit
+    for _ in range(steps):
+        values, vectors, turned, spreads, logarithms = _in_axes(cells, shape, scales)
+        shares = logarithms + np.log(chances + _LEAST_CHANCE)
+        shares = np.exp(shares - shares.max(axis=1, keepdims=True))
+        shares /= shares.sum(axis=1, keepdims=True)
+        numbers = shares.sum(axis=0)
+        kept = values / spreads[1:]
+        kept_squares = scales[1:, None] * kept**2
+        turned *= np.sqrt(shares[:, 1:] @ kept_squares)
+        moments = turned.T @ turned
+        moments[np.diag_indices(streams)] += numbers[1:] @ kept
+        weight, chances = float(numbers[1:].sum()), numbers / count
+        next_shape = vectors @ (moments / max(weight, _LEAST_CHANCE)) @ vectors.T
+        if strength:
+            lengths = np.sqrt(np.diagonal(next_shape))
+            wanted = target_of(cosines_of(next_shape), target) * np.outer(lengths, lengths)
+            next_shape = (weight * next_shape + strength * wanted) / (weight + strength)
+        next_shape *= streams / np.trace(next_shape)
+        shape = (vectors * values) @ vectors.T
+        shape += _BEYOND * (next_shape - shape)
+        shape = (shape + shape.T) / 2
+    return Fit(shape, scales, chances)
+
+
+def log_likelihood(cells: Floats, fit: Fit) -> float:
+    """Return the logarithm of the density of cells, but for a constant."""
+    logarithms = _in_axes(cells, fit.shape, fit.scales)[-1] + np.log(fit.chances + _LEAST_CHANCE)
+    highest = logarithms.max(axis=1)
+    return float((highest + np.log(np.exp(logarithms - highest[:, None]).sum(axis=1))).sum())
+
+
+def target_of(cosines: Floats, target: Target) -> Floats:
+    """Return the target of these cosines: (n, n)."""
+    streams = len(cosines)
+    lags = np.abs(np.subtract.outer(np.arange(streams), np.arange(streams)))
+    if target == "common":
+        common = (float(cosines.sum()) - streams) / (streams * (streams - 1))
+        constant: Floats = np.where(lags > 0, common, 1.0)
+        return constant
+    places = np.arange(1, streams)
+    means = np.array([np.diagonal(cosines, lag).mean() for lag in places])
+    curve = np.polyfit(places, means, 2, w=np.sqrt(streams - places))
+    smooth: Floats = np.where(lags > 0, np.clip(np.polyval(curve, lags), -1.0, 1.0), 1.0)
+    return smooth
+
+
+def cosines_of(products: Floats) -> Floats:
+    """Return the cosines of a Gram matrix whose diagonal is above 0."""
+    lengths = np.sqrt(np.maximum(np.diagonal(products), _LEAST_EIGENVALUE))
+    cosines: Floats = np.clip(products / np.outer(lengths, lengths), -1.0, 1.0)
+    np.fill_diagonal(cosines, 1.0)
+    return cosines
+
+
+def _in_axes(cells: Floats, shape: Floats, scales: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """Return eigenvalues and axes of S, cells in the axes, their variances (j, n), and log densities (k, j)."""
+    values, vectors = np.linalg.eigh(shape)
+    values = np.maximum(values, _LEAST_EIGENVALUE)
+    turned, spreads = cells @ vectors, scales[:, None] * values + 1
+    logarithms = -0.5 * (turned**2 @ (1 / spreads).T + np.log(spreads).sum(axis=1))
+    return values, vectors, turned, spreads, logarithms
