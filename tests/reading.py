@@ -33,7 +33,7 @@ from streamsketch.signs import IndividualSignSketch, SignSketch, SignTable, angl
 from streamsketch.signs import cosine as sign_cosine  # noqa: E402
 
 ESTIMATES = {
-    name: getattr(ss, name)
+    name: getattr(ss.estimation, name)
     for name in (
         *("cosine", "inner_product", "mean_distance", "mean_norm", "mean_product"),
         *("squared_distance", "squared_norm"),

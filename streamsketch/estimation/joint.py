@@ -157,18 +157,18 @@ def _errors_of_model(
     """
     halves, sure = _halves(block)
     pairs = np.triu_indices(len(value), 1)
-    told = (known & np.outer(sure, sure))[pairs]
-    of_map, of_noise = (part[pairs][told] for part in variances)
+    above = (known & np.outer(sure, sure))[pairs]
+    of_map, of_noise = (part[pairs][above] for part in variances)
     total = of_map + of_noise
-    if not told.any() or not of_noise.any():
+    if not above.any() or not of_noise.any():
         return 0.0, 0.0
-    first, second = (half[pairs][told] for half in halves)
-    model_first, model_second = (half[pairs][told] for half in chosen.halves)
+    first, second = (half[pairs][above] for half in halves)
+    model_first, model_second = (half[pairs][above] for half in chosen.halves)
     weights = 1 / (total + float(np.median(total))) ** 2
     weights /= weights.sum()
     squared = ((model_first - second) ** 2 + (model_second - first) ** 2 - (first - second) ** 2) / 2
     error = float(weights @ squared)
-    apart = float(weights @ (chosen.whole - value)[pairs][told] ** 2)
+    apart = float(weights @ (chosen.whole - value)[pairs][above] ** 2)
     map_part, noise_part = float(weights @ of_map), float(weights @ of_noise)
     whole = map_part + noise_part
     # errors of pairs depend on one another, so n streams tell about as much as 3n pairs
@@ -188,9 +188,9 @@ def _halves(block: Block) -> tuple[tuple[Floats, Floats], NDArray[np.bool_]]:
         share = count / half.shape[1]
         products = share * (half @ half.T)
         norms = np.diagonal(products) - count * block.k2
-        told = norms > least
-        sure &= told
-        lengths = np.sqrt(np.where(told, norms, 1.0))
+        above = norms > least
+        sure &= above
+        lengths = np.sqrt(np.where(above, norms, 1.0))
         found.append(np.clip(products / np.outer(lengths, lengths), -1.0, 1.0))
     return (found[0], found[1]), sure
 

@@ -84,12 +84,12 @@ class CosineLaw:
         return Intervals(np.maximum(ends.low, low), np.minimum(ends.high, high))
 
     def _end(self, end: float, z: float) -> Floats:
-        near, far = self.cosine, np.where(np.isnan(self.cosine), np.nan, end)
+        inner, outer = self.cosine, np.where(np.isnan(self.cosine), np.nan, end)
         for _ in range(_BISECTIONS):
-            middle = (near + far) / 2
+            middle = (inner + outer) / 2
             inside = self._holds(middle, z)
-            near, far = np.where(inside, middle, near), np.where(inside, far, middle)
-        return np.where(self._holds(np.full(np.shape(far), end), z), end, far)
+            inner, outer = np.where(inside, middle, inner), np.where(inside, outer, middle)
+        return np.where(self._holds(np.full(np.shape(outer), end), z), end, outer)
 
     def _holds(self, cosine: Floats, z: float) -> NDArray[np.bool_]:
         variance = self.coefficient * (1 - cosine**2) ** 2 + np.maximum(self.level + self.growth * cosine**2, 0.0)

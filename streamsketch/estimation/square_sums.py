@@ -117,11 +117,11 @@ def sizes_of(weights: Floats, entries: Iterable[int]) -> dict[int, Floats]:
         ends = (upper[np.clip(sizes + side * z + half, 0, weights.size)] for side in (-1, 1))
         return np.minimum(sum(ends), 1.0)
 
-    near = np.arange(1, half + 1)  # beyond, the larger z is the less favourable
+    errors = np.arange(1, half + 1)  # beyond, the larger z is the less favourable
     largest, z = np.zeros(half), 0
     for entry in sorted(set(entries)):
         while z <= min(entry, 2 * half):  # from 2m on, n + z is beyond all of them
-            largest = np.maximum(largest, beyond(near, z))
+            largest = np.maximum(largest, beyond(errors, z))
             z += 1
         tails = np.concatenate([np.ones(1), largest, beyond(np.arange(half + 1, half + entry + 2), entry)])
         laws[entry] = tails[:-1] - tails[1:]

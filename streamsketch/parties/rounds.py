@@ -272,9 +272,9 @@ class Round:
         """
         terms, neighbours = agreement.terms, agreement.neighbours
         if terms is None or neighbours is None or not terms.is_noise:
-            said = "does not say what a release spends" if terms is None else f"publishes by {terms}"
+            stated = "does not say what a release spends" if terms is None else f"publishes by {terms}"
             raise InvalidInputError(
-                f"the agreement {said}, and parties of a round share noise: agree on epsilon (and delta) and a noise; "
+                f"the agreement {stated}, and parties of a round share noise: agree on epsilon (and delta) and a noise; "
                 "signs are published by agreement.release(rows), by each party"
             )
         if agreement.windows is not None:

@@ -6,7 +6,6 @@ Such a file is only read here; the first write makes an SQLite file of it.
 import hashlib
 import json
 import struct
-from typing import Any
 
 import numpy as np
 
@@ -21,9 +20,6 @@ _RAW_VERSION = 2
 _LATER = {"agreement": None, "largest": 0, "bounds": None}  # defaults of fields that the oldest of these files lack
 _MARK = struct.Struct("<8sQ16s")  # name, where what was appended ends, checksum
 _ALIGNED = 64
-_STREAM = b"\x89SSSTR\r\n\x1a\nSECRET: an endless stream of streamsketch, not to be shared\n"
-_STREAM_FRAME = struct.Struct("<BQ")  # version, and length of the header
-_STREAM_VERSION = 1
 _CHECKSUM_BYTES = 16
 
 
@@ -118,35 +114,3 @@ def _header(text: bytes) -> RawHeader:
 
 
 # --- states of streams --------------------------------------------------------------------------------------------
-
-
-def _are_sizes(value: Any) -> bool:
-    """Return whether this lists numbers of windows with sizes in bytes."""
-    return isinstance(value, list) and all(
-        isinstance(pair, list) and len(pair) == 2 and type(pair[0]) is int and type(pair[1]) is int and pair[1] >= 0
-        for pair in value
-    )
-
-
-def read_old_state(data: bytes) -> tuple[dict[str, Any], dict[int, bytes], dict[int, bytes]]:
-    """Return the header in the state of a stream, and windows and drawn releases by number.
-
-    Errors as `read_old_sketch`, and those of a wrong JSON.
-    """
-    body = _Bytes(data[:-_CHECKSUM_BYTES])
-    if bytes(body.left[: len(_STREAM)]) != _STREAM:
-        raise WireFormatError("first line", "is not that of a stream's state")
-    _check(body.left, memoryview(data)[-_CHECKSUM_BYTES:], b"streamsketch.str")
-    body.take(len(_STREAM), "first line")
-    version, length = _STREAM_FRAME.unpack(body.take(_STREAM_FRAME.size, "frame"))
-    if version != _STREAM_VERSION:
-        raise WireFormatError("version", f"{version}, but this version of streamsketch reads {_STREAM_VERSION}")
-    header = json.loads(bytes(body.take(length, "header")))
-    if not isinstance(header, dict) or not all(_are_sizes(header.get(name)) for name in ("windows", "waiting")):
-        raise WireFormatError("header", "is not what a stream writes")
-    windows, waiting = (
-        {number: bytes(body.take(size, name)) for number, size in header.pop(name)} for name in ("windows", "waiting")
-    )
-    if body.left:
-        raise WireFormatError("length", "is not that of the header and the windows in it")
-    return header, windows, waiting

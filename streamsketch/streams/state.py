@@ -8,15 +8,12 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from streamsketch.core.concealed import concealed
-from streamsketch.core.limits import current_limits, read_bounded
 from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.privacy.guarantee import MAX_CONDITIONS
 from streamsketch.sketching.bounding.summary import BoundingSummary
 from streamsketch.sketching.bounding.units import SECRET_BYTES
 from streamsketch.storage.database import Database, NotSQLiteError, Row, create, opened
-from streamsketch.storage.first_bytes import is_old_sketch
-from streamsketch.storage.old_formats import read_old_sketch, read_old_state
 from streamsketch.storage.sketches import RawSketch, read_sketch, write_sketch
 
 STREAM_SUFFIX = ".raw-stream"
@@ -30,6 +27,10 @@ _STREAM = "stream"
 _PIECE_BYTES = 1 << 18
 _LARGEST = 1 << 61  # numbers of windows, and microseconds
 _SECRETS = {"stream": 16, "secret": SECRET_BYTES}
+_EARLIER = (
+    "is of an earlier version, whose policy is now an agreement and a job: begin a new state and a new folder, with a "
+    "first window after those that were released"
+)
 _LATER = {"units_below_bound", "units_over_windows"}  # fields of the summary that states of earlier versions lack
 _COUNTS = ("events", "released", "bad_lines", "rows_late", "rows_before_start")
 
@@ -128,11 +129,7 @@ def _read(path: str | PathLike[str]) -> Saved:
             for (kind, number), digest in digests.items():
                 parts[kind][number] = _content(database, f"{kind} {number}", digest)
     except NotSQLiteError:
-        data = read_bounded(path, current_limits().max_raw_bytes, "max_raw_bytes")
-        header, old, parts["waiting"] = read_old_state(data)
-        _check(header)
-        for number, data in old.items():
-            parts["window"][number] = read_old_sketch(data) if is_old_sketch(data) else data
+        raise WireFormatError("the file", f"is not one, or {_EARLIER}") from None
     return Saved(header, parts["window"], parts["waiting"], parts["held"].get(0), parts["units"])
 
 
@@ -157,11 +154,7 @@ def _content(database: Database, part: str, digest: str) -> Content:
 def _check(header: dict[str, Any]) -> None:
     """Raise `WireFormatError` unless all fields have the right type and range; only the caller can check a position."""
     if "policy" in header and "job" not in header:
-        raise WireFormatError(
-            "header.policy",
-            "is of an earlier version, whose policy is now an agreement and a job: begin a new state and a new folder, "
-            "with a first window after those that were released",
-        )
+        raise WireFormatError("header.policy", _EARLIER)
     bounding = dataclasses.asdict(BoundingSummary())
     given = header["bounding"]
     valid = {

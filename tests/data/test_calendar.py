@@ -118,7 +118,7 @@ def test_in_every_zone_each_window_is_longer_than_nothing_and_named_by_its_date(
         skips = [windows.number(micros(f"{date}T12:00Z")) for date in SKIPPED]
         near = {number + more for number in skips for more in range(-3, 4)}
         first, last = (windows.number(end) for end in ends)
-        numbers = np.array(sorted(near | set(range(first, last, max(1, (last - first) // 400)))))
+        numbers = np.array(sorted(near | set(range(first, last, max(1, (last - first) // 100)))))
         starts, following = windows.start(numbers), windows.start(numbers + 1)
         assert (starts < following).all(), zone
         assert (windows.number(starts) == numbers).all(), zone

@@ -64,7 +64,7 @@ def test_the_bytes_that_are_read_are_those_that_were_verified(
             file.truncate()
         return found
 
-    monkeypatch.setattr(ss.parties, "verify", swapping)
+    monkeypatch.setattr(signing, "verify", swapping)
     assert ss.load(path, signer=NORTH.public) == signed
     assert ss.load(path) != signed
 

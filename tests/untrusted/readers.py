@@ -28,7 +28,6 @@ from streamsketch.signs.sketch import SignSketch
 from streamsketch.storage import old_formats
 from streamsketch.storage.raw_files import read_header
 from streamsketch.storage.sketches import PastRelease, RawSketch
-from streamsketch.streams.state import read_state
 from streamsketch.wire import releases as wire
 from tests.tampering import raw_bytes, raw_from_bytes, resealed
 from tests.untrusted.inputs import input_readers
@@ -52,15 +51,6 @@ def _old_raw_framed(data: bytes, chance: random.Random) -> bytes:
     head = data[: start - 12] + len(text).to_bytes(4, "little") + len(rest).to_bytes(8, "little") + text
     body = head + _old_checksum(head, b"raw") + rest
     return body + _old_checksum(body, b"raw")
-
-
-def _old_stream_framed(data: bytes, chance: random.Random) -> bytes:
-    """Return the state of a stream of version 1 that says something else, with a checksum that fits."""
-    start = len(old_formats._STREAM) + 9
-    size = int.from_bytes(data[start - 8 : start], "little")
-    text = changed_json(data[start : start + size], chance)
-    body = data[: start - 8] + len(text).to_bytes(8, "little") + text + data[start + size : -16]
-    return body + _old_checksum(body, b"str")
 
 
 def _old_checksum(data: bytes, kind: bytes) -> bytes:
@@ -370,12 +360,6 @@ def readers() -> dict[str, Reader]:
             [changed_bytes, _old_raw_framed],
             from_file(storage.load_raw),
             invalid,
-        ),
-        "state of version 1": Reader(
-            _old("units.raw-stream", "sums.raw-stream"),
-            [changed_bytes, _old_stream_framed],
-            from_file(read_state),
-            ss.InvalidInputError,
         ),
         "coder": Reader(
             [SketchCoder().encode(_sketch(projection)) for projection in _projections()],

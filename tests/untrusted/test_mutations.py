@@ -39,7 +39,6 @@ NAMES = [
         "report of priv-hs",
         "raw header",
         "raw of version 2",
-        "state of version 1",
     ),
     *(f"events in {form}" for form in ("csv", "csv.gz", "jsonl", "avro", "parquet", "log")),
     *("lines of csv", "lines of jsonl", "messages in arrow", "messages in json"),
