@@ -274,7 +274,7 @@ class Round:
         if terms is None or neighbours is None or not terms.is_noise:
             stated = "does not say what a release spends" if terms is None else f"publishes by {terms}"
             raise InvalidInputError(
-                f"the agreement {stated}, and parties of a round share noise: agree on epsilon (and delta) and a noise; "
+                f"the agreement {stated}, and parties of a round share noise: agree on epsilon (and delta) and noise; "
                 "signs are published by agreement.release(rows), by each party"
             )
         if agreement.windows is not None:

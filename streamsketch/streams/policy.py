@@ -254,7 +254,7 @@ def _check(policy: StreamPolicy) -> None:
     if agreement.terms is None or not agreement.terms.is_noise:
         stated = "does not say what a release spends" if agreement.terms is None else f"publishes by {agreement.terms}"
         raise InvalidInputError(
-            f"the agreement {stated}, and a stream publishes with noise: agree on epsilon (and delta) and a noise; signs "
+            f"the agreement {stated}, and a stream publishes with noise: agree on epsilon (and delta) and noise; signs "
             "are published by agreement.release(rows)"
         )
     if agreement.key is not None and not isinstance(agreement.keys, tuple):
