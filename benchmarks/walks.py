@@ -219,11 +219,9 @@ def command(folder: Path) -> Callable[[], Any]:
     """``streamsketch sketch data.csv -o x.raw-sketch``."""
     lines = [",".join(COLUMNS), *(",".join(map(str, row)) for row in zip(*COLUMNS.values(), strict=True))]
     (folder / "data.csv").write_text("\n".join(lines) + "\n")
-    (folder / "agreed.json").write_text(PROJECTION.to_json())
-    return lambda: _run(
-        "sketch", folder / "data.csv", "--index", "item", "--value", "sold", "--projection", folder / "agreed.json",
-        "-o", folder / "data.raw-sketch",
-    )  # fmt: skip
+    ss.Agreement.of(PROJECTION, index="item", value="sold").save(folder / "agreed.json")
+    call = "sketch", folder / "data.csv", "--agreement", folder / "agreed.json", "-o", folder / "data.raw-sketch"
+    return lambda: _run(*call)
 
 
 def release_command(folder: Path) -> Callable[[], Any]:

@@ -3,7 +3,7 @@
     python -m pipelines.private_distances --output out [-- BEAM OPTION …]
 
 Each destination is a party, each flight to it an event, whose index is its airline, airport of departure and week. The
-job of `streamsketch job files` gives each aircraft one vote, which its flights share, sketches every destination,
+job of `streamsketch release` gives each aircraft one vote, which its flights share, sketches every destination,
 releases each sketch once with ε = 1 for one aircraft with all its flights of a year, and compares the releases. This
 demonstration may also look at the flights, which a user of the releases could not, and shows how good the answers are.
 """

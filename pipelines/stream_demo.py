@@ -82,7 +82,7 @@ def _demo(console: Console, jars: Path, folder: Path) -> int:
         console.print(f"Flink: {cluster.web_page}. Submitting the job …")
         with (folder / "job.log").open("wb") as log:
             job = subprocess.Popen(  # noqa: S603 - our own command
-                [sys.executable, "-m", "streamsketch", "job", "stream", *arguments, "--", *cluster.stream_options()],
+                [sys.executable, "-m", "streamsketch", "stream", "beam", *arguments, "--", *cluster.stream_options()],
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,

@@ -31,10 +31,10 @@ _TARGETS = {"parquet": Target("ours", 1000 / 15), "csv": Target("ours", 1000 / 3
 _SKETCH = """
 import json, os, sys, time
 from streamsketch.cli.app import main
-few, path, projection, output = sys.argv[1:]
+few, path, agreement, output = sys.argv[1:]
 seconds = []
 for number, name in enumerate((few, path)):
-    sys.argv = ["streamsketch", "sketch", name, "--index", "index", "--value", "value", "--projection", projection]
+    sys.argv = ["streamsketch", "sketch", name, "--agreement", agreement]
     sys.argv += ["--output", f"{output}/{number}.raw-sketch"]
     begun = time.perf_counter()
     try:
@@ -57,7 +57,8 @@ def _files(effort: Effort) -> list[Row]:
     n = effort.size(5_000_000, least=_FEW)
     with tempfile.TemporaryDirectory() as folder:
         agreed = Path(folder) / "agreed.json"
-        agreed.write_text(ss.SJLT(dim=_DIM, sketch_dim=1024, sparsity=8, seed=2024).to_json(), encoding="utf-8")
+        projection = ss.SJLT(dim=_DIM, sketch_dim=1024, sparsity=8, seed=2024)
+        ss.Agreement.of(projection, index="index", value="value").save(agreed)
         for form, target in _TARGETS.items():
             few, whole = (_write(Path(folder) / f"{size}.{form}", size) for size in (_FEW, n))
             _sketched(few, whole, agreed, folder)  # compiles what is not on disk yet

@@ -1,6 +1,6 @@
 """A backlog from Kafka to released windows on Flink, one slot, ns per event; 1,000 ns are a million events a second.
 
-A topic is filled, then `streamsketch job stream` starts with one slot and works it off: ten keys, 100,000 units
+A topic is filled, then `streamsketch stream beam` starts with one slot and works it off: ten keys, 100,000 units
 bounded to two keys each, 10,000 indices as text, windows of ten seconds. The time is that between the first window's
 release and the last one's. *Counted by key alone* reads and decodes the same topic and counts its events by key and
 window, without bounds and sketches. Python, Flink and Kafka share this machine's processors. Each runs once.

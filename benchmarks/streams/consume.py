@@ -1,4 +1,4 @@
-"""A topic read by `streamsketch consume` in one process, without Java, ns of processor time per event.
+"""A topic read by `streamsketch stream kafka` in one process, without Java, ns of processor time per event.
 
 A topic of one partition is filled with Arrow batches of 20,000 rows, or with rows of JSON, one a message: ten keys,
 100,000 units bounded to two keys each, 10,000 indices as text, windows of ten seconds. Processor time is that of the

@@ -35,15 +35,22 @@ class Commands(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Return the sections."""
         group = cast("TyperGroup", typer.main.get_command(streamsketch))
-        lines: list[str] = []
-        for name, command in group.commands.items():
-            if isinstance(command, TyperGroup):
-                lines += [f"## {name}", "", command.help or "", "", *self.more(command)]
-                for inner, one in command.commands.items():
-                    lines += self.section("###", help_at(one, [name, inner]), f"{name} {inner}")
-            else:
-                lines += [*self.section("##", help_at(command, [name]), name), *self.more(command)]
+        lines = self.sections(group, [])
         return self.parse_text_to_nodes(StringList(lines, source="streamsketch --help"), allow_section_headings=True)
+
+    def sections(self, group: TyperGroup, path: list[str]) -> list[str]:
+        """Return the sections of all commands in a group, and in the groups inside."""
+        lines: list[str] = []
+        level = "#" * min(len(path) + 2, 3)
+        for name, command in group.commands.items():
+            inside = [*path, name]
+            if isinstance(command, TyperGroup):
+                lines += [f"{level} {' '.join(inside)}", "", command.help or "", "", *self.more(command)]
+                lines += self.sections(command, inside)
+            else:
+                lines += self.section(level, help_at(command, inside), " ".join(inside))
+                lines += [] if path else self.more(command)
+        return lines
 
     def more(self, command: Any) -> list[str]:
         """Return a link to the page that the help names."""

@@ -392,7 +392,7 @@ class Agreement:
         clip: Clip | None = None,
         counting: Counting | None = None,
     ) -> "Agreement":
-        """Return an agreement from the names of columns alone, as ``streamsketch sketch`` does from its options.
+        """Return an agreement from the names of columns alone.
 
         Columns are of type ``"text"``, so integers and dates are hashed as their text. An index is of type
         ``"integer"`` if the projection's dim is not 2^60. Nothing else is cast: ``missing`` is ``"keep"``. Under

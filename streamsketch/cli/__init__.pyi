@@ -1,5 +1,3 @@
 from .app import main
 
-__all__ = [
-    "main",
-]
+__all__ = ["main"]

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 import streamsketch as ss
 from streamsketch.agreement.columns import TYPES, is_type
+from streamsketch.cli._options import option
 from streamsketch.core.numbers import exact_fraction
 from streamsketch.core.text import names_given
 from streamsketch.data.canonical import HASHED_DIM
@@ -20,63 +19,70 @@ SKETCH_DIM, SPARSITY = 1024, 4
 
 Index = Annotated[
     list[str] | None,
-    typer.Option(
-        help="Column that identifies an item or event, with its type: item:text or week:integer. "
-        "Repeat it for several columns, in order."
+    option(
+        "Input",
+        "COLUMN",
+        "Column that identifies an item or event, with its type: item:text or week:integer. Repeat it for several "
+        "columns, in order.",
     ),
 ]
-Key = Annotated[str | None, typer.Option(help="Column of keys, with its type. Each key gets a sketch of its own.")]
-Value = Annotated[str | None, typer.Option(help="Column of numbers to add up. By default, each row counts 1.")]
-UnitColumn = Annotated[str | None, typer.Option(help="Column that identifies the privacy unit, with its type.")]
+Key = Annotated[
+    str | None, option("Input", "COLUMN", "Column of keys, with its type. Each key gets a sketch of its own.")
+]
+Value = Annotated[str | None, option("Input", "COLUMN", "Column of numbers to add up. By default, each row counts 1.")]
+UnitColumn = Annotated[str | None, option("Input", "COLUMN", "Column that identifies the privacy unit, with its type.")]
 L1 = Annotated[
-    str | None,
-    typer.Option(help="One unit adds at most this much in total, in the values' units.", show_default=False),
+    str | None, option("Privacy", "BOUND", "One unit adds at most this much in total, in the values' units.")
 ]
 L2 = Annotated[
     str | None,
-    typer.Option(
-        help="Instead of --l1: one unit's vector has at most this Euclidean norm. Not for hashed indices.",
-        show_default=False,
+    option(
+        "Privacy",
+        "BOUND",
+        "Instead of --l1: one unit's vector has at most this Euclidean norm. Not for hashed indices.",
     ),
 ]
 SketchL2 = Annotated[
     str | None,
-    typer.Option(
-        help="Instead of --l1: one unit changes the exact sketches of all keys by at most this L2 "
-        "norm, whatever its rows hold.",
-        show_default=False,
+    option(
+        "Privacy",
+        "BOUND",
+        "Instead of --l1: one unit changes the exact sketches of all keys by at most this L2 norm, whatever its "
+        "rows hold.",
     ),
 ]
 OneCoordinate = Annotated[
-    str | None,
-    typer.Option(help="Instead of --l1: one unit changes one index, by at most this much.", show_default=False),
+    str | None, option("Privacy", "BOUND", "Instead of --l1: one unit changes one index, by at most this much.")
 ]
 Clip = Annotated[
     str | None,
-    typer.Option(
-        help="What to do with a unit beyond the bound: scale its values (the default), cut some of "
-        "them off (for --l1), equal: scale every unit to the bound, so that each counts the "
-        "same (for --sketch-l2), or average: divide the features of a unit by the number of its rows.",
-        show_default=False,
+    option(
+        "Privacy",
+        "scale|cut|equal|average|none",
+        "What to do with a unit beyond the bound: scale its values (the default), cut some of them off (for "
+        "--l1), equal: scale every unit to the bound, so that each counts the same (for --sketch-l2), or average: "
+        "divide the features of a unit by the number of its rows.",
     ),
 ]
 AssertBounds = Annotated[
     bool,
-    typer.Option(
+    option(
+        "Privacy",
+        "",
+        "Assert that units keep to the bound, whatever was enforced on the data. The guarantee then states that "
+        "the bound is asserted.",
         "--assert-bounds",
-        help=(
-            "Assert that units keep to the bound, whatever was enforced on the data. The guarantee then states that "
-            "the bound is asserted."
-        ),
     ),
 ]
 Missing = Annotated[
     str,
-    typer.Option(
-        help="How to treat rows with a null or blank value: refuse them, drop them, or keep blank text as a value."
+    option(
+        "Input",
+        "refuse|drop|keep",
+        "How to treat rows with a null or blank value: refuse them, drop them, or keep blank text as a value.",
     ),
 ]
-Title = Annotated[str, typer.Option(help="Subject of the agreement, in one line.")]
+Title = Annotated[str, option("Output", "TEXT", "Subject of the agreement, in one line.")]
 
 
 def typed(text: str, known: Sequence[str] = ()) -> str | tuple[str, str]:

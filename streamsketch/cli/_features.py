@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
-import typer
-
 import streamsketch as ss
 from streamsketch.agreement.same import check_alike
+from streamsketch.cli._options import option
 from streamsketch.cli._reading import name_in_errors
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import join_names
@@ -26,11 +25,11 @@ from streamsketch.projections.identity import Identity
 
 Shares = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        "Estimates",
+        "COLUMN=VALUE",
+        "Also estimate the share of this value of a hashed category. Repeatable.",
         "--share",
-        help="Also estimate the share of this value of a hashed category. Repeatable.",
-        metavar="COLUMN=VALUE",
-        show_default=False,
     ),
 ]
 

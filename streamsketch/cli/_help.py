@@ -16,279 +16,21 @@ from streamsketch.cli._values import read_without_pydantic
 _WIDEST, _NARROWEST = 100, 40
 _MOST_LEFT = 30  # columns of names and placeholders; a longer one has a line of its own
 
-# Groups in the order of help, and what each option takes, which has one name in all commands; "" is a flag.
-_GROUPS: dict[str, dict[str, str]] = {
-    "Input": {
-        "agreement": "FILE",
-        "job": "FILE",
-        "input": "FILE",
-        "folder": "DIR",
-        "index": "COLUMN",
-        "key": "COLUMN",
-        "value": "COLUMN",
-        "unit-column": "COLUMN",
-        "missing": "refuse|drop|keep",
-        "format": "csv|jsonl|parquet",
-        "delimiter": "CHARACTER",
-        "encoding": "NAME",
-        "decimal": ".|,",
-        "bad-lines": "stop|skip|FILE",
-        "multiline": "",
-        "time": "COLUMN",
-        "time-format": "FORMAT",
-        "window": "LENGTH",
-        "zone": "ZONE",
-        "follow": "",
-        "messages": "",
-        "accept-loss": "",
-        "features": "FILE",
-        "dictionary": "FILE",
-        "items": "ITEM",
-        "why": "FILE",
-        "category": "COLUMN",
-        "only": "PATTERN",
-        "raw": "",
-        "plan": "FILE",
-        "range": "RANGE",
-    },
-    "Kafka": {
-        "servers": "HOST:PORT",
-        "topic": "TOPIC",
-        "group": "GROUP",
-        "client-settings": "FILE",
-        "expansion": "HOST:PORT",
-        "idle-after": "SECONDS",
-        "malformed": "FILE",
-    },
-    "Privacy": {
-        "epsilon": "EPSILON",
-        "delta": "DELTA",
-        "l1": "BOUND",
-        "l2": "BOUND",
-        "sketch-l2": "BOUND",
-        "one-coordinate": "BOUND",
-        "candidates": "BOUNDS",
-        "unit": "WORD",
-        "max-keys": "NUMBER",
-        "clip": "scale|cut|equal|average|none",
-        "count": "",
-        "mechanism": "NOISE",
-        "public-key": "KEY",
-        "keys-are-public": "",
-        "assert-bounds": "",
-        "again": "",
-        "dry-run": "",
-        "populations": "disjoint|overlapping",
-        "disjoint-units": "",
-        "honest": "NUMBER",
-        "accounting": "sum|filter",
-        "period-days": "DAYS",
-    },
-    "Ledger": {
-        "ledger": "LEDGER",
-        "dataset": "NAME",
-        "note": "TEXT",
-        "once": "ID",
-        "receipt": "NUMBER:DIGEST",
-    },
-    "Projection": {
-        "projection": "FILE",
-        "sketch-dim": "NUMBER",
-        "sparsity": "NUMBER",
-        "dim": "NUMBER",
-        "resolution": "STEP",
-        "seed": "NUMBER",
-    },
-    "Estimates": {
-        "by": "MEASURE",
-        "to": "NAME",
-        "top": "NUMBER",
-        "against": "previous|first",
-        "tolerance": "DISTANCE",
-        "samples": "",
-        "confidence": "CONFIDENCE",
-        "together": "",
-        "level": "LEVEL",
-        "control": "any|rate",
-        "estimator": "ESTIMATOR",
-        "column": "COLUMN",
-        "share": "COLUMN=VALUE",
-        "norm": "[NAME=]NORM",
-        "length": "WINDOWS",
-        "every": "WINDOWS",
-        "of": "changes|NAME",
-    },
-    "Keys and signatures": {
-        "signer": "FILE",
-        "party": "FILE",
-        "name": "NAME",
-        "protect": "",
-        "passphrase-file": "FILE",
-        "inside": "",
-        "expires": "DATE",
-    },
-    "Workers": {
-        "claims": "DIR",
-        "run-id": "NAME",
-        "root-key": "FILE",
-        "epoch": "NUMBER",
-        "database": "DATABASE",
-        "state": "FILE",
-        "count-private-data": "",
-    },
-    "Monitoring": {
-        "port": "PORT",
-        "health": "FILE",
-        "alarms": "DIR",
-        "counts": "DIR",
-        "flink": "URL",
-        "job-id": "ID",
-        "silent-after": "SECONDS",
-        "stale-after": "SECONDS",
-    },
-    "Output": {
-        "output": "FILE",
-        "force": "",
-        "append": "",
-        "summary": "FILE",
-        "dead-letters": "DIR",
-        "dead-letters-bytes": "BYTES",
-        "picture": "FILE",
-        "trade-off": "FILE",
-        "write-projection": "FILE",
-        "write-agreement": "FILE",
-        "write-features": "FILE",
-        "write-schedule": "FILE",
-        "title": "TEXT",
-        "system": "",
-        "registry": "",
-        "log": "text|json",
-    },
-    "General": {"json": "", "quiet": "", "install-completion": "", "show-completion": "", "version": "", "help": ""},
-}
-
-# Where a command's option is in another group, or takes something else.
-_OTHERWISE: dict[str, dict[str, dict[str, str]]] = {
-    "agree": {
-        "Privacy": {"clip": "scale|cut|equal|average", "select-keys": "EPSILON,DELTA"},
-        "Size of the sketch": {"units": "NUMBERS", "items": "NUMBERS", "catalogue": "NUMBER"},
-        "Windows": {
-            "window": "LENGTH",
-            "time": "COLUMN",
-            "time-format": "FORMAT",
-            "zone": "ZONE",
-            "first": "TIME",
-            "last": "TIME",
-            "windows-are-keys": "",
-            "schedule": "FILE",
-        },
-    },
-    "changes": {"Input": {"key": "KEY"}, "Estimates": {"tolerance": "DISTANCE|typical"}},
-    "choose-bound": {
-        "Privacy": {"norm": "l1|l2", "share": "SHARE", "question": "QUESTION"},
-        "Assumptions of --question and --trade-off": {
-            "squared-distance": "NUMBER",
-            "release-epsilon": "EPSILON",
-            "release-delta": "DELTA",
-            "max-keys": "NUMBER",
-            "units": "NUMBER",
-            "items": "NUMBER",
-        },
-    },
-    "consume": {
-        "Kafka": {"format": "arrow|json", "accept-loss": "", "once": ""},
-        "Output": {"every": "SECONDS", "counts": "DIR", "malformed": "FILE"},
-    },
-    "history": {"Input": {"key": "KEY"}},
-    "job files": {"Output": {"output": "DIR"}},
-    "job stream": {"Kafka": {"format": "arrow|json"}},
-    "job watch": {"Monitoring": {"every": "SECONDS"}},
-    "job publish": {"Kafka": {"once": "", "every": "SECONDS"}},
-    "job replay": {"Kafka": {"format": "arrow|json"}},
-    "nearest": {"Input": {"index": "FILE"}},
-    "plan": {
-        "Kind of plan": {"question": "QUESTION", "sites": "", "windows": "NUMBER"},
-        "Streams": {
-            "dim": "NUMBER|hashed",
-            "squared-distance": "NUMBER",
-            "events": "NUMBER",
-            "spread": "NUMBER",
-            "step": "STEP|real",
-        },
-        "Goal": {
-            "relative-error": "NUMBER",
-            "confidence": "CONFIDENCE",
-            "max-cells": "NUMBER",
-            "max-nonzeros": "NUMBER",
-            "accept": "",
-        },
-        "Whole units (--items or --sample)": {
-            "items": "NUMBERS",
-            "pieces": "NUMBERS",
-            "in-keys": "NUMBERS",
-            "shares": "NUMBERS",
-            "match": "PROBABILITY",
-            "catalogue": "NUMBER",
-            "cosine": "NUMBERS",
-            "sample": "FILE",
-            "units": "NUMBERS",
-            "keys": "FILE",
-            "bounds": "NUMBERS",
-        },
-        "Published signs (--question neighbours)": {
-            "members": "NUMBER",
-            "nearest": "NUMBER",
-            "top": "NUMBER",
-            "rest": "NUMBERS",
-            "signs": "NUMBERS",
-            "mechanism": "MECHANISM",
-            "norm": "NORM",
-            "exact-query": "",
-        },
-        "Sites (--sites)": {
-            "features": "FILE",
-            "numbers": "NUMBER",
-            "shift": "DEVIATIONS",
-            "in-columns": "NUMBER",
-            "moved": "SHARE",
-            "times": "FACTOR",
-            "class-share": "SHARE",
-            "class-deviations": "DEVIATIONS",
-            "columns": "",
-            "deviation": "NUMBER",
-            "power": "PROBABILITY",
-        },
-        "Windows (--windows)": {
-            "window": "LENGTH",
-            "range": "RANGE",
-            "max-windows": "NUMBER|all",
-            "gap": "WINDOWS",
-        },
-        "The agreement that is written": {
-            "index": "COLUMN",
-            "key": "COLUMN",
-            "value": "COLUMN",
-            "unit-column": "COLUMN",
-            "missing": "refuse|drop|keep",
-            "title": "TEXT",
-            "seed": "NUMBER",
-        },
-    },
-    "round sign": {"Keys and signatures": {"key": "FILE"}},
-    "round contribute": {"Keys and signatures": {"key": "FILE"}},
-    "sign": {"Keys and signatures": {"key": "FILE", "receipt": "NUMBER:DIGEST"}},
-    "sketch": {
-        "Streams (--job)": {
-            "job": "FILE",
-            "follow": "",
-            "messages": "",
-            "accept-loss": "",
-            "dead-letters": "DIR",
-        },
-        "Output": {"every": "SECONDS"},
-    },
-}
-_KIND, _OUTPUT, _GENERAL = "Kind of plan", "Output", "General"
+_GENERAL = "General"
+_PANELS = (
+    "Input",
+    "Kafka",
+    "Privacy",
+    "Ledger",
+    "Projection",
+    "Estimates",
+    "Keys and signatures",
+    "Workers",
+    "Monitoring",
+    "Output",
+    _GENERAL,
+)
+"""The groups of options in the order of help; others are before the last two."""
 
 
 class Entry(NamedTuple):
@@ -336,13 +78,11 @@ def help_of(command: Any, context: Any) -> Help:
         entry = Entry(name, (one.help or "").partition("\n\n")[0].replace("\n", " "))
         groups.setdefault(getattr(one, "rich_help_panel", None) or "Commands", []).append(entry)
     options = [each for each in command.get_params(context) if each.param_type_name != "argument" and not each.hidden]
-    words += [_names(each, path)[-1] for each in options if each.required]
+    words += [_names(each)[-1] for each in options if each.required]
     by_group: dict[str, list[Entry]] = {}
     for each in options:
-        by_group.setdefault(_place(each, path)[0], []).append(
-            Entry(", ".join(_names(each, path)), _text(each, context))
-        )
-    groups |= {heading: by_group[heading] for heading in _headings(path) if heading in by_group}
+        by_group.setdefault(_panel(each), []).append(Entry(", ".join(_names(each)), _text(each, context)))
+    groups |= {heading: by_group[heading] for heading in _headings(options) if heading in by_group}
     usage = " ".join([*words, *(["COMMAND"] if subcommands else ["[OPTIONS]"]), *last])
     examples = [part.removeprefix("$ ") for part in paragraphs if part[0] == "$"]
     return Help(usage, [part for part in paragraphs if part[0] != "$"], groups, examples, command.epilog or "")
@@ -409,32 +149,22 @@ def _argument(each: Any) -> str:
     return name if each.required or name[0] == "[" else f"[{name}]"
 
 
-def _names(each: Any, path: str) -> list[str]:
+def _names(each: Any) -> list[str]:
     """Return the names of an option, short names first, and then the placeholder of its value."""
     if each.secondary_opts:
         return [f"{each.opts[0]}/{each.secondary_opts[0]}"]
     *names, last = sorted(each.opts, key=len)
-    takes = _place(each, path)[1]
-    return [*names, f"{last} {takes}" if takes else last]
+    return [*names, last if each.is_flag else f"{last} {each.metavar or 'VALUE'}"]
 
 
-def _place(each: Any, path: str) -> tuple[str, str]:
-    """Return the group of an option, and the placeholder of its value."""
-    name, command = max(each.opts, key=len).lstrip("-"), path.partition(" ")[2]
-    for groups in (_OTHERWISE.get(command, {}), _GROUPS):
-        for heading, options in groups.items():
-            if name in options:
-                return heading, options[name]
-    return _GENERAL, "" if each.is_flag else each.metavar or "VALUE"
+def _panel(each: Any) -> str:
+    return getattr(each, "rich_help_panel", None) or _GENERAL
 
 
-def _headings(path: str) -> list[str]:
-    """Return all headings of a command's options, in their order."""
-    own = [heading for heading in _OTHERWISE.get(path.partition(" ")[2], {}) if heading not in _GROUPS]
-    before = list(_GROUPS)
-    output = before.index(_OUTPUT)
-    first = [heading for heading in own if heading == _KIND]
-    return [*first, *before[:output], *(heading for heading in own if heading != _KIND), *before[output:]]
+def _headings(options: list[Any]) -> list[str]:
+    """Return the headings of a command's options, in their order."""
+    own = dict.fromkeys(heading for each in options if (heading := _panel(each)) not in _PANELS)
+    return [*_PANELS[:-2], *own, *_PANELS[-2:]]
 
 
 def _text(each: Any, context: Any) -> str:
@@ -442,9 +172,13 @@ def _text(each: Any, context: Any) -> str:
     return re.sub(r"\bx>=(?=[\d.]+\])", "at least ", " ".join((record[1] if record else "").split()))
 
 
+def help_width() -> int:
+    """Return the number of columns that help takes here."""
+    return max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size().columns))
+
+
 def _write(command: Any, context: Any, formatter: Any) -> None:
-    width = max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size().columns))
-    formatter.write(text_of(help_of(command, context), width) + "\n")
+    formatter.write(text_of(help_of(command, context), help_width()) + "\n")
 
 
 class Command(TyperCommand):

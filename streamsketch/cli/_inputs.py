@@ -7,28 +7,37 @@ from time import monotonic
 from types import FrameType, TracebackType
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-import typer
+from streamsketch.cli._options import option
 
 Format: TypeAlias = Literal["csv", "jsonl", "parquet"]
 
-Delimiter = Annotated[str, typer.Option(help="Character between the cells of CSV. \\t is a tab.")]
+Delimiter = Annotated[str, option("Input", "CHARACTER", "Character between the cells of CSV. \\t is a tab.")]
 Encoding = Annotated[
     str | None,
-    typer.Option(
-        help="Encoding of CSV, JSON lines and text, such as utf-16, cp1252 or iso8859-2. By default UTF-8.",
-        metavar="NAME",
-        show_default=False,
+    option(
+        "Input", "NAME", "Encoding of CSV, JSON lines and text, such as utf-16, cp1252 or iso8859-2. By default UTF-8."
     ),
 ]
-Decimal = Annotated[str, typer.Option(help="Decimal point of numbers in CSV: . or ,", metavar=".|,")]
+Decimal = Annotated[str, option("Input", ".|,", "Decimal point of numbers in CSV: . or ,")]
 
 Multiline = Annotated[
     bool | None,
-    typer.Option(
+    option(
+        "Input",
+        "",
+        "Whether cells of CSV may hold line breaks within quotes. With a unit column, the guarantee then depends "
+        "on the file's writer. By default, they may if there is no unit column; in a log, never.",
         "--multiline/--no-multiline",
-        help="Whether cells of CSV may hold line breaks within quotes. With a unit column, the guarantee then "
-        "depends on the file's writer. By default, they may if there is no unit column; in a log, never.",
-        show_default=False,
+    ),
+]
+
+BadLinesOption = Annotated[
+    str,
+    option(
+        "Input",
+        "stop|skip|FILE",
+        "What to do with lines of CSV or JSON that cannot be read: stop, skip them, or keep them in a file.",
+        "--bad-lines",
     ),
 ]
 

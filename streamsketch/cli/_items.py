@@ -4,10 +4,9 @@ import csv
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-import typer
-
 import streamsketch as ss
 from streamsketch.agreement.casts import cast
+from streamsketch.cli._options import option
 from streamsketch.core.libraries import pa
 from streamsketch.core.text import names_given
 from streamsketch.data.columns import arrow_column
@@ -18,20 +17,20 @@ from streamsketch.estimation.blocks import AnySketch
 
 Index = Annotated[
     list[str] | None,
-    typer.Option(
-        help="Column of the dictionary that holds the items. Several columns are read as a tuple. An "
-        "agreement names the columns itself.",
-        show_default=False,
+    option(
+        "Input",
+        "COLUMN",
+        "Column of the dictionary that holds the items. Several columns are read as a tuple. An agreement names "
+        "the columns itself.",
     ),
 ]
 FollowedAgreement = Annotated[
     Path | None,
-    typer.Option(
+    option(
+        "Input",
+        "FILE",
+        "Agreement by which the streams were sketched, a JSON file. It defines the items or features of the cells.",
         "--agreement",
-        help=(
-            "Agreement by which the streams were sketched, a JSON file. It defines the items or features of the cells."
-        ),
-        show_default=False,
     ),
 ]
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from streamsketch import jobs
+from streamsketch.cli._options import option
 
 _TAKEN = {  # what jobs import that is not in the base, and the extra with it
     "apache_beam": ("Apache Beam", "beam"),
@@ -33,26 +32,29 @@ class Log(enum.StrEnum):
 
 
 AgreementFile = Annotated[
-    Path, typer.Option("--agreement", help="Agreement that says what is published of each window: a JSON file.")
+    Path,
+    option("Input", "FILE", "Agreement that says what is published of each window: a JSON file.", "--agreement"),
 ]
 JobFile = Annotated[
-    Path, typer.Option("--job", help="Job that states how the stream is run: folder, clock, ledger; a JSON file.")
+    Path, option("Input", "FILE", "Job that states how the stream is run: folder, clock, ledger; a JSON file.", "--job")
 ]
-Servers = Annotated[str, typer.Option(help="Addresses of Kafka's brokers.")]
-MessageForm = Annotated[Form, typer.Option("--format", help="Format of the topic's messages.")]
+Servers = Annotated[str, option("Kafka", "HOST:PORT", "Addresses of Kafka's brokers.")]
+MessageForm = Annotated[Form, option("Kafka", "arrow|json", "Format of the topic's messages.", "--format")]
 ClientSettings = Annotated[
     Path | None,
-    typer.Option(
-        help="File of settings for the connection to the brokers, such as TLS and SASL: librdkafka's names, mode 0600.",
-        show_default=False,
+    option(
+        "Kafka",
+        "FILE",
+        "File of settings for the connection to the brokers, such as TLS and SASL: librdkafka's names, mode 0600.",
     ),
 ]
 Database = Annotated[
     str | None,
-    typer.Option(
-        help="Database for the releases, instead of files: sqlite:PATH, or postgresql, which takes its "
-        "address from PGHOST and the like.",
-        show_default=False,
+    option(
+        "Workers",
+        "DATABASE",
+        "Database for the releases, instead of files: sqlite:PATH, or postgresql, which takes its address from "
+        "PGHOST and the like.",
     ),
 ]
 

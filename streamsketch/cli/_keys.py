@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import streamsketch as ss
+from streamsketch.cli._options import option
 from streamsketch.cli._saying import say
 
 if TYPE_CHECKING:
@@ -19,28 +20,32 @@ VARIABLE = "STREAMSKETCH_PASSPHRASE"
 _MOST_BYTES = 1 << 12
 
 KeyOption = Annotated[
-    Path, typer.Option("--key", help="Your private key: a .pem file that `streamsketch key new` made.")
+    Path,
+    option(
+        "Keys and signatures", "FILE", "Your private key: a .pem file that `streamsketch party key new` made.", "--key"
+    ),
 ]
 PassphraseFile = Annotated[
     Path | None,
-    typer.Option(
-        help=f"File that holds the passphrase of the key. Otherwise {VARIABLE} is read, or the command asks.",
-        show_default=False,
+    option(
+        "Keys and signatures",
+        "FILE",
+        f"File that holds the passphrase of the key. Otherwise {VARIABLE} is read, or the command asks.",
     ),
 ]
 Signers = Annotated[
     list[Path] | None,
-    typer.Option(
+    option(
+        "Keys and signatures",
+        "FILE",
+        "Accept only files that the owner of this public key (.pub) has signed. Repeat it to accept any of "
+        "several signers.",
         "--signer",
-        help="Accept only files that the owner of this public key (.pub) has signed. Repeat it to "
-        "accept any of several signers.",
-        metavar="FILE",
-        show_default=False,
     ),
 ]
 Parties = Annotated[
     list[Path] | None,
-    typer.Option("--party", help="A party's public key (.pub). Repeat it for each party.", metavar="FILE"),
+    option("Keys and signatures", "FILE", "A party's public key (.pub). Repeat it for each party.", "--party"),
 ]
 
 

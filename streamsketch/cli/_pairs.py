@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
-import typer
 
 import streamsketch as ss
+from streamsketch.cli._options import option
 from streamsketch.cli._reading import hold_signs, load_signs, load_sketches, name_in_errors
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import (
@@ -37,27 +37,25 @@ BY_HELP = " ".join(
 )
 _FIRST, _LAST = ", ".join([*MEASURES][:-1]), [*MEASURES][-1]
 BY_NAMES = f"Measure to compare by: {_FIRST} or {_LAST}, as in compare. {_BY_DEFAULT}"
-ByOption = Annotated[By | None, typer.Option("--by", help=BY_HELP, metavar="MEASURE", show_default=False)]
+ByOption = Annotated[By | None, option("Estimates", "MEASURE", BY_HELP, "--by")]
 Only = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        "Input",
+        "PATTERN",
+        "Take only sketches whose file or key matches this pattern, such as 'north-*'. Repeatable.",
         "--only",
-        help="Take only sketches whose file or key matches this pattern, such as 'north-*'. Repeatable.",
-        metavar="PATTERN",
-        show_default=False,
     ),
 ]
 
 Norms = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        "Estimates",
+        "[NAME=]NORM",
+        "Euclidean norm of the vectors whose signs were published, if it is public. NAME=NORM gives it for one "
+        "release. Angles need it if flips depend on the cells.",
         "--norm",
-        help=(
-            "Euclidean norm of the vectors whose signs were published, if it is public. NAME=NORM gives it for one "
-            "release. Angles need it if flips depend on the cells."
-        ),
-        metavar="[NAME=]NORM",
-        show_default=False,
     ),
 ]
 
@@ -342,12 +340,7 @@ class SignPairs:
             None if found is None else estimate_fields(found, each, "value") | {"confidence": confidence}
             for found in (one.angle, one.cosine)
         )
-        return {
-            "hamming_distance": one.differing,
-            "sketch_dim": self._cells,
-            "angle_degrees": angle,
-            "cosine": cosine,
-        }
+        return {"hamming_distance": one.differing, "sketch_dim": self._cells, "angle_degrees": angle, "cosine": cosine}
 
     def columns(self, pairs: Sequence[Pair], confidence: float, candidates: int | None = None) -> dict[str, list[str]]:
         """Return the fields as columns that are as narrow as possible."""

@@ -13,6 +13,7 @@ import streamsketch as ss
 from streamsketch import storage
 from streamsketch.agreement.same import check_same
 from streamsketch.cli._keys import public_keys
+from streamsketch.cli._options import option
 from streamsketch.cli._saying import say
 from streamsketch.data.windows import key_and_window, window_time
 from streamsketch.estimation.blocks import AnySketch
@@ -40,8 +41,10 @@ Files = Annotated[
     list[Path],
     typer.Argument(help="Files .sketch or .signs, or .parquet tables of them.", metavar="FILE", show_default=False),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace the output file if it is there.")]
-Raw = Annotated[bool, typer.Option("--raw", help="Accept raw sketches too. The output is then as secret as they are.")]
+Force = Annotated[bool, option("Output", "", "Replace the output file if it is there.", "--force")]
+Raw = Annotated[
+    bool, option("Input", "", "Accept raw sketches too. The output is then as secret as they are.", "--raw")
+]
 
 
 def load_sketches(
@@ -329,7 +332,7 @@ def load_published(path: Path, *kinds: type[Any], signer: list[Path] | None = No
         raise ss.InvalidInputError(f"{path} is not a valid {expected}: {wrong}") from None
     if kinds and not isinstance(found, kinds):
         wanted, name = _NAMES[kinds[0].__name__], _NAMES[type(found).__name__]
-        signs = ": inspect, explain, compare and nearest take signs" if type(found).__name__ in _SIGNS else ""
+        signs = ": explain, compare and nearest take signs" if type(found).__name__ in _SIGNS else ""
         raise ss.InvalidInputError(f"{path} holds a {name}, not a {wanted}{signs}")
     warn_of_mismatches(path, _by_key(found))
     return found

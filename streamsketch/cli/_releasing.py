@@ -5,10 +5,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 import streamsketch as ss
 from streamsketch import accounting
+from streamsketch.cli._options import option
 from streamsketch.cli._reading import holds_table, load_published
 from streamsketch.privacy.guarantee import Populations
 from streamsketch.privacy.redundancy import sharing_data
@@ -17,26 +16,23 @@ if TYPE_CHECKING:
     from streamsketch.accounting.book import Entry, Left
     from streamsketch.accounting.ledger import Receipt
 
-Epsilon = Annotated[float, typer.Option(help="Privacy loss ε, > 0.")]
-Delta = Annotated[float, typer.Option(help="Probability δ in [0, 1) with which the bound ε may fail.")]
-Again = Annotated[bool, typer.Option("--again", help="Release once more. This adds to the privacy loss.")]
+Epsilon = Annotated[float, option("Privacy", "EPSILON", "Privacy loss ε, > 0.")]
+Delta = Annotated[float, option("Privacy", "DELTA", "Probability δ in [0, 1) with which the bound ε may fail.")]
+Again = Annotated[bool, option("Privacy", "", "Release once more. This adds to the privacy loss.", "--again")]
 LedgerOption = Annotated[
     str | None,
-    typer.Option(
-        "--ledger",
-        help="Charge the release to a budget in this ledger first: a file, or postgresql://…",
-        show_default=False,
+    option(
+        "Ledger", "LEDGER", "Charge the release to a budget in this ledger first: a file, or postgresql://…", "--ledger"
     ),
 ]
-DatasetOption = Annotated[
-    str | None, typer.Option("--dataset", help="Name of the data set in the ledger.", show_default=False)
-]
+DatasetOption = Annotated[str | None, option("Ledger", "NAME", "Name of the data set in the ledger.", "--dataset")]
 PopulationsOption = Annotated[
     Populations | None,
-    typer.Option(
-        help="Whether one privacy unit may be in several of the streams. overlapping (the default): it may be in all, "
+    option(
+        "Privacy",
+        "disjoint|overlapping",
+        "Whether one privacy unit may be in several of the streams. overlapping (the default): it may be in all, "
         "and ε adds up. disjoint: you assert that it is in one only, and the largest ε holds.",
-        show_default=False,
     ),
 ]
 

@@ -11,14 +11,14 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._layout import show_facts
+from streamsketch.cli._options import option
 from streamsketch.cli._saying import is_quiet, json_for
 from streamsketch.estimation.estimate import estimate_cells
 
 Json = Annotated[
-    bool,
-    typer.Option("--json", help="Print the result as JSON. Errors and notes are then JSON lines on standard error."),
+    bool, option("", "", "Print the result as JSON. Errors and notes are then JSON lines on standard error.", "--json")
 ]
-Confidence = Annotated[float, typer.Option(help="Confidence of the intervals, in (0, 1).")]
+Confidence = Annotated[float, option("Estimates", "CONFIDENCE", "Confidence of the intervals, in (0, 1).")]
 
 UNKNOWN, UNDEFINED = "unknown", "undefined"
 

@@ -38,7 +38,7 @@ from streamsketch.streams.stream import Stream
 
 @dataclass(frozen=True)
 class UnboundedLog:
-    """The options of `sketch` for a log that is released window by window."""
+    """The options of `stream file` and `stream pipe` for a log that is released window by window."""
 
     inputs: list[str]
     output: Path
@@ -166,8 +166,6 @@ class UnboundedLog:
 
     def _checked(self) -> LineFormat:
         """Return the format, after a check that the options fit together."""
-        if len(self.inputs) > 1:
-            raise ss.InvalidInputError("with --job, one log is read: standard input (-) or one file")
         if not 0 < self.every < float("inf"):
             raise ss.InvalidInputError(f"--every must be a number of seconds > 0, got {self.every:g}")
         if self.inputs == [STDIN] and sys.stdin is None:

@@ -28,6 +28,7 @@ from streamsketch.cli._agreeing import (
     projection_from,
 )
 from streamsketch.cli._features import check_columns, features_text, load_features
+from streamsketch.cli._options import option
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, show_result
@@ -52,13 +53,14 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         ),
     ] = None,
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", help="File to write, .json, for all parties.")],
+    output: Annotated[Path, option("Output", "FILE", "File to write, .json, for all parties.", "--output", "-o")],
     features: Annotated[
         Path | None,
-        typer.Option(
-            help="Compare populations by features instead of an index: a JSON file of columns with their "
-            "public ranges and categories.",
-            show_default=False,
+        option(
+            "Input",
+            "FILE",
+            "Compare populations by features instead of an index: a JSON file of columns with their public ranges and "
+            "categories.",
         ),
     ] = None,
     index: Index = None,
@@ -71,116 +73,133 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     one_coordinate: OneCoordinate = None,
     clip: Clip = None,
     unit: Annotated[
-        str | None, typer.Option(help="Name of one unit, in a word. By default, the name of its column.")
+        str | None, option("Privacy", "WORD", "Name of one unit, in a word. By default, the name of its column.")
     ] = None,
     max_keys: Annotated[
         int | None,
-        typer.Option(
-            help="Number of keys that one unit may be in; without --key, of windows (`sketch --window`). By default 1; "
-            "with --sketch-l2 and --key, any number."
+        option(
+            "Privacy",
+            "NUMBER",
+            "Number of keys that one unit may be in; without --key, of windows (`sketch --window`). By default 1; "
+            "with --sketch-l2 and --key, any number.",
         ),
     ] = None,
     count: Annotated[
         bool | None,
-        typer.Option(
+        option(
+            "Privacy",
+            "",
+            "Publish how many units each key has, for 3 % more noise. This is the default if no bound is given.",
             "--count/--no-count",
-            help="Publish how many units each key has, for 3 % more noise. This is the default if no bound is given.",
         ),
     ] = None,
     epsilon: Annotated[
         str | None,
-        typer.Option(
-            help="Privacy loss ε of each release, a decimal > 0. Without it, each party states it when it releases.",
-            show_default=False,
+        option(
+            "Privacy",
+            "EPSILON",
+            "Privacy loss ε of each release, a decimal > 0. Without it, each party states it when it releases.",
         ),
     ] = None,
     delta: Annotated[
-        str | None,
-        typer.Option(help="Probability δ with which ε may fail. By default 0.", show_default=False),
+        str | None, option("Privacy", "DELTA", "Probability δ with which ε may fail. By default 0.")
     ] = None,
     mechanism: Annotated[
         str | None,
-        typer.Option(
-            help="Kind of noise, as in `release`, or a mechanism of signs, such as DP-SignOPORP-RR. By default auto.",
-            show_default=False,
+        option(
+            "Privacy",
+            "NOISE",
+            "Kind of noise, as in `release`, or a mechanism of signs, such as DP-SignOPORP-RR. By default auto.",
         ),
     ] = None,
     public_key: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Keys that are published, separated by commas or one by one; named without looking at data.",
-            show_default=False,
+        option(
+            "Privacy",
+            "KEY",
+            "Keys that are published, separated by commas or one by one; named without looking at data.",
         ),
     ] = None,
     keys_are_public: Annotated[
-        bool, typer.Option("--keys-are-public", help="Publish all keys of the data: which have data is no secret.")
+        bool, option("Privacy", "", "Publish all keys of the data: which have data is no secret.", "--keys-are-public")
     ] = False,
     select_keys: Annotated[
         str | None,
-        typer.Option(
-            help="Choose the published keys privately, at this share of ε and δ, such as 0.1,1e-7.", show_default=False
+        option(
+            "Privacy",
+            "EPSILON,DELTA",
+            "Choose the published keys privately, at this share of ε and δ, such as 0.1,1e-7.",
         ),
     ] = None,
     window: Annotated[
         str | None,
-        typer.Option(
-            help="Length of windows, such as '1 hour', or day, week or month of the calendar. Each window is then a "
-            "release of its own.",
-            show_default=False,
+        option(
+            "Windows",
+            "LENGTH",
+            "Length of windows, such as '1 hour', or day, week or month of the calendar. Each window is then a release "
+            "of its own.",
         ),
     ] = None,
-    time: Annotated[
-        str | None, typer.Option(help="With --window: column of times, or NAME:date.", show_default=False)
-    ] = None,
+    time: Annotated[str | None, option("Windows", "COLUMN", "With --window: column of times, or NAME:date.")] = None,
     time_format: Annotated[
-        str | None,
-        typer.Option(help="Format of times in text, as for strptime. By default ISO 8601.", show_default=False),
+        str | None, option("Windows", "FORMAT", "Format of times in text, as for strptime. By default ISO 8601.")
     ] = None,
-    zone: Annotated[
-        str | None, typer.Option(help="Time zone of day, week or month. By default UTC.", show_default=False)
-    ] = None,
+    zone: Annotated[str | None, option("Windows", "ZONE", "Time zone of day, week or month. By default UTC.")] = None,
     first: Annotated[
         str | None,
-        typer.Option(help="Start of the first window: a time, or the first date of a day, a week or a month."),
+        option("Windows", "TIME", "Start of the first window: a time, or the first date of a day, a week or a month."),
     ] = None,
-    last: Annotated[str | None, typer.Option(help="Start of the last window. A stream needs none.")] = None,
+    last: Annotated[str | None, option("Windows", "TIME", "Start of the last window. A stream needs none.")] = None,
     windows_are_keys: Annotated[
-        bool, typer.Option("--windows-are-keys", help="Publish one release, in which each window of a key is a key.")
+        bool,
+        option("Windows", "", "Publish one release, in which each window of a key is a key.", "--windows-are-keys"),
     ] = False,
     schedule: Annotated[
         Path | None,
-        typer.Option(help="Schedule of sums of windows, a JSON file that `plan` writes.", show_default=False),
+        option("Windows", "FILE", "Schedule of sums of windows, a JSON file that `plan windows` writes."),
     ] = None,
     missing: Missing = "refuse",
     title: Title = "",
     projection: Annotated[
-        Path | None, typer.Option(help="Projection, a JSON file. By default, an SJLT with the options below.")
+        Path | None,
+        option("Projection", "FILE", "Projection, a JSON file. By default, an SJLT with the options below."),
     ] = None,
-    sketch_dim: Annotated[int | None, typer.Option(help="Number of cells of a sketch, k. By default 1024.")] = None,
-    sparsity: Annotated[int | None, typer.Option(help="Number of nonzeros in a column, s. By default 4.")] = None,
+    sketch_dim: Annotated[
+        int | None, option("Projection", "NUMBER", "Number of cells of a sketch, k. By default 1024.")
+    ] = None,
+    sparsity: Annotated[
+        int | None, option("Projection", "NUMBER", "Number of nonzeros in a column, s. By default 4.")
+    ] = None,
     resolution: Annotated[
-        str | None, typer.Option(help="Grid step of the values, such as 1/100. By default 1.")
+        str | None, option("Projection", "STEP", "Grid step of the values, such as 1/100. By default 1.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Public seed. By default, one is drawn now.")] = None,
+    seed: Annotated[int | None, option("Projection", "NUMBER", "Public seed. By default, one is drawn now.")] = None,
     units: Annotated[
         str | None,
-        typer.Option(
-            help="Public numbers of units, such as 500,3000 or DE=95,UK=3900. The size of the sketch is then planned, "
-            "for ε = 1, unless it is stated; keys that drown are named.",
-            show_default=False,
+        option(
+            "Size of the sketch",
+            "NUMBERS",
+            "Public numbers of units, such as 500,3000 or DE=95,UK=3900. The size of the sketch is then planned, for "
+            "ε = 1, unless it is stated; keys that drown are named.",
         ),
     ] = None,
     items: Annotated[
         str | None,
-        typer.Option(help="With --units: number of different items of one unit in a key. By default 10."),
+        option(
+            "Size of the sketch",
+            "NUMBERS",
+            "With --units: number of different items of one unit in a key. By default 10.",
+        ),
     ] = None,
     catalogue: Annotated[
         float | None,
-        typer.Option(help="With --units: how many different items are sold, or can occur.", show_default=False),
+        option("Size of the sketch", "NUMBER", "With --units: how many different items are sold, or can occur."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    r"""Write down how all parties sketch: projection, columns, bounds, and how to treat missing values.
+    r"""Write down how all parties sketch, bound and release: one file.
+
+    The file names the projection, the columns, the bound on what one unit adds, and how missing values are treated.
 
     If --unit-column is given without a bound, each unit is protected, whatever its rows contain, and each counts the
     same, as with --sketch-l2 1 --clip equal; with --features it counts as one row, the average of its own. With --key,

@@ -16,9 +16,10 @@ from typing import Annotated, Any, NoReturn, cast
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._help import Command, Group
+from streamsketch.cli._help import Command, Group, help_of, help_width, text_of
 from streamsketch.cli._pages import topic_of
 from streamsketch.cli._saying import be_quiet, kind_of, print_everywhere, say, say_error, wants_json
+from streamsketch.cli._sentences import SENTENCES
 from streamsketch.core.kernel_cache import announce_compiling
 from streamsketch.core.libraries import once_loaded, pa
 from streamsketch.errors import (
@@ -32,7 +33,11 @@ from streamsketch.errors import (
 _CHOICE = re.compile(r"'([^']*)' is not one of ('.*')")
 _NO_NUMBER = re.compile(r"valid (number|float|integer)")
 _COLLECTED = 100_000  # objects; by default 700, and what modules make while they load is not garbage
-_HELP = "Private sketches of data streams: plan them, make them, release them, compare them."
+_HELP = "Private sketches of data streams: plan, make, release and compare them."
+_FIRST_MORE = (
+    "streamsketch COMMAND --help explains a command, streamsketch more shows the other commands, and streamsketch "
+    "guide has pages of the documentation."
+)
 _END = (
     "Exit status: 0 when done; 1 if a command checked something and the answer is no (a signature, an audit, the goal "
     "of a plan, a dry run that would be refused, more than 1 % of bad lines), or if a job failed; "
@@ -40,64 +45,44 @@ _END = (
 )
 UsageError: Any = typer.BadParameter.__base__  # which older versions of typer take from click
 _LOOKS: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": None}
-# In the order of --help, with the first paragraph of each docstring, so that help imports no command: "choose-bound" is
-# the function choose_bound in choose_bound.py, "ledger init" is init in ledger.py, and "ledger" is the group.
-_COMMANDS = {
-    "demo": "Sketch, release and compare the source of ten packages of Python's standard library.",
-    "guide": "Show a page of the documentation, or list the pages that are installed.",
-    "plan": "Choose a projection and a mechanism, and predict the error.",
-    "choose-bound": "Choose a bound that most units keep to, or with the least error, with differential privacy.",
-    "agree": "Write down how all parties sketch: projection, columns, bounds, and how to treat missing values.",
-    "sketch": "Sketch events exactly, into a secret file for `release`.",
-    "consume": "Release each window of a Kafka topic once, by an agreement, on one machine and without Java.",
-    "merge": "Add sketches up: raw sketches of one party exactly, releases with their noise.",
-    "release": "Add noise to a raw sketch, or release rows as agreed, and write what may be shared.",
-    "inspect": "Show the contents of a file of sketches and its guarantee.",
-    "explain": "Show who is protected and how, the noise that this needs, and what is not protected.",
-    "compare": "Estimate squared distances and cosines between private sketches, most similar pair first.",
-    "describe": "Describe the people in releases of features: means, deviations and shares, column by column.",
-    "nearest": "Find the nearest neighbours of each release, by estimated distance, cosine, or signs that differ.",
-    "index": "Put published signs into one matrix of codes, which `nearest --index` searches.",
-    "frequency": "Estimate how often items occur in the streams of releases.",
-    "changes": "Test whether a stream has changed from window to window, with few false alarms over the series.",
-    "history": "Read any range of the windows that were published by a schedule, at no further privacy cost.",
-    "mean": "Average releases: the sketch of the mean stream (x₁ + … + xₙ) / n.",
-    "report": "Write a page of cosines or distances, neighbours and a map, with error bars and guarantees.",
-    "viewer": "Write a page on which others drop releases, to see what `report` shows of them.",
-    "sign": "Sign files: each signature is a line of FILE.intoto.jsonl, which you send along.",
-    "verify": "Check the signature of a file, and show what it states.",
-    "ledger": "Keep the record of what was spent of each data set's privacy budget.",
-    "ledger init": "Enter a data set and its budget; the ledger is made if it is not there.",
-    "ledger show": "Show what is left of each data set's budget, and when the full budget is available again.",
-    "ledger charge": "Charge a release that another program makes, before it is made.",
-    "ledger audit": "Check that no entry was removed, changed or reordered; ends with 1 if one was, and names it.",
-    "ledger export": "Write all entries as JSON lines, oldest first; with --json as one object.",
-    "key": "Make and show the keys with which a party signs files and takes part in rounds.",
-    "key new": "Make a party's keys: private ones, which stay here with mode 0600, and public ones for all others.",
-    "key show": "Show a public key and its fingerprint, which two people compare; for a private key, its public half.",
-    "round": "Publish the sum of several parties' sketches with the noise of one release.",
-    "round new": "Write down what parties agree on before they publish one sum: everybody signs it, then contributes.",
-    "round show": "Show what a round agrees on, its fingerprint, and who has signed it.",
-    "round sign": "Sign a round, in its file: you agree with it, and confirm that each key in it is its party's.",
-    "round contribute": "Write what a party sends in a round: its sketch, with its share of the noise and its masks.",
-    "round combine": "Add up all parties' contributions: one release, with the same bits whoever adds them up.",
-    "job": "Sketch files and unbounded streams on a cluster, by Apache Beam, and watch and check these jobs.",
-    "job files": "Sketch files on a cluster, release each key once, and compare all releases.",
-    "job stream": "Release each window of an unbounded stream once, from a Kafka topic or a folder that grows.",
-    "job watch": "Serve metrics and health of a stream on 127.0.0.1, from what it has published alone.",
-    "job publish": "Publish a stream's releases to a Kafka topic, each once.",
-    "job replay": "Compute a topic once more in this process, and compare: each release must have the same bytes.",
-    "warmup": "Compile all kernels now, so that no later command or worker has to.",
+# Commands by the headings of help, in its order: "choose-bound" is the function choose_bound in choose_bound.py, "party
+# sign" is sign in party.py, and "party key new" is new in party_key.py.
+_FIRST = {
+    "Begin": ("demo", "guide"),
+    "Agree": ("plan", "agree"),
+    "Release": ("release", "sketch", "stream"),
+    "Read releases": ("compare", "report", "explain"),
+    "Budgets and parties": ("ledger", "party"),
 }
-# The headings of --help, each before the command that it begins with.
-_HEADINGS = {
-    "demo": "Begin",
-    "plan": "Agree",
-    "sketch": "Sketch and release",
-    "inspect": "Read releases",
-    "sign": "Signatures, budgets, parties",
-    "job": "Clusters",
+_MORE = {
+    "More about releases": ("describe", "frequency", "nearest", "changes", "history", "merge"),
+    "More": ("choose-bound", "warmup"),
 }
+_GROUPS = {
+    "plan": "Choose a sketch and its noise for a question, and predict the error.",
+    "stream": "Release each window of a stream once, and watch and check it.",
+    "ledger": "Keep the record of what was spent of each data set's budget.",
+    "party": "Keys, signatures, and rounds that publish one sum of many parties.",
+    "party key": "Make and show the keys with which a party signs files and takes part in rounds.",
+    "party round": "Publish the sum of several parties' sketches with the noise of one release.",
+}
+# What earlier versions called commands, for those who type that.
+_RENAMED = {
+    "consume": "stream kafka",
+    "index": "nearest --write-index",
+    "inspect": "explain",
+    "job": "stream beam, watch, publish or replay; for files, release … -- BEAM OPTIONS",
+    "key": "party key",
+    "mean": "merge --mean",
+    "round": "party round",
+    "sign": "party sign",
+    "verify": "party verify",
+    "viewer": "report --viewer",
+}
+# Options of earlier versions that say what an agreement says, and those of streams.
+_AGREED = {"index", "key", "value", "unit-column", "unit", "max-keys", "l1", "sketch-l2", "norm"}
+_AGREED |= {"projection", "write-projection", "sketch-dim", "sparsity", "seed", "dim", "resolution"}
+_STREAMED = {"job", "policy", "follow", "messages", "accept-loss", "dead-letters"}
 
 
 def _more(file: str) -> str:
@@ -139,15 +124,41 @@ class _Command(Command):
         alone = typer.Typer(add_completion=False, **_LOOKS)
         function = getattr(import_module(f"streamsketch.cli.{self.file}"), str(self.name).replace("-", "_"))
         alone.command(cls=Command, epilog=_more(self.file))(function)
-        found = cast("Command", typer.main.get_command(alone))
-        found.params.append(_quiet_option())
-        return found
+        command = cast("Command", typer.main.get_command(alone))
+        command.params.append(_quiet_option())
+        return command
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         once_loaded("pyarrow", _keep_signal_handlers)
-        if self.file == "job":  # whose folders import Arrow themselves
+        if self.file == "stream":  # whose folders import Arrow themselves
             pa.enable_signal_handlers(enable=False)
         return self.loaded().make_context(info_name, args, parent, **extra)
+
+
+class _Root(Group):
+    """All commands, of which the first help shows a dozen, and `streamsketch more` the others."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return a command with its name and arguments; tell the new name of one that earlier versions had."""
+        name = args[0]
+        if name == "more":
+            return name, Command(name, callback=lambda: self._show_more(ctx)), args[1:]
+        if name in _RENAMED:
+            raise UsageError(f"`streamsketch {name}` is now `streamsketch {_RENAMED[name]}`", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the first help, which fits a screen of 24 lines."""
+        shown = help_of(self, ctx)
+        entries = [entry for heading in _FIRST for entry in shown.groups[heading]]
+        first = shown._replace(groups={"Commands": entries}, more=_FIRST_MORE)
+        formatter.write(text_of(first, help_width()) + "\n")
+
+    def _show_more(self, ctx: Any) -> None:
+        shown = help_of(self, ctx)
+        first = {entry.names for heading in _FIRST for entry in shown.groups[heading]}
+        groups = {heading: each for heading, each in shown.groups.items() if not first & {one.names for one in each}}
+        typer.echo(text_of(shown._replace(groups=groups), help_width()))
 
 
 def _keep_signal_handlers(arrow: Any) -> None:
@@ -161,33 +172,31 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
         raise typer.Exit
 
 
-app = typer.Typer(
-    name="streamsketch",
-    cls=Group,
-    help=_HELP,
-    epilog=_END,
-    no_args_is_help=True,
-    **_LOOKS,
-)
-_groups: dict[str, typer.Typer] = {}
-_heading = ""
-for _name, _help in _COMMANDS.items():
-    _of, _, _own = _name.rpartition(" ")
-    _file = (_of or _own).replace("-", "_")
-    _heading = _HEADINGS.get(_name, _heading)
-    if any(each.startswith(f"{_name} ") for each in _COMMANDS):
-        _groups[_name] = typer.Typer(
-            name=_name, cls=Group, help=_help, epilog=_more(_file), no_args_is_help=True, **_LOOKS
-        )
-        app.add_typer(_groups[_name], rich_help_panel=_heading)
-    else:
-        _groups.get(_of, app).command(
-            _own,
-            cls=type("_Command", (_Command,), {"file": _file}),
-            help=_help,
-            epilog=_more(_file),
-            rich_help_panel=_heading if not _of else None,
-        )(lambda: None)
+app = typer.Typer(name="streamsketch", cls=Group, help=_HELP, epilog=_END, no_args_is_help=True, **_LOOKS)
+
+
+def _add(name: str, heading: str | None) -> None:
+    """Add a command, or a group with its commands, to the group that its name begins with."""
+    group, _, own = name.rpartition(" ")
+    into = _typers[group]
+    if name not in _GROUPS:
+        file = (group or own).replace(" ", "_").replace("-", "_")
+        lazy = type("_Command", (_Command,), {"file": file})
+        into.command(own, cls=lazy, help=SENTENCES[name], epilog=_more(file), rich_help_panel=heading)(lambda: None)
+        return
+    _typers[name] = typer.Typer(
+        name=own, cls=Group, help=_GROUPS[name], epilog=_more(name.replace(" ", "_")), no_args_is_help=True, **_LOOKS
+    )
+    into.add_typer(_typers[name], rich_help_panel=heading)
+    inside = [other for other in (*_GROUPS, *SENTENCES) if other.rpartition(" ")[0] == name]
+    for other in inside:
+        _add(other, None)
+
+
+_typers = {"": app}
+for _heading, _names in (_FIRST | _MORE).items():
+    for _name in _names:
+        _add(_name, _heading)
 
 
 @contextlib.contextmanager
@@ -207,13 +216,12 @@ def _print_warnings() -> Iterator[None]:
         yield
 
 
-@app.callback(help=_HELP)
+@app.callback(cls=_Root, help=_HELP)
 def options(
     context: typer.Context,
     *,
     _version: Annotated[
-        bool,
-        typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version),
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
     ] = False,
 ) -> None:
     """Take the options that stand before any subcommand."""
@@ -280,6 +288,8 @@ def _say_usage(error: Any) -> None:
         close = difflib.get_close_matches(error.option_name.lstrip("-"), names)
         error.possibilities = [names[name] for name in close]
     message = error.format_message().replace("Value error, ", "")
+    if moved := _moved(error):
+        message = moved
     if chosen := _CHOICE.search(message):
         from streamsketch.cli._showing import meant  # noqa: PLC0415 - which loads what most calls do not need
 
@@ -291,6 +301,16 @@ def _say_usage(error: Any) -> None:
             message = f"{message.removesuffix('.')}, got {text!r}{hint}"
     path = "streamsketch" if error.ctx is None else error.ctx.command_path
     say_error(f"{message}{'' if message.endswith(('.', '?')) else '.'} See `{path} --help`", "usage")
+
+
+def _moved(error: Any) -> str:
+    """Return where an option of `sketch` or `choose-bound` went that earlier versions had; nothing for others."""
+    name, command = getattr(error, "option_name", ""), "" if error.ctx is None else error.ctx.info_name
+    if command in ("sketch", "choose-bound") and name.lstrip("-") in _AGREED:
+        return f"No such option: {name}. An agreement says that: `streamsketch agree`, or `plan`, then --agreement FILE"
+    if command == "sketch" and name.lstrip("-") in _STREAMED:
+        return f"No such option: {name}. Windows of a log are released by `streamsketch stream file`, or `stream pipe`"
+    return ""
 
 
 def _given_to(option: Any) -> str:

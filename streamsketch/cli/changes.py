@@ -12,6 +12,7 @@ import streamsketch as ss
 from streamsketch.cli._features import load_agreement, say_agreement_is_missing
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._layout import show, table_of
+from streamsketch.cli._options import option
 from streamsketch.cli._populations import apart_cells, apart_heads, column_fields, columns_apart
 from streamsketch.cli._reading import files_in, load_windows, new_file
 from streamsketch.cli._saying import say
@@ -40,68 +41,64 @@ def changes(  # noqa: PLR0913 - a command's options are its parameters
     *,
     key: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Test only the windows of this key. Repeatable. By default, all keys are tested.", show_default=False
-        ),
+        option("Input", "KEY", "Test only the windows of this key. Repeatable. By default, all keys are tested."),
     ] = None,
     by: Annotated[
         SameBy | None,
-        typer.Option(
+        option(
+            "Estimates",
+            "MEASURE",
+            "distance of sums (the default), or mean: the distance of averages, if units were counted (the default "
+            "for features).",
             "--by",
-            help=(
-                "distance of sums (the default), or mean: the distance of averages, if units were counted (the default "
-                "for features)."
-            ),
-            metavar="MEASURE",
-            show_default=False,
         ),
     ] = None,
     against: Annotated[
-        Against, typer.Option(help="Compare each window with the previous one, or with the first.")
+        Against, option("Estimates", "previous|first", "Compare each window with the previous one, or with the first.")
     ] = "previous",
     tolerance: Annotated[
         str,
-        typer.Option(
-            help=(
-                "Distance (not squared) up to which two windows count as the same. typical uses the usual distance in "
-                "the series."
-            ),
-            metavar="X|typical",
+        option(
+            "Estimates",
+            "DISTANCE|typical",
+            "Distance (not squared) up to which two windows count as the same. typical uses the usual distance in the "
+            "series.",
         ),
     ] = "0",
     samples: Annotated[
         bool | None,
-        typer.Option(
+        option(
+            "Estimates",
+            "",
+            "Treat units as samples and compare the populations they come from, with --by mean. This is the default "
+            "for features.",
             "--samples/--no-samples",
-            help="Treat units as samples and compare the populations they come from, with --by mean. This "
-            "is the default for features.",
-            show_default=False,
         ),
     ] = None,
     agreement: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "Input",
+            "FILE",
+            "Agreement by which features were sketched, a JSON file. Each alarm then names the column that changed.",
             "--agreement",
-            help="Agreement by which features were sketched, a JSON file. Each alarm then names the column "
-            "that changed.",
-            show_default=False,
         ),
     ] = None,
     level: Annotated[
-        float, typer.Option(help="Probability (or share, see --control) of false alarms, in (0, 1).")
+        float, option("Estimates", "LEVEL", "Probability (or share, see --control) of false alarms, in (0, 1).")
     ] = 0.05,
     control: Annotated[
         Control,
-        typer.Option(
-            help="any: --level is the probability of any false alarm in a series. rate: it is the expected "
-            "share of false alarms among the alarms."
+        option(
+            "Estimates",
+            "any|rate",
+            "any: --level is the probability of any false alarm in a series. rate: it is the expected share of false "
+            "alarms among the alarms.",
         ),
     ] = "any",
     picture: Annotated[
         Path | None,
-        typer.Option(
-            help="Draw the curve, its band, the alarm line and the alarms into an .svg file.", show_default=False
-        ),
+        option("Output", "FILE", "Draw the curve, its band, the alarm line and the alarms into an .svg file."),
     ] = None,
     signer: Signers = None,
     as_json: Json = False,

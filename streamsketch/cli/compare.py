@@ -3,14 +3,13 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 import streamsketch as ss
 from streamsketch.cli._differences import Why, show_differences
 from streamsketch.cli._features import load_agreement, say_agreement_is_missing
 from streamsketch.cli._items import FollowedAgreement, Index
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._layout import show, table_of
+from streamsketch.cli._options import option
 from streamsketch.cli._pairs import BY_HELP, Norms, Only, Pairs, SketchPairs, check_top, load_pairs
 from streamsketch.cli._populations import show_populations
 from streamsketch.cli._reading import Files, Raw
@@ -22,57 +21,44 @@ def compare(  # noqa: PLR0913 - a command's options are its parameters
     files: Files,
     *,
     by: Annotated[
-        By | None,
-        typer.Option(
-            "--by",
-            help=f"{BY_HELP} For features, their discrepancy.",
-            metavar="MEASURE",
-            show_default=False,
-        ),
+        By | None, option("Estimates", "MEASURE", f"{BY_HELP} For features, their discrepancy.", "--by")
     ] = None,
     top: Annotated[
         int | None,
-        typer.Option(
-            help="Number of pairs to show, nearest first. With --why, number of items, by default 10.",
-            show_default=False,
+        option(
+            "Estimates", "NUMBER", "Number of pairs to show, nearest first. With --why, number of items, by default 10."
         ),
     ] = None,
     only: Only = None,
     confidence: Confidence = 0.95,
     together: Annotated[
         bool,
-        typer.Option("--together", help="Make intervals hold for all pairs together, whichever pairs are shown."),
+        option("Estimates", "", "Make intervals hold for all pairs together, whichever pairs are shown.", "--together"),
     ] = False,
     why: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "Input",
+            "FILE",
+            "Show in which items two streams differ: a file of the items that may occur (CSV, JSON lines, Parquet, or "
+            ".txt with one item a line). If there are more than two streams, the pair that is farthest apart is "
+            "shown.",
             "--why",
-            help=(
-                "Show in which items two streams differ: a file of the items that may occur (CSV, JSON lines, Parquet, "
-                "or .txt with one item a line). If there are more than two streams, the pair that is farthest apart is "
-                "shown."
-            ),
-            metavar="DICTIONARY",
-            show_default=False,
         ),
     ] = None,
     index: Index = None,
     category: Annotated[
         str | None,
-        typer.Option(
-            help="Column of the dictionary by which items are added up. Rows are then categories.", show_default=False
-        ),
+        option("Input", "COLUMN", "Column of the dictionary by which items are added up. Rows are then categories."),
     ] = None,
     agreement: FollowedAgreement = None,
-    picture: Annotated[
-        Path | None, typer.Option(help="Draw what --why shows into an .svg file.", show_default=False)
-    ] = None,
+    picture: Annotated[Path | None, option("Output", "FILE", "Draw what --why shows into an .svg file.")] = None,
     norm: Norms = None,
     signer: Signers = None,
     raw: Raw = False,
     as_json: Json = False,
 ) -> None:
-    """Estimate squared distances and cosines between private sketches, most similar pair first.
+    """Estimate distances and cosines of releases, most similar first.
 
     Each interval holds for its pair alone: the smallest of many estimates is too small on average. With --together, the
     intervals hold for all pairs together. If noise dominates, an estimated squared distance may be negative and a
@@ -104,9 +90,9 @@ def compare(  # noqa: PLR0913 - a command's options are its parameters
         asked = Why(why, index, category, agreement, picture)
         show_differences(files, asked, by=by or "distance", top=top or 10, norm=norm, **given, **shown)
         return
-    for option, value in (of_why | {"--agreement": None if agreed_on_features else agreement}).items():
+    for name, value in (of_why | {"--agreement": None if agreed_on_features else agreement}).items():
         if value is not None:
-            raise ss.InvalidInputError(f"{option} is for what separates two streams: give --why DICTIONARY")
+            raise ss.InvalidInputError(f"{name} is for what separates two streams: give --why DICTIONARY")
     among = load_pairs(files, "compare", by=by, norm=norm, **given)
     if isinstance(among, SketchPairs):
         if agreed_on_features is not None:
@@ -120,7 +106,7 @@ def _features_file(agreement: Path | None, others: dict[str, Any]) -> Path | Non
     """Return the file of an agreement with features, which excludes some options; None for other agreements."""
     if agreement is None or ss.Agreement.load(agreement).features is None:
         return None
-    if given := [option for option, value in others.items() if value]:
+    if given := [name for name, value in others.items() if value]:
         raise ss.InvalidInputError(f"{agreement} has features, which are no items: leave out {', '.join(given)}")
     return agreement
 

@@ -12,6 +12,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._layout import folded, show, table_of, terminal_width
+from streamsketch.cli._options import option
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, estimate_fields, guarantee_fields, show_json
@@ -25,14 +26,20 @@ def demo(
     *,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Write the releases to a .parquet table. By default, nothing is written."),
+        option(
+            "Output",
+            "FILE",
+            "Write the releases to a .parquet table. By default, nothing is written.",
+            "--output",
+            "-o",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Sketch, release and compare the source of ten packages of Python's standard library.
+    """Compare ten packages of Python's standard library, as an example.
 
-    Each package is a party, and each word in its source is an event. The command takes a few seconds, and writes
-    nothing without --output.
+    The command sketches their source and releases it: each package is a party, and each word in its source is an event.
+    It takes a few seconds, and writes nothing without --output.
 
     $ streamsketch demo
     """

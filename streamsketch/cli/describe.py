@@ -5,12 +5,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-import typer
-
 import streamsketch as ss
 from streamsketch.cli._features import Shares, load_agreement, shares_of
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._layout import show, table_of
+from streamsketch.cli._options import option
 from streamsketch.cli._pairs import Only, select_names
 from streamsketch.cli._reading import Files, Raw, load_sketches
 from streamsketch.cli._saying import say
@@ -48,12 +47,11 @@ def describe(  # noqa: PLR0913 - a command's options are its parameters
     files: Files,
     *,
     agreement: Annotated[
-        Path, typer.Option("--agreement", help="Agreement by which the rows were sketched, a JSON file with features.")
+        Path,
+        option("Input", "FILE", "Agreement by which the rows were sketched, a JSON file with features.", "--agreement"),
     ],
     share: Shares = None,
-    column: Annotated[
-        list[str] | None, typer.Option(help="Show only this column. Repeatable.", show_default=False)
-    ] = None,
+    column: Annotated[list[str] | None, option("Estimates", "COLUMN", "Show only this column. Repeatable.")] = None,
     confidence: Confidence = 0.95,
     only: Only = None,
     signer: Signers = None,

@@ -7,8 +7,10 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
+from streamsketch.cli._contents import contents_of, raw_contents, show_system
 from streamsketch.cli._keys import Signers
-from streamsketch.cli._reading import Files, load_published
+from streamsketch.cli._options import option
+from streamsketch.cli._reading import load_published
 from streamsketch.cli._releasing import NOT_DISJOINT, PopulationsOption
 from streamsketch.cli._showing import Json, show_json
 from streamsketch.core.text import filled
@@ -19,6 +21,7 @@ from streamsketch.privacy.guarantee import Populations
 from streamsketch.privacy.redundancy import sharing_data
 from streamsketch.release.published import Published
 from streamsketch.release.published_table import PublishedTable
+from streamsketch.storage.first_bytes import SUFFIX, is_raw
 
 _SHARED = "{} and {} share data, so their populations are not disjoint."
 _SHOWN_PAIRS = 5
@@ -27,19 +30,30 @@ _DIFFERENT = "Together: these releases have different neighbour relations, {}, s
 
 
 def explain(
-    files: Files,
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Files .sketch or .signs, .parquet tables, or one .raw-sketch.", metavar="FILE"),
+    ] = None,
     *,
     populations: PopulationsOption = None,
     delta: Annotated[
-        float | None, typer.Option(help="δ at which to account for the files together. By default, the sum of theirs.")
+        float | None,
+        option("Privacy", "DELTA", "δ at which to account for the files together. By default, the sum of theirs."),
     ] = None,
     signer: Signers = None,
     registry: Annotated[
-        bool, typer.Option("--registry", help="Print an entry for the public registry of deployments, as JSON.")
+        bool, option("Output", "", "Print an entry for the public registry of deployments, as JSON.", "--registry")
+    ] = False,
+    system: Annotated[
+        bool, option("Output", "", "Show how this machine hashes, instead of a file.", "--system")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show who is protected and how, the noise that this needs, and what is not protected.
+    """Show what a file holds, and whom its guarantee protects.
+
+    The output says what is in the file, with the noise and norms in the units of the data; who is protected and how,
+    the noise that this needs, and what is not protected. The grid step is the size of one step of the integers in the
+    file. Of a raw sketch, which is secret, no sum is shown.
 
     For several files, the output also has the guarantee of all files together.
 
@@ -48,6 +62,14 @@ def explain(
 
     $ streamsketch explain north.parquet
     """
+    if system == bool(files):
+        raise typer.BadParameter("name files, or give --system")
+    if not files:
+        show_system(as_json=as_json)
+        return
+    if raw := [file for file in files if file.suffix == SUFFIX or (file.is_file() and is_raw(file))]:
+        _show_raw(raw[0], alone=len(files) == 1, signed=bool(signer), as_json=as_json)
+        return
     published = [load_published(file, signer=signer) for file in files]
     if len(published) > 1 or delta is not None:
         _refuse_individual(files, published)
@@ -60,13 +82,22 @@ def explain(
     if registry:
         _show_entry(together or published[0].explain(), relations)
         return
+    contents = [contents_of(file, release) for file, release in zip(files, published, strict=True)]
     groups = [(file, *group) for file, release in zip(files, published, strict=True) for group in _alike(release)]
     if as_json:
         fields = [{"file": str(file), "keys": list(map(printable, keys))} | one.to_dict() for file, one, keys in groups]
         joint = None if together is None else {k: v for k, v in together.to_dict().items() if k not in _ELSEWHERE}
-        show_json({"releases": fields, "sharing": sharing, "together": joint})
+        held = [each.fields for each in contents]
+        show_json({"files": held, "releases": fields, "sharing": sharing, "together": joint})
         return
     typer.echo("\n\n".join(f"{_title(file, keys)}\n\n{one}" for file, one, keys in groups))
+    for each in contents:
+        typer.echo()
+        each.show()
+    _show_together(published, together, sharing, relations)
+
+
+def _show_together(published: list[Published], together: Any, sharing: list[tuple[str, str]], relations: Any) -> None:
     tables = [release for release in published if isinstance(release, PublishedTable)]
     for sentence in dict.fromkeys(one_release(table.guarantee.neighbours) for table in tables):
         typer.echo(f"\n{filled(sentence)}")
@@ -78,6 +109,18 @@ def explain(
         typer.echo(f"\nSo do {len(sharing) - _SHOWN_PAIRS:,} more pairs.")
     if len(relations) > 1:
         typer.echo(f"\n{filled(_DIFFERENT.format(', '.join(map(repr, relations))))}")
+
+
+def _show_raw(file: Path, *, alone: bool, signed: bool, as_json: bool) -> None:
+    if not alone:
+        raise ss.InvalidInputError(f"{file} is a raw sketch, without noise or guarantee: explain it by itself")
+    if signed:
+        raise ss.InvalidInputError(f"{file} is a raw sketch, which is your own: --signer is for files of others")
+    contents = raw_contents(file)
+    if as_json:
+        show_json(contents.fields)
+    else:
+        contents.show()
 
 
 def _find_sharing(

@@ -6,19 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
-import typer
-
 import streamsketch as ss
-from streamsketch.cli._items import (
-    FollowedAgreement,
-    Index,
-    agreement_of,
-    items_of_file,
-    items_of_option,
-    plain_item,
-)
+from streamsketch.cli._items import FollowedAgreement, Index, agreement_of, items_of_file, items_of_option, plain_item
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._layout import show, table_of
+from streamsketch.cli._options import option
 from streamsketch.cli._pairs import Only, check_top, select_names
 from streamsketch.cli._reading import Files, Raw, load_sketches, new_file
 from streamsketch.cli._saying import say
@@ -52,37 +44,36 @@ def frequency(  # noqa: PLR0913 - a command's options are its parameters
     *,
     items: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Items, separated by commas: tea,jam. If the index has several columns, the parts of one "
-            "item; repeatable.",
-            show_default=False,
+        option(
+            "Input",
+            "ITEM",
+            "Items, separated by commas: tea,jam. If the index has several columns, the parts of one item; repeatable.",
         ),
     ] = None,
     dictionary: Annotated[
-        Path | None,
-        typer.Option(help="File of items: CSV, JSON lines, Parquet, or .txt with one item a line.", show_default=False),
+        Path | None, option("Input", "FILE", "File of items: CSV, JSON lines, Parquet, or .txt with one item a line.")
     ] = None,
     index: Index = None,
     top: Annotated[
         int | None,
-        typer.Option(
-            help="Show only this number of items, the largest ones, and an estimate of what the dictionary misses.",
-            show_default=False,
+        option(
+            "Estimates",
+            "NUMBER",
+            "Show only this number of items, the largest ones, and an estimate of what the dictionary misses.",
         ),
     ] = None,
     agreement: FollowedAgreement = None,
     estimator: Annotated[
         PointEstimator,
-        typer.Option(
-            help=(
-                "Method by which the cells of an item become one estimate. auto uses the method with the smaller error."
-            )
+        option(
+            "Estimates",
+            "ESTIMATOR",
+            "Method by which the cells of an item become one estimate. auto uses the method with the smaller error.",
         ),
     ] = "auto",
     confidence: Confidence = 0.95,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Write all rows to a .parquet or .csv file.", show_default=False),
+        Path | None, option("Output", "FILE", "Write all rows to a .parquet or .csv file.", "--output", "-o")
     ] = None,
     only: Only = None,
     signer: Signers = None,

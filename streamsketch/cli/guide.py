@@ -35,9 +35,10 @@ def guide(
     *,
     as_json: Json = False,
 ) -> None:
-    """Show a page of the documentation, or list the pages that are installed.
+    """Show a page of the documentation, or list the pages.
 
-    These are the pages that `--help` names. The site has more, with links, pictures and a search.
+    These are the pages that are installed, and that `--help` names. The site has more, with links, pictures and a
+    search.
 
     $ streamsketch guide ledger
     """

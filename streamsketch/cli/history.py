@@ -11,6 +11,7 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._layout import show, show_facts, table_of
+from streamsketch.cli._options import option
 from streamsketch.cli._reading import files_in, load_windows, new_file
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, join_names, meant, plural, show_json
@@ -41,58 +42,62 @@ def history(  # noqa: PLR0913 - a command's options are its parameters
     ],
     *,
     key: Annotated[
-        str | None, typer.Option(help="Key whose history is read. Needed if there are several.", show_default=False)
+        str | None, option("Input", "KEY", "Key whose history is read. Needed if there are several.")
     ] = None,
     ranges: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "Input",
+            "RANGE",
+            "Range of windows. 2024, 2024-05 or 2024-05-31: windows that begin in this time. 2024-05-01..2024-05-08, "
+            "or by number 0..7: from the first window up to, but without, the last. Repeat the option to compare "
+            "ranges.",
             "--range",
-            help=(
-                "Range of windows. 2024, 2024-05 or 2024-05-31: windows that begin in this time. "
-                "2024-05-01..2024-05-08, or by number 0..7: from the first window up to, but without, the last. "
-                "Repeat the option to compare ranges."
-            ),
-            metavar="RANGE",
-            show_default=False,
         ),
     ] = None,
     length: Annotated[
         int | None,
-        typer.Option(
-            help=(
-                "Show a series of ranges of this many windows instead, and whether each range differs from the one "
-                "before (see --of)."
-            ),
+        option(
+            "Estimates",
+            "WINDOWS",
+            "Show a series of ranges of this many windows instead, and whether each range differs from the one before "
+            "(see --of).",
             min=1,
-            show_default=False,
         ),
     ] = None,
     every: Annotated[
         int | None,
-        typer.Option(
-            help="Number of windows from one range of the series to the next. By default, --length.",
+        option(
+            "Estimates",
+            "WINDOWS",
+            "Number of windows from one range of the series to the next. By default, --length.",
             min=1,
-            show_default=False,
         ),
     ] = None,
     of: Annotated[
-        Of, typer.Option("--of", help="What is estimated for each range of the series.", show_default=True)
+        Of,
+        option(
+            "Estimates", "changes|NAME", "What is estimated for each range of the series.", "--of", show_default=True
+        ),
     ] = "changes",
     tolerance: Annotated[
-        float, typer.Option(help="Distance (not squared) up to which two ranges count as the same.", min=0.0)
+        float,
+        option("Estimates", "DISTANCE", "Distance (not squared) up to which two ranges count as the same.", min=0.0),
     ] = 0.0,
-    level: Annotated[float, typer.Option(help="Probability of any false alarm in the series, in (0, 1).")] = 0.05,
+    level: Annotated[
+        float, option("Estimates", "LEVEL", "Probability of any false alarm in the series, in (0, 1).")
+    ] = 0.05,
     picture: Annotated[
-        Path | None,
-        typer.Option(help="Draw the curve of the series and its band into an .svg file.", show_default=False),
+        Path | None, option("Output", "FILE", "Draw the curve of the series and its band into an .svg file.")
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "Output",
+            "FILE",
+            "Write the release of the one --range to a .sketch file, for all other commands.",
             "--output",
             "-o",
-            help="Write the release of the one --range to a .sketch file, for all other commands.",
-            show_default=False,
         ),
     ] = None,
     signer: Signers = None,
@@ -100,7 +105,7 @@ def history(  # noqa: PLR0913 - a command's options are its parameters
 ) -> None:
     """Read any range of the windows that were published by a schedule, at no further privacy cost.
 
-    The names of releases state which windows they are, in the form that `sketch --job` with a schedule uses. All
+    The names of releases state which windows they are, in the form that `stream file` with a schedule uses. All
     windows from the first one on are needed. Without options, the command shows the schedule, and the noise of ranges
     of several lengths.
 
@@ -138,9 +143,9 @@ def _check(
 ) -> None:
     if ranges and length is not None:
         raise ss.InvalidInputError("--range and --length are two questions: ask one at a time")
-    for option, value in (("--every", every), ("--picture", picture)):
+    for name, value in (("--every", every), ("--picture", picture)):
         if value is not None and length is None:
-            raise ss.InvalidInputError(f"{option} goes with --length: how many windows are in a range")
+            raise ss.InvalidInputError(f"{name} goes with --length: how many windows are in a range")
     if picture is not None:
         new_file(picture, ".svg", "a picture")
     if output is not None:

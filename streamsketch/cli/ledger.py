@@ -13,6 +13,7 @@ from streamsketch.accounting.book import Dataset, Left, check_dataset
 from streamsketch.cli._agreeing import L1, L2, OneCoordinate, SketchL2, neighbours_of
 from streamsketch.cli._layout import show as show_table
 from streamsketch.cli._layout import table_of
+from streamsketch.cli._options import option
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._releasing import (
     Delta,
@@ -31,7 +32,7 @@ from streamsketch.errors import LedgerError
 from streamsketch.privacy.mechanism import Mechanism
 
 Where = Annotated[str, typer.Argument(help="An SQLite file, or postgresql+psycopg://…", metavar="LEDGER")]
-Name = Annotated[str, typer.Option("--dataset", help="Name of the data set in the ledger.")]
+Name = Annotated[str, option("Ledger", "NAME", "Name of the data set in the ledger.", "--dataset")]
 
 _NEVER, _NONE = "never", "–"
 
@@ -40,15 +41,19 @@ def init(
     ledger: Where,
     *,
     dataset: Name,
-    unit: Annotated[str, typer.Option(help="Privacy unit that all releases protect, in a word.")],
+    unit: Annotated[str, option("Privacy", "WORD", "Privacy unit that all releases protect, in a word.")],
     epsilon: Epsilon,
     delta: Delta = 0.0,
     accounting: Annotated[
-        str, typer.Option(help="How releases add up: sum, or filter, which allows more small releases and needs δ > 0.")
+        str,
+        option(
+            "Privacy",
+            "sum|filter",
+            "How releases add up: sum, or filter, which allows more small releases and needs δ > 0.",
+        ),
     ] = "sum",
     period_days: Annotated[
-        int | None,
-        typer.Option(help="Number of days after which the full budget is available again.", show_default=False),
+        int | None, option("Privacy", "DAYS", "Number of days after which the full budget is available again.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -106,10 +111,11 @@ def charge(  # noqa: PLR0913 - a command's options are its parameters
     l2: L2 = None,
     sketch_l2: SketchL2 = None,
     one_coordinate: OneCoordinate = None,
-    note: Annotated[str, typer.Option(help="Description of what is released and how it is made private, in one line.")],
+    note: Annotated[
+        str, option("Ledger", "TEXT", "Description of what is released and how it is made private, in one line.")
+    ],
     once: Annotated[
-        str | None,
-        typer.Option(help="Id of the job. A second charge with the same id costs nothing.", show_default=False),
+        str | None, option("Ledger", "ID", "Id of the job. A second charge with the same id costs nothing.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -141,8 +147,7 @@ def audit(
     ledger: Where,
     *,
     receipt: Annotated[
-        list[str] | None,
-        typer.Option(help="Receipt of an earlier charge or audit. Repeatable.", show_default=False),
+        list[str] | None, option("Ledger", "NUMBER:DIGEST", "Receipt of an earlier charge or audit. Repeatable.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -172,7 +177,8 @@ def export(
     ledger: Where,
     *,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write to a .jsonl file. By default, to standard output.")
+        Path | None,
+        option("Output", "FILE", "Write to a .jsonl file. By default, to standard output.", "--output", "-o"),
     ] = None,
     as_json: Json = False,
 ) -> None:

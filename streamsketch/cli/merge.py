@@ -1,5 +1,6 @@
 """``streamsketch merge``: one sketch of several streams."""
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -7,11 +8,21 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._keys import Signers
+from streamsketch.cli._options import option
 from streamsketch.cli._reading import find_duplicate, load_raw_file, new_file
 from streamsketch.cli._releasing import PopulationsOption, check_single, sum_of_releases
 from streamsketch.cli._saying import say
-from streamsketch.cli._showing import Json, guarantee_fields, plural, show_json, show_result
+from streamsketch.cli._showing import (
+    Confidence,
+    Json,
+    estimate_fields,
+    guarantee_fields,
+    plural,
+    show_json,
+    show_result,
+)
 from streamsketch.cli._sketching import bounds_of_sum
+from streamsketch.estimation.estimate import interval_text
 from streamsketch.storage.first_bytes import SUFFIX, is_raw
 from streamsketch.storage.raw_files import save_raw
 from streamsketch.storage.sketches import RawSketch, distinct_releases
@@ -20,30 +31,47 @@ from streamsketch.storage.sketches import RawSketch, distinct_releases
 def merge(
     files: Annotated[list[Path], typer.Argument(help="All .raw-sketch files, or all .sketch files.", metavar="FILE")],
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", help="File to write, of the same kind.")],
+    output: Annotated[Path, option("Output", "FILE", "File to write, of the same kind.", "--output", "-o")],
     populations: PopulationsOption = None,
     disjoint_units: Annotated[
         bool,
-        typer.Option(
+        option(
+            "Privacy",
+            "",
+            "Assert that no privacy unit is in two of the raw sketches. Bounds that were enforced then stay as they "
+            "are, on this condition. Otherwise they add up.",
             "--disjoint-units",
-            help="Assert that no privacy unit is in two of the raw sketches. Bounds that were enforced "
-            "then stay as they are, on this condition. Otherwise they add up.",
         ),
     ] = False,
+    mean: Annotated[
+        bool, option("Estimates", "", "Average releases instead: the sketch of (x₁ + … + xₙ) / n.", "--mean")
+    ] = False,
+    confidence: Confidence = 0.95,
     signer: Signers = None,
     as_json: Json = False,
 ) -> None:
-    """Add sketches up: raw sketches of one party exactly, releases with their noise.
+    """Add sketches up, raw ones or releases, or average releases.
 
-    Raw sketches of many keys are added key by key. The result records all releases of its parts.
+    Raw sketches of one party are added exactly, those of many keys key by key. The result records all releases of its
+    parts. The noise of a sum of releases is the sum of theirs.
+
+    With --mean, the result is the release of the mean stream. Its noise is the average of n independent noises, so if
+    these are alike, the standard deviation is √n times smaller. The mean is over streams, not over the units in them.
+    Only the norm and the distances of the mean stream can be estimated, not a single entry.
 
     $ streamsketch merge north.sketch south.sketch --populations disjoint -o both.sketch
+
+    $ streamsketch merge --mean north.sketch south.sketch --populations disjoint -o mean.sketch
     """
     if len(files) < 2:
         raise ss.InvalidInputError(f"merge needs at least two files, got {len(files)}")
     if twice := find_duplicate(files):
         raise ss.InvalidInputError(f"{twice}; its events would count twice")
     raw = [is_raw(file) for file in files]
+    if any(raw) and mean:
+        raise ss.InvalidInputError(
+            f"{files[raw.index(True)]} is a raw sketch, which is secret, and --mean averages releases: release it first"
+        )
     if any(raw) and not all(raw):
         raise ss.InvalidInputError(
             f"{files[raw.index(True)]} is raw and {files[raw.index(False)]} is not. Release the raw one first, or "
@@ -60,11 +88,37 @@ def merge(
     if disjoint_units:
         raise ss.InvalidInputError("--disjoint-units is for raw sketches; for releases, give --populations disjoint")
     check_single(files, "merge")
+    if mean:
+        new_file(output, ".sketch", "a mean of releases")
+        _merge_means(files, output, sum_of_releases(files, populations, signer), confidence, as_json=as_json)
+        return
     new_file(output, ".sketch", "a sum of releases")
     total = sum_of_releases(files, populations, signer)
     total.save(output)
     facts = {"guarantee": str(total.guarantee), "squared norm": str(ss.squared_norm(total))}
     fields = {"file": str(output), "secret": False, "guarantee": guarantee_fields(total.guarantee)}
+    show_result(str(output), facts, fields, as_json=as_json)
+
+
+def _merge_means(files: list[Path], output: Path, total: ss.PrivateSketch, confidence: float, *, as_json: bool) -> None:
+    average = total.scaled(Fraction(1, len(files)))
+    norm = ss.squared_norm(average)
+    interval = interval_text(norm, norm.interval(confidence))
+    average.save(output)
+    noise = average.cell_unit * average.noise.k2**0.5
+    fields = {
+        "file": str(output),
+        "streams": len(files),
+        "guarantee": guarantee_fields(average.guarantee),
+        "noise_standard_deviation": noise,
+        "squared_norm": estimate_fields(norm, confidence, "value"),
+    }
+    facts = {
+        "mean of": f"{len(files)} streams",
+        "guarantee": str(average.guarantee),
+        "noise": f"a cell: ± {noise:.4g}, in data units",
+        "squared norm": f"{norm}, {100 * confidence:.4g} % interval {interval}",
+    }
     show_result(str(output), facts, fields, as_json=as_json)
 
 

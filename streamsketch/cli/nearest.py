@@ -4,12 +4,14 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
 import streamsketch as ss
+from streamsketch.cli._agreeing import given_options
+from streamsketch.cli._index import write_index
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._layout import show, table_of
+from streamsketch.cli._options import option
 from streamsketch.cli._pairs import WITHOUT_NORMS, ByOption, Norms, Only, check_top, load_pairs, select_names
 from streamsketch.cli._reading import Files, hold_signs, load_signs, name_in_errors
 from streamsketch.cli._saying import say
@@ -27,16 +29,27 @@ def nearest(  # noqa: PLR0913 - a command's options are its parameters
     *,
     to: Annotated[
         str | None,
-        typer.Option(
-            help="Name of the file or key whose neighbours are shown. By default, the neighbours of each are shown."
+        option(
+            "Estimates",
+            "NAME",
+            "Name of the file or key whose neighbours are shown. By default, the neighbours of each are shown.",
         ),
     ] = None,
     by: ByOption = None,
-    top: Annotated[int, typer.Option(help="Number of neighbours.")] = 3,
+    top: Annotated[int, option("Estimates", "NUMBER", "Number of neighbours.")] = 3,
     index: Annotated[
         Path | None,
-        typer.Option(
-            help="Search the neighbours in this collection of published signs, which `index` wrote.", metavar="FILE"
+        option(
+            "Input", "FILE", "Search the neighbours in this collection of published signs, which --write-index wrote."
+        ),
+    ] = None,
+    index_file: Annotated[
+        Path | None,
+        option(
+            "Output",
+            "FILE",
+            "Write the published signs of the files to a collection that --index searches, .index.",
+            "--write-index",
         ),
     ] = None,
     only: Only = None,
@@ -55,10 +68,18 @@ def nearest(  # noqa: PLR0913 - a command's options are its parameters
     together, whichever neighbours are shown.
 
     With --index, the neighbours of the files are searched in a large collection of signs. Equal distances keep the
-    order of the collection.
+    order of the collection. --write-index writes such a collection: one bit for each sign, and for each release eight
+    bytes and its key. Use the file only on the machines that search it. Send others the releases themselves.
 
     $ streamsketch nearest north.parquet --to east --by cosine --top 5
+
+    $ streamsketch nearest answers.parquet --write-index answers.index
     """
+    if index_file is not None:
+        if given := given_options({"to": to, "by": by, "index": index, "only": only, "norm": norm}):
+            raise ss.InvalidInputError(f"--write-index writes all releases of the files: leave out {given}")
+        write_index(files, index_file, signer, as_json=as_json)
+        return
     check_top(top)
     if index is not None:
         if by not in (None, "distance"):

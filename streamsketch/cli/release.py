@@ -9,8 +9,10 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._agreed import AgreedRelease
 from streamsketch.cli._agreeing import L1, L2, AssertBounds, OneCoordinate, SketchL2, given_options, neighbours_of
+from streamsketch.cli._cluster import ClusterRelease, split_beam
 from streamsketch.cli._dry_run import DryRun
 from streamsketch.cli._inputs import Decimal, Encoding, Format, Multiline
+from streamsketch.cli._options import option
 from streamsketch.cli._reading import naming_raw, new_file
 from streamsketch.cli._releasing import Again, DatasetOption, Delta, LedgerOption, ledger_for, remaining_facts
 from streamsketch.cli._showing import Json, guarantee_fields, show_result
@@ -26,59 +28,67 @@ from streamsketch.storage.releases import ReleasedBeforeError, release_loaded, r
 from streamsketch.storage.sketches import PastRelease, RawHeader
 
 
-def release(  # noqa: PLR0913, PLR0915 - a command's options are its parameters
+def release(  # noqa: C901, PLR0913, PLR0915 - a command's options are its parameters
     inputs: Annotated[
-        list[Path],
-        typer.Argument(help="A .raw-sketch file; or, with --agreement, files of rows.", metavar="INPUT"),
+        list[str],
+        typer.Argument(
+            help="A .raw-sketch file; or, with --agreement, files of rows. After --, options of Apache Beam, which "
+            "then reads the rows on a cluster.",
+            metavar="INPUT... [-- BEAM OPTION...]",
+        ),
     ],
     *,
     agreement: Annotated[
         Path | None,
-        typer.Option(
-            help="Agreement that states what a release spends, a JSON file: rows are bounded, sketched and released "
-            "as it says.",
-            show_default=False,
+        option(
+            "Input",
+            "FILE",
+            "Agreement that states what a release spends, a JSON file: rows are bounded, sketched and released as it "
+            "says.",
         ),
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option(
+        str | None,
+        option(
+            "Output",
+            "FILE",
+            "File to publish: a .sketch file, or a .parquet table if there are many keys.",
             "--output",
             "-o",
-            help="File to publish: a .sketch file, or a .parquet table if there are many keys.",
-            show_default=False,
         ),
     ] = None,
     epsilon: Annotated[
-        float | None,
-        typer.Option(help="Privacy loss ε, > 0. An agreement with terms states it.", show_default=False),
+        float | None, option("Privacy", "EPSILON", "Privacy loss ε, > 0. An agreement with terms states it.")
     ] = None,
     delta: Delta = 0.0,
-    unit: Annotated[
-        str | None, typer.Option(help="Name of one unit, in a word. By default event.", show_default=False)
-    ] = None,
+    unit: Annotated[str | None, option("Privacy", "WORD", "Name of one unit, in a word. By default event.")] = None,
     l1: L1 = None,
     l2: L2 = None,
     sketch_l2: SketchL2 = None,
     one_coordinate: OneCoordinate = None,
     max_keys: Annotated[
-        int | None, typer.Option(help="Number of keys that one unit may be in. By default 1.", show_default=False)
+        int | None, option("Privacy", "NUMBER", "Number of keys that one unit may be in. By default 1.")
     ] = None,
     mechanism: Annotated[
-        str, typer.Option(help=f"Kind of noise: {', '.join(mechanism_names())}.", autocompletion=mechanism_names)
+        str,
+        option("Privacy", "NOISE", f"Kind of noise: {', '.join(mechanism_names())}.", autocompletion=mechanism_names),
     ] = "auto",
     public_key: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Keys to release, separated by commas or one by one. Name them without looking at the "
-            "data. Put a name with a comma in double quotes, as in CSV.",
-            show_default=False,
+        option(
+            "Privacy",
+            "KEY",
+            "Keys to release, separated by commas or one by one. Name them without looking at the data. Put a name "
+            "with a comma in double quotes, as in CSV.",
         ),
     ] = None,
     keys_are_public: Annotated[
         bool,
-        typer.Option(
-            "--keys-are-public", help="Release all keys in the file, because it is no secret which keys are in it."
+        option(
+            "Privacy",
+            "",
+            "Release all keys in the file, because it is no secret which keys are in it.",
+            "--keys-are-public",
         ),
     ] = False,
     again: Again = False,
@@ -87,24 +97,41 @@ def release(  # noqa: PLR0913, PLR0915 - a command's options are its parameters
     dataset: DatasetOption = None,
     dry_run: Annotated[
         bool,
-        typer.Option(
+        option(
+            "Privacy",
+            "",
+            "Show what would be published, its noise and its guarantee, and how long sums must be to stand out. The "
+            "command then reads no sums, and writes and charges nothing.",
             "--dry-run",
-            help=(
-                "Show what would be published, its noise and its guarantee, and how long sums must be to stand out. "
-                "The command then reads no sums, and writes and charges nothing."
-            ),
         ),
     ] = False,
     form: Annotated[
-        Format | None, typer.Option("--format", help="Format of the rows. By default, it follows from the file name.")
+        Format | None,
+        option(
+            "Input", "csv|jsonl|parquet", "Format of the rows. By default, it follows from the file name.", "--format"
+        ),
     ] = None,
-    delimiter: Annotated[str, typer.Option(help="Character between the cells of CSV. \\t is a tab.")] = ",",
+    delimiter: Annotated[str, option("Input", "CHARACTER", "Character between the cells of CSV. \\t is a tab.")] = ",",
     encoding: Encoding = None,
     decimal: Decimal = ".",
     multiline: Multiline = None,
+    claims: Annotated[
+        str | None,
+        option(
+            "Workers",
+            "DIR",
+            "Folder shared by all workers, for the secret of each run. Required on Flink and Spark.",
+        ),
+    ] = None,
+    run_id: Annotated[
+        str | None, option("Workers", "NAME", "Name of this run in --claims. By default, a random one.")
+    ] = None,
+    root_key: Annotated[
+        Path | None, option("Workers", "FILE", "File on every worker that holds a key of 32 bytes, mode 0600.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Add noise to a raw sketch, or release rows as agreed, and write what may be shared.
+    """Release rows, or a raw sketch, as an agreement says.
 
     With --agreement, rows of CSV, JSON lines or Parquet are bounded, sketched and released in one step, as the
     agreement says: nothing secret is written. A raw sketch of such an agreement needs no other option, either. The
@@ -115,6 +142,11 @@ def release(  # noqa: PLR0913, PLR0915 - a command's options are its parameters
     not follow from these is refused, unless --assert-bounds asserts it. The guarantee states whether its bound was
     enforced or is asserted. If it is asserted, each event must belong to one unit. With --one-coordinate, each index
     must belong to one event, or the values must be multiples of the resolution.
+
+    With options of Beam after --, the rows of files or globs are released on a cluster, for all keys of the agreement:
+    sketches.parquet, sketches/KEY.sketch, and cosines and distances as Parquet and CSV are written into the folder
+    --output. If the agreement counts units, so are means, the distances of averages. The same rows give the same exact
+    sketches as here.
 
     A bound on sketches (--sketch-l2) needs --delta, such as 1e-6, or --mechanism laplace.
 
@@ -128,6 +160,8 @@ def release(  # noqa: PLR0913, PLR0915 - a command's options are its parameters
     would be refused.
 
     $ streamsketch release sales.csv --agreement terms.json -o sales.sketch
+
+    $ streamsketch release 'sales/*.parquet' --agreement shops.json -o out -- --runner=DirectRunner
 
     $ streamsketch release north.raw-sketch --epsilon 1 --delta 1e-6 --keys-are-public -o north.parquet
     """
@@ -145,14 +179,30 @@ def release(  # noqa: PLR0913, PLR0915 - a command's options are its parameters
         "sketch_l2": sketch_l2,
         "one_coordinate": one_coordinate,
     }
-    as_agreed: dict[str, Any] = {"output": output, "again": again, "dry_run": dry_run, "as_json": as_json}
+    words, beam = split_beam(inputs)
+    if beam:
+        cluster = ClusterRelease(beam=beam, output=output, claims=claims, run_id=run_id, root_key=root_key)
+        read: dict[str, Any] = {"delimiter": check_delimiter(delimiter), "encoding": encoding, "decimal": decimal}
+        others: dict[str, object] = {
+            **stated_by,
+            "format": form,
+            "multiline": multiline,
+            "again": again,
+            "ledger": ledger,
+        }
+        cluster.run(words, agreement, read, others | {"dataset": dataset, "dry_run": dry_run}, as_json=as_json)
+        return
+    if given := given_options({"claims": claims, "run_id": run_id, "root_key": root_key}):
+        raise ss.InvalidInputError(f"{given}: these are for a cluster; also give options of Beam after --")
+    files, target = [Path(word) for word in words], None if output is None else Path(output)
+    as_agreed: dict[str, Any] = {"output": target, "again": again, "dry_run": dry_run, "as_json": as_json}
     exit_by = AgreedRelease(ledger=ledger, dataset=dataset, given=given_options(stated_by), **as_agreed)
     written: dict[str, Any] = {"encoding": encoding, "decimal": decimal, "multiline": multiline}
     reading = {"format": form, "delimiter": check_delimiter(delimiter), **written}
-    if agreement is not None and not (len(inputs) == 1 and inputs[0].is_file() and is_raw(inputs[0])):
-        exit_by.of_rows(inputs, agreement, reading)
+    if agreement is not None and not (len(files) == 1 and files[0].is_file() and is_raw(files[0])):
+        exit_by.of_rows(files, agreement, reading)
         return
-    file = _one_raw(inputs)
+    file = _one_raw(files)
     if epsilon is None:
         exit_by.of_raw(file, agreement)
         return
@@ -167,13 +217,13 @@ def release(  # noqa: PLR0913, PLR0915 - a command's options are its parameters
             file, header, stated or _known(file, header, unit, max_keys), public_keys, keys_are_public=keys_are_public
         )
         neighbours.check_delta(delta, mechanism)
-        if output is not None:
-            _check_output(output, keyed=header.keys is not None)
+        if target is not None:
+            _check_output(target, keyed=header.keys is not None)
         publisher = AdditiveNoise(epsilon=epsilon, delta=delta, neighbours=neighbours, mechanism=mechanism)
         dry = DryRun(file, header, publisher, public_keys, assert_bounds=assert_bounds, again=again)
         _show_dry_run(dry, account, dataset, as_json=as_json)
         return
-    if output is None:
+    if target is None:
         raise ss.InvalidInputError("state where the release is written: --output FILE, or --dry-run for none")
     with naming_raw(file), transaction(file) as raw_file:
         raw = raw_file.load()
@@ -182,7 +232,7 @@ def release(  # noqa: PLR0913, PLR0915 - a command's options are its parameters
             file, header, stated or _known(file, header, unit, max_keys), public_keys, keys_are_public=keys_are_public
         )
         neighbours.check_delta(delta, mechanism)
-        _check_output(output, keyed=header.keys is not None)
+        _check_output(target, keyed=header.keys is not None)
         noise: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "mechanism": mechanism}
         keys: dict[str, Any] = {"public_keys": public_keys or None, "keys_are_public": keys_are_public}
         charged: dict[str, Any] = {"ledger": account, "dataset": dataset}
@@ -197,10 +247,10 @@ def release(  # noqa: PLR0913, PLR0915 - a command's options are its parameters
         releases = released_before(raw, file)[1] if again else ()
     guarantee = released.rows[0].guarantee
     try:
-        released.save(output)
+        released.save(target)
     except OSError as error:
         raise ss.InvalidInputError(
-            f"{output} cannot be written: {error.strerror or error}. {file} has recorded the release already. Once "
+            f"{target} cannot be written: {error.strerror or error}. {file} has recorded the release already. Once "
             f"there is room, give --again, which counts as another release"
         ) from None
     total = _together([*releases, PastRelease(guarantee, "")])
@@ -210,8 +260,8 @@ def release(  # noqa: PLR0913, PLR0915 - a command's options are its parameters
         facts["in all"] = f"{total}, with {len(releases)} before"
     if not isinstance(raw.state, ss.Sketch):
         facts["keys"] = f"{len(released.rows):,}"
-    fields = {"file": str(output), "sketches": len(released.rows), "guarantee": guarantee_fields(guarantee)}
-    show_result(str(output), facts, fields | {"together": total} | left_fields, as_json=as_json)
+    fields = {"file": str(target), "sketches": len(released.rows), "guarantee": guarantee_fields(guarantee)}
+    show_result(str(target), facts, fields | {"together": total} | left_fields, as_json=as_json)
 
 
 def _one_raw(inputs: list[Path]) -> Path:

@@ -7,9 +7,11 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
+from streamsketch.cli._agreeing import given_options
 from streamsketch.cli._features import Shares, load_agreement, shares_of
 from streamsketch.cli._items import Index, agreement_of, items_of_file
 from streamsketch.cli._keys import Signers
+from streamsketch.cli._options import option
 from streamsketch.cli._pairs import BY_NAMES, Only, select_names
 from streamsketch.cli._reading import Force, files_in, load_files, new_file
 from streamsketch.cli._saying import say
@@ -21,70 +23,71 @@ from streamsketch.report.differences import Dictionary
 from streamsketch.report.federation import federation_of
 from streamsketch.report.federation_page import page_of_federation
 from streamsketch.report.page import page_of
+from streamsketch.report.viewer import viewer_page
 
 
 def report(  # noqa: PLR0913 - a command's options are its parameters
     places: Annotated[
-        list[Path], typer.Argument(help="Folders with .sketch files or .parquet tables, or such files.", metavar="DIR")
-    ],
+        list[Path] | None,
+        typer.Argument(help="Folders with .sketch files or .parquet tables, or such files.", metavar="DIR"),
+    ] = None,
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", help="File to write, .html.")],
+    output: Annotated[Path, option("Output", "FILE", "File to write, .html.", "--output", "-o")],
     title: Annotated[
-        str | None,
-        typer.Option(help="Heading of the page. By default, it names the folder or the files.", show_default=False),
+        str | None, option("Output", "TEXT", "Heading of the page. By default, it names the folder or the files.")
     ] = None,
     plan: Annotated[
-        Path | None,
-        typer.Option(help="Show this plan together with the result: the output of `plan --json`.", show_default=False),
+        Path | None, option("Input", "FILE", "Show this plan together with the result: the output of `plan … --json`.")
     ] = None,
     by: Annotated[
         By | None,
-        typer.Option(
+        option(
+            "Estimates",
+            "MEASURE",
+            BY_NAMES,
             "--by",
-            help=BY_NAMES,
-            metavar="MEASURE",
-            show_default=False,
         ),
     ] = None,
     why: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "Input",
+            "FILE",
+            "Show in which items streams differ: a file of the items that may occur (CSV, JSON lines, Parquet, or "
+            ".txt with one item a line). Two streams are compared with each other; of several, each is compared with "
+            "the average of the others.",
             "--why",
-            help="Show in which items streams differ: a file of the items that may occur (CSV, JSON lines, "
-            "Parquet, or .txt with one item a line). Two streams are compared with each other; of "
-            "several, each is compared with the average of the others.",
-            metavar="DICTIONARY",
-            show_default=False,
         ),
     ] = None,
     index: Index = None,
     category: Annotated[
-        str | None, typer.Option(help="Column of the dictionary by which items are added up.", show_default=False)
+        str | None, option("Input", "COLUMN", "Column of the dictionary by which items are added up.")
     ] = None,
     agreement: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "Input",
+            "FILE",
+            "Agreement by which the streams were sketched, a JSON file. If it has features, the page is the report of "
+            "a federation. Otherwise it states the types of the items of --why.",
             "--agreement",
-            help=(
-                "Agreement by which the streams were sketched, a JSON file. If it has features, the page is the report "
-                "of a federation. Otherwise it states the types of the items of --why."
-            ),
-            show_default=False,
         ),
     ] = None,
     share: Shares = None,
     tolerance: Annotated[
         float | None,
-        typer.Option(
-            help="Distance (not squared) up to which sites of a federation count as alike.", show_default=False
-        ),
+        option("Estimates", "DISTANCE", "Distance (not squared) up to which sites of a federation count as alike."),
     ] = None,
     only: Only = None,
+    viewer: Annotated[
+        bool,
+        option("Output", "", "Write a page without data, on which others drop releases to see the same.", "--viewer"),
+    ] = False,
     signer: Signers = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Write a page of cosines or distances, neighbours and a map, with error bars and guarantees.
+    """Write a page: what stands out, neighbours, a map, error bars.
 
     The page begins with what stands out: groups of streams, or windows that changed. Streams below the noise floor are
     named and not drawn. Cells that cannot be distinguished from 0 are hatched. A pair has one interval on the page, and
@@ -98,21 +101,37 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
     The page is one file without network access, and as public as the releases are. Its script makes the heat map
     interactive; the page is complete without it.
 
+    With --viewer, the page has no data: it reads .sketch files and .parquet tables that are dropped on it, and a
+    dictionary of words, with which it shows what differs. Nothing leaves the computer: the page makes no requests, and
+    its Content-Security-Policy forbids them. The file is the same for everybody.
+
     $ streamsketch report north.parquet -o report.html
+
+    $ streamsketch report --viewer -o viewer.html
     """
     new_file(output, ".html", "a report", force=force)
+    if viewer:
+        others: dict[str, object] = {
+            "title": title,
+            "plan": plan,
+            "by": by,
+            "why": why,
+            "index": index,
+            "category": category,
+        }
+        others |= {"agreement": agreement, "share": share, "tolerance": tolerance, "only": only, "signer": signer}
+        if wrong := ", ".join([*map(str, places or ()), *filter(None, [given_options(others)])]):
+            raise ss.InvalidInputError(f"--viewer writes a page without data: leave out {wrong}")
+        _write_viewer(output, as_json=as_json)
+        return
+    if not places:
+        raise ss.InvalidInputError("name folders or files of releases; or give --viewer, for a page that reads them")
     of_features = agreement is not None and why is None and ss.Agreement.load(agreement).features is not None
+    of_items = {"--index": index, "--category": category}
     if of_features:
-        other = {"--plan": plan, "--by": by, "--index": index, "--category": category}
-        for option, given in other.items():
-            if given:
-                raise ss.InvalidInputError(f"{option} is not for the report of a federation: leave it out")
-    elif share or tolerance is not None:
-        raise ss.InvalidInputError("--share and --tolerance are for releases of features: name their --agreement")
-    elif why is None and (index or category or agreement):
-        raise ss.InvalidInputError(
-            "--index, --category and --agreement, if it has no features, are for what differs: give --why DICTIONARY"
-        )
+        _check_federation({"--plan": plan, "--by": by, **of_items})
+    else:
+        _check_streams(why, {**of_items, "--agreement": agreement}, {"--share": share, "--tolerance": tolerance})
     paths, left_out = files_in(places)
     found, published = load_files(paths, least=2, command="report", signer=signer)
     releases = {name: sketch for name, sketch in found.items() if isinstance(sketch, ss.PrivateSketch)}
@@ -140,6 +159,30 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
     _say(output, releases, left_out, {} if as_json else None)
 
 
+def _check_federation(others: dict[str, object]) -> None:
+    for name, given in others.items():
+        if given:
+            raise ss.InvalidInputError(f"{name} is not for the report of a federation: leave it out")
+
+
+def _check_streams(why: Path | None, of_items: dict[str, object], of_features: dict[str, object]) -> None:
+    if any(given not in (None, []) for given in of_features.values()):
+        raise ss.InvalidInputError("--share and --tolerance are for releases of features: name their --agreement")
+    if why is None and any(of_items.values()):
+        raise ss.InvalidInputError(
+            "--index, --category and --agreement, if it has no features, are for what differs: give --why DICTIONARY"
+        )
+
+
+def _write_viewer(output: Path, *, as_json: bool) -> None:
+    page = viewer_page().encode()
+    write_whole(output, page)
+    if as_json:
+        show_json({"file": str(output), "bytes": len(page)})
+    else:
+        say(f"{output}: open it in a browser, and drop releases on it.")
+
+
 def _named(places: list[Path]) -> str:
     """Return the names of one or two places, or of the first and the number of others."""
     first, *others = [place.resolve().name for place in places]
@@ -149,10 +192,7 @@ def _named(places: list[Path]) -> str:
 
 
 def _say(
-    output: Path,
-    releases: dict[str, ss.PrivateSketch],
-    left_out: list[str],
-    facts: dict[str, Any] | None,
+    output: Path, releases: dict[str, ss.PrivateSketch], left_out: list[str], facts: dict[str, Any] | None
 ) -> None:
     """Print what was written, and facts as JSON if they are given."""
     if facts is not None:
@@ -176,5 +216,5 @@ def _plan(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise ss.InvalidInputError(f"{path} is not a plan: name a file with what `streamsketch plan --json` printed")
+        raise ss.InvalidInputError(f"{path} is not a plan: name a file with what `streamsketch plan … --json` printed")
     return found

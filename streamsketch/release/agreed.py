@@ -83,7 +83,7 @@ def release_agreed(
     if agreement.windows is not None and agreement.windows.period is not None:
         raise InvalidInputError(
             "the agreement keeps a unit to some windows of each period, which jobs on Beam do (streamsketch.beam, "
-            "`streamsketch job stream`); leave out period to release rows here"
+            "`streamsketch stream beam`); leave out period to release rows here"
         )
     calibrated = publisher.calibrated(agreement.projection)  # a refusal costs no reading of rows
     if agreement.windows_are_releases:

@@ -28,7 +28,7 @@ class Job:
 
     The agreement says all that is published, so two operators with one agreement and different jobs publish windows of
     one meaning. Where a clock makes the guarantee conditional, the releases state the condition.
-    ``streamsketch sketch --job`` follows a job on one machine, ``streamsketch job stream`` on a cluster.
+    ``streamsketch stream file`` follows a job on one machine, ``streamsketch stream beam`` on a cluster.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class Job:
         asked = [name for name in ("stream", "comparisons") if not (is_named and name == "stream")]
         if asked := [name for name in asked if getattr(self, name) is not None]:
             raise InvalidInputError(
-                f"the job has {', '.join(asked)}, for `streamsketch job stream` only; leave this out on one machine"
+                f"the job has {', '.join(asked)}, for `streamsketch stream beam` only; leave this out on one machine"
             )
 
     # --- as JSON --------------------------------------------------------------------------------------------

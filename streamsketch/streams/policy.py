@@ -162,7 +162,7 @@ class StreamPolicy(_Pair):
         self.job.check_one_machine(is_named=is_named)
         if self.period_micros:
             raise InvalidInputError(
-                "the agreement keeps a unit to some windows of each period, which `streamsketch job stream` does on a "
+                "the agreement keeps a unit to some windows of each period, which `streamsketch stream beam` does on a "
                 "cluster; on one machine, use a schedule with max_windows"
             )
 
@@ -172,14 +172,14 @@ class StreamPolicy(_Pair):
         if self.agreement.key is None:
             raise InvalidInputError(
                 "a job on a cluster releases keys, but the agreement has no key column; make one with a key column, or "
-                "follow this one by `streamsketch sketch --job` on one machine"
+                "follow this one by `streamsketch stream file` on one machine"
             )
         if self.job.stream is None:
             raise InvalidInputError('the job of a cluster must name its stream; set "stream": "NAME"')
         if self.time_format is not None:
             raise InvalidInputError(
                 "the windows have a format of times, but messages have Arrow times; leave it out, or follow the "
-                "agreement by `streamsketch sketch --job` on one machine"
+                "agreement by `streamsketch stream file` on one machine"
             )
         if self.period_micros % windows.size or (self.period_micros and not self.is_enforced):
             raise InvalidInputError(
@@ -200,7 +200,7 @@ class StreamPolicy(_Pair):
         if self.is_enforced and schedule.gap > 1:
             raise InvalidInputError(
                 f"a job on a cluster does not keep a unit's windows apart, but the schedule has gap={schedule.gap}; "
-                "use gap=1, or follow the agreement by `streamsketch sketch --job` on one machine"
+                "use gap=1, or follow the agreement by `streamsketch stream file` on one machine"
             )
 
     @property
@@ -209,7 +209,7 @@ class StreamPolicy(_Pair):
         if isinstance(self.windows, Calendar):
             raise InvalidInputError(
                 f"a job on a cluster needs windows of one length, such as '1 day', but the agreement has a "
-                f"{self.windows.period} of the calendar; follow it by `streamsketch sketch --job` on one machine"
+                f"{self.windows.period} of the calendar; follow it by `streamsketch stream file` on one machine"
             )
         return self.windows
 

@@ -325,7 +325,7 @@ REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
     "Beam, units of a schedule": (
         in_beam,
         {"windows": MINUTES, "schedule": Tree(horizon=4)},
-        r"agreement\.release\(rows\) and `streamsketch sketch --job`",
+        r"agreement\.release\(rows\) and `streamsketch stream file`",
     ),
     "Beam, no end": (in_beam, {"windows": dataclasses.replace(MINUTES, last=None)}, "the first and the last"),
     "stream, keys": (in_stream, {"windows": dataclasses.replace(MINUTES, are="keys")}, r"agreement\.release\(rows\)"),

@@ -30,6 +30,7 @@ import typer
 import streamsketch as ss
 from streamsketch.cli import app as command
 from streamsketch.cli.app import main
+from tests.cli.agreeing import by_agreement
 from tests.noise import fixed_noise
 
 ROOT = Path(ss.__file__).parent.parent
@@ -156,7 +157,8 @@ class Forks:
 
     def run(self, *arguments: object, cwd: Path | None = None, stdin: bytes = b"", encoding: str = "utf-8") -> Done:
         """Run a command to its end, in this process; its streams have an encoding."""
-        return _run(list(map(str, arguments)), cwd or Path.cwd(), stdin, encoding)
+        folder = cwd or Path.cwd()
+        return _run(by_agreement(arguments, folder), folder, stdin, encoding)
 
     @contextlib.contextmanager
     def started(self, arguments: list[Any], cwd: Path, before: str = "", **pipes: Any) -> Iterator[Forked]:
@@ -177,7 +179,7 @@ class Forks:
             self._process = self._process or self._start()
             socket.send_fds(self._socket, [b" "], numbers)
             noise = os.urandom(16).hex()  # of the test's own
-            pid = self.asked("start", list(map(str, arguments)), str(cwd), ENVIRONMENT, before, noise)
+            pid = self.asked("start", by_agreement(arguments, cwd), str(cwd), ENVIRONMENT, before, noise)
             theirs.close()
             forked = Forked(self, pid, ends)
             try:
@@ -206,8 +208,9 @@ class Forks:
 
     def refused(self, *arguments: object, cwd: Path, stdin: bytes = b"") -> str:
         """Return the sentence with which a command refuses."""
+        call = by_agreement(arguments, cwd)
         before = sorted(cwd.rglob("*"))
-        done = self.run(*arguments, cwd=cwd, stdin=stdin)
+        done = self.run(*call, cwd=cwd, stdin=stdin)
         assert done.returncode == 2, (arguments, done)
         assert "Traceback" not in done.stderr
         assert done.stdout == ""

@@ -10,6 +10,8 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.privacy import Counting
+from streamsketch.storage import save_raw
+from streamsketch.storage.sketches import RawSketch
 from tests.cli.running import Forks
 
 ROWS = {
@@ -62,10 +64,7 @@ def test_a_euclidean_bound_is_agreed_on(folder: Path, forks: Forks) -> None:
     (folder / "map.json").write_text(ss.projections.OPORP(dim=100, sketch_dim=16, seed=3).to_json())
     bound = ["--index", "week:integer", "--unit-column", "buyer:integer", "--l2", "5"]
     forks.succeeded("agree", *bound, "--projection", "map.json", "-o", "agreed.json", cwd=folder)
-    plan = ["plan", "--epsilon", "1", "--delta", "1e-6", "--dim", "100", "--events", "9", "--max-cells", "64"]
-    forks.succeeded(*plan, *bound, "--unit", "buyer", "--write-agreement", "planned.json", cwd=folder)
-    for name in ("agreed", "planned"):
-        assert ss.Agreement.load(folder / f"{name}.json").neighbours == ss.L2(5, unit="buyer")
+    assert ss.Agreement.load(folder / "agreed.json").neighbours == ss.L2(5, unit="buyer")
 
 
 PEOPLE = ["--index", "item", "--unit-column", "buyer", "--seed", "5"]
@@ -167,19 +166,13 @@ def test_more_rows_follow_the_same_agreement_or_are_refused(folder: Path, forks:
     for more in ([], ["--append"]):
         assert forks.run(*command, *more, cwd=folder).returncode == 0
     agreed(folder).replace(title="Returns").save(folder / "returns.json")
-    (folder / "bare.json").write_text(agreed(folder).projection.to_json())
-    plain = ["--key", "land", "--index", "item", "--append", "-o", "a.raw-sketch"]
-    refused = forks.refused(
-        "sketch", "rows.csv", "--agreement", "returns.json", "--clip", "none", *plain[-3:], cwd=folder
-    )
+    plain = ["--clip", "none", "--append", "-o", "a.raw-sketch"]
+    refused = forks.refused("sketch", "rows.csv", "--agreement", "returns.json", *plain, cwd=folder)
     assert "title ('Sales' here, 'Returns' there)" in refused
-    refused = forks.refused("sketch", "rows.csv", "--projection", "bare.json", *plain, cwd=folder)
-    assert f"the rows in a.raw-sketch follow the agreement {agreed(folder).fingerprint}: give --agreement" in refused
     assert ss.storage.load_raw(folder / "a.raw-sketch").events == 6
-    bare = ["sketch", "rows.csv", "--projection", "bare.json", *plain[:-1], "b.raw-sketch"]
-    assert forks.run(*bare, cwd=folder).returncode == 0
+    save_raw(RawSketch(agreed(folder).projection.table()), folder / "b.raw-sketch")
     refused = forks.refused(*command[:-1], "b.raw-sketch", "--append", cwd=folder)
-    assert "follow no agreement: add to it without --agreement" in refused
+    assert "the rows in b.raw-sketch follow no agreement" in refused
 
 
 def test_releases_carry_it_show_it_and_are_compared_under_it(folder: Path, forks: Forks) -> None:
@@ -193,8 +186,8 @@ def test_releases_carry_it_show_it_and_are_compared_under_it(folder: Path, forks
         assert done.stderr.startswith("warning: ε = 1000 hardly protects anybody")
         assert done.stderr.count("\n") == 1
     for name in ("sales.parquet", "sales.raw-sketch"):
-        assert agreed(folder).fingerprint in forks.run("inspect", name, cwd=folder).stdout
-    shown = json.loads(forks.run("inspect", "sales.parquet", "--json", cwd=folder).stdout)
+        assert agreed(folder).fingerprint in forks.run("explain", name, cwd=folder).stdout
+    (shown,) = json.loads(forks.run("explain", "sales.parquet", "--json", cwd=folder).stdout)["files"]
     assert shown["agreement"] == agreed(folder).fingerprint
     assert forks.run("compare", "sales.parquet", cwd=folder).returncode == 0
     for command in (["compare"], ["nearest"], ["report", "-o", "page.html"]):
@@ -234,32 +227,6 @@ def test_the_operator_alone_is_warned_of_values_beyond_the_bound(folder: Path, f
     assert b"larger" not in (folder / "a.parquet").read_bytes()
 
 
-def test_a_plan_writes_an_agreement(folder: Path, forks: Forks) -> None:
-    goal = [
-        "plan",
-        "--epsilon",
-        "1",
-        "--squared-distance",
-        "4000",
-        "--l1",
-        "5",
-        "--unit",
-        "buyer",
-        "--step",
-        "1/100",
-    ]
-    columns = ["--key", "land", *COLUMNS, "--unit-column", "buyer:integer"]
-    done = forks.run(*goal, "--write-agreement", "planned.json", *columns, "--seed", "7", cwd=folder)
-    assert done.returncode == 0, done.stderr
-    found = ss.Agreement.load(folder / "planned.json")
-    assert (found.projection.seed, found.neighbours) == (7, ss.L1(5, unit="buyer"))
-    assert found.index == agreed(folder).index
-    for alone in (["--write-agreement", "no.json"], ["--index", "item"]):
-        assert "--write-agreement FILE and --index NAME:TYPE belong together" in forks.refused(
-            *goal, *alone, cwd=folder
-        )
-
-
 MISTAKES: dict[str, tuple[list[Any], str]] = {
     "no index": (["agree", "-o", "x.json"], "--index NAME:TYPE"),
     "another type": (["agree", "--index", "item", "--key", "day:boolean", "-o", "x.json"], "keys must be of type"),
@@ -288,23 +255,11 @@ MISTAKES: dict[str, tuple[list[Any], str]] = {
         "item:str does not end",
     ),
     "a plan with such a type": (
-        ["plan", "--epsilon", 1, "--squared-distance", 9, "--write-agreement", "x.json", "--index", "item:str"],
+        ["plan", "streams", "--epsilon", 1, "--squared-distance", 9, "-o", "x.json", "--index", "item:str"],
         "item:str does not end in a type",
     ),
     "a plan with a value of a type": (
-        [
-            "plan",
-            "--epsilon",
-            1,
-            "--squared-distance",
-            9,
-            "--write-agreement",
-            "x.json",
-            "--index",
-            "item",
-            "--value",
-            "n:int",
-        ],
+        ["plan", "streams", "--epsilon", 1, "--events", 9, "-o", "x.json", "--index", "item", "--value", "n:int"],
         "--value n, got n:int",
     ),
     "a bound that is a range": (
@@ -337,49 +292,13 @@ MISTAKES: dict[str, tuple[list[Any], str]] = {
         ["agree", "--index", "item", "--projection", "bare.json", "--seed", 1, "-o", "x.json"],
         "states the whole projection; leave out --seed",
     ),
-    "an agreement for a projection": (
-        ["sketch", "rows.csv", "--index", "item", "--projection", "sales.json", "-o", "x.raw-sketch"],
-        "it is an agreement: give --agreement",
-    ),
-    "an agreement for the projection of a bound": (
-        [
-            *["choose-bound", "rows.csv", "--index", "item", "--unit-column", "buyer", "--candidates", "1,2"],
-            *["--projection", "sales.json", "--epsilon", "1"],
-        ],
-        "it is an agreement: a bound is chosen before one, by the projection that `plan`",
-    ),
     "a projection for an agreement": (
         ["sketch", "rows.csv", "--agreement", "bare.json", "-o", "x.raw-sketch"],
         "bare.json is not an agreement: it is a projection alone",
     ),
-    "columns beside an agreement": (
-        [
-            "sketch",
-            "rows.csv",
-            "--agreement",
-            "sales.json",
-            "--clip",
-            "none",
-            "--index",
-            "item",
-            "--seed",
-            1,
-            "-o",
-            "x.raw-sketch",
-        ],
-        "leave out --index, --seed",
-    ),
     "a file of rows as an agreement": (
         ["sketch", "good.csv", "--agreement", "long.csv", "-o", "x.raw-sketch"],
         "long.csv is not an agreement, a JSON file that `streamsketch agree` writes",
-    ),
-    "nothing to sketch": (
-        ["sketch", "rows.csv", "--projection", "bare.json", "-o", "x.raw-sketch"],
-        "--agreement FILE, or --index COLUMN",
-    ),
-    "a cell of another type": (
-        ["sketch", "bad.csv", "--agreement", "sales.json", "--clip", "none", "-o", "x.raw-sketch"],
-        "bad.csv, rows 2 to 3 (the header is row 1): the column week holds string, and in row 3 a value that is not of",
     ),
     "a cell of another type, where units are bounded": (
         ["sketch", "good.csv", "bad.csv", "--agreement", "sales.json", "-o", "x.raw-sketch"],

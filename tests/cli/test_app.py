@@ -1,8 +1,6 @@
 """The command as a whole: help, completion, the demo, and how it ends."""
 
 import contextlib
-import importlib
-import inspect
 import json
 import os
 import re
@@ -11,32 +9,23 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
 
 import pytest
-import typer
-from typer.core import TyperGroup
 
 import streamsketch as ss
-from streamsketch import cli
 from streamsketch.cli import app as program
-from streamsketch.cli.app import app
 from tests.cli.running import ENVIRONMENT, PATIENCE, Forks, open_when_read, streamsketch
-
-TREE = cast("TyperGroup", typer.main.get_command(app))
-COMMANDS = list(TREE.commands)
-GROUPS = {name: list(each.commands) for name, each in TREE.commands.items() if isinstance(each, TyperGroup)}
+from tests.cli.sentences import FILE, FOLDER, sentences, text
+from tests.cli.test_help import COMMANDS as PATHS
+from tests.cli.test_help import GROUPS
 
 
 def test_version_and_help(tmp_path: Path, forks: Forks) -> None:
     assert streamsketch("--version", cwd=tmp_path) == (0, f"{ss.__version__}\n", "")  # as a shell starts it
     assert forks.run("--version", cwd=tmp_path) == (0, f"{ss.__version__}\n", "")
-    helped = forks.run("--help", cwd=tmp_path).stdout
-    assert all(command in helped for command in COMMANDS)
-    for command in COMMANDS:
-        for inside in GROUPS.get(command, [""]):
-            if inside not in {"export", "stream", "watch", "publish"}:  # JSON lines; what goes on for ever
-                assert "--json" in forks.run(*[command, inside][: 1 + bool(inside)], "--help", cwd=tmp_path).stdout
+    for path in PATHS:
+        if path.rpartition(" ")[2] not in {"export", "watch", "publish"}:  # JSON lines; what goes on for ever
+            assert "--json" in forks.run(*path.split(), "--help", cwd=tmp_path).stdout
     assert "No such command 'skech'" in forks.refused("skech", cwd=tmp_path)
 
 
@@ -49,30 +38,23 @@ def test_what_is_said_of_commands_imports_none_of_them() -> None:
         "except SystemExit: pass\n"
         "print(*sys.modules)"
     )
-    for arguments in (["--version"], ["--help"]):
+    for arguments in (["--version"], ["--help"], ["more"]):
         command = [sys.executable, "-c", code.format(arguments)]
         done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=True)  # noqa: S603
         imported = set(done.stdout.splitlines()[-1].split())
         assert "typer" in imported
         assert imported.isdisjoint({"numpy", "numba", "pyarrow", "scipy", "google.protobuf"})
         commands = {name.rpartition(".")[2] for name in imported if name.startswith("streamsketch.cli.")}
-        assert commands == {"app", "_help", "_pages", "_saying", "_values"}
+        assert commands == {"app", "_help", "_pages", "_saying", "_sentences", "_values"}
 
 
-def test_every_file_of_the_folder_is_a_command_and_help_says_of_it_what_its_function_does() -> None:
-    files = {path.stem for path in Path(cli.__file__).parent.glob("[!_]*.py")}
-    assert files - {"app"} == {name.replace("-", "_") for name in COMMANDS}
-    for name, command in TREE.commands.items():
-        file = name.replace("-", "_")
-        module = importlib.import_module(f"streamsketch.cli.{file}")
-        if isinstance(command, TyperGroup):
-            public = inspect.getmembers(module, inspect.isfunction)
-            assert {each for each, one in public if one.__module__ == module.__name__ and each[0] != "_"} == {
-                *GROUPS[name]
-            }
-        for inside in getattr(command, "commands", {file: command}).values():
-            function = getattr(module, str(inside.name).replace("-", "_"))
-            assert inside.help == (inspect.getdoc(function) or "").partition("\n\n")[0]
+def test_every_file_of_the_folder_is_a_command_or_a_group_and_each_function_one() -> None:
+    read = sentences()
+    assert set(read) == set(PATHS)
+    assert {path.stem for path in FOLDER.glob("[!_]*.py")} - {"app"} == {
+        name.replace(" ", "_").replace("-", "_") for name in (*GROUPS, *(path for path in PATHS if " " not in path))
+    }
+    assert FILE.read_text(encoding="utf-8") == text(), "run `python -m tests.cli.sentences`, and commit it"
 
 
 def test_the_demo_is_right_about_itself_and_writes_nothing(tmp_path: Path, forks: Forks) -> None:
@@ -102,7 +84,13 @@ def test_the_demo_prints_a_table_that_fits_and_writes_releases_when_told(
     [
         (["sketch", "--nope"], "No such option: --nope. See"),
         (["release", "--zone", "UTC"], "No such option: --zone. See"),
-        (["sketch", "--sketch-l1", "2"], "--sketch-l2)"),
+        (["agree", "--sketch-l1", "2"], "--sketch-l2)"),
+        (
+            ["sketch", "a.csv", "--seed", "3"],
+            "No such option: --seed. An agreement says that: `streamsketch agree`",
+        ),
+        (["choose-bound", "a.csv", "--norm", "l2"], "No such option: --norm. An agreement says that"),
+        (["sketch", "a.csv", "--policy", "p.json"], "are released by `streamsketch stream file`, or `stream pipe`"),
         (["compare", "a", "b", "--by", "cosin"], "Did you mean cosine? See"),
         (["compare", "a", "b", "--by", "xyz"], "Invalid value for '--by': 'xyz' is not one of"),
     ],
@@ -131,7 +119,7 @@ def test_compiling_is_announced_but_to_programs(
         return contextlib.nullcontext()
 
     monkeypatch.setattr(program, "announce_compiling", announce)
-    assert forks.run("key", "show", "missing", *arguments, cwd=tmp_path).stderr.splitlines()[:-1] == said
+    assert forks.run("party", "key", "show", "missing", *arguments, cwd=tmp_path).stderr.splitlines()[:-1] == said
 
 
 def test_a_shell_completes_commands_and_choices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forks: Forks) -> None:

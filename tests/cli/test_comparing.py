@@ -1,4 +1,4 @@
-"""inspect, compare, nearest and mean, through the real executable."""
+"""explain, compare, nearest and means, through the real executable."""
 
 import json
 from pathlib import Path
@@ -47,24 +47,24 @@ def save_wrong(folder: Path) -> None:
     (folder / "notes.parquet").write_text("no table")
 
 
-# --- inspect ----------------------------------------------------------------------------------------------------------
+# --- explain ----------------------------------------------------------------------------------------------------------
 
 
-def test_inspect_names_the_code_that_hashes_here(forks: Forks, tmp_path: Path) -> None:
+def test_explain_names_the_code_that_hashes_here(forks: Forks, tmp_path: Path) -> None:
     expected = instructions_of(*target())
-    assert json.loads(forks.run("inspect", "--system", "--json", cwd=tmp_path).stdout)["hashing"] == expected
-    assert expected in " ".join(forks.run("inspect", "--system", cwd=tmp_path).stdout.split())
+    assert json.loads(forks.run("explain", "--system", "--json", cwd=tmp_path).stdout)["hashing"] == expected
+    assert expected in " ".join(forks.run("explain", "--system", cwd=tmp_path).stdout.split())
 
 
 @pytest.mark.parametrize("arguments", [(), ("a.sketch", "--system")])
-def test_inspect_takes_a_file_or_the_system(arguments: tuple[str, ...], forks: Forks, tmp_path: Path) -> None:
-    done = forks.run("inspect", *arguments, cwd=tmp_path)
+def test_explain_takes_a_file_or_the_system(arguments: tuple[str, ...], forks: Forks, tmp_path: Path) -> None:
+    done = forks.run("explain", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert "--system" in done.stderr
 
 
-def test_inspect_shows_the_guarantee_and_the_size(files: list[Path], forks: Forks) -> None:
-    shown = " ".join(forks.succeeded("inspect", files[0]).split())
+def test_explain_shows_the_guarantee_and_the_size(files: list[Path], forks: Forks) -> None:
+    shown = " ".join(forks.succeeded("explain", files[0]).split())
     assert "ε = 1, δ = 0 for one sale of at most 1 (L1), asserted, by discrete Laplace, scale 4" in shown
     assert PROJECTION.fingerprint in shown
     assert "95 % interval" in shown
@@ -73,66 +73,66 @@ def test_inspect_shows_the_guarantee_and_the_size(files: list[Path], forks: Fork
 def test_what_a_pipe_takes_is_not_folded(tmp_path: Path, forks: Forks) -> None:
     projection = ss.SJLT(sketch_dim=1024, sparsity=16, seed=(1 << 63) - 1, resolution="1/1000000")
     projection.sketch().release(epsilon=1.0, neighbours=ss.L1(1)).save(tmp_path / "a.sketch")
-    lines = forks.run("inspect", "a.sketch", cwd=tmp_path).stdout.splitlines()
+    lines = forks.run("explain", "a.sketch", cwd=tmp_path).stdout.splitlines()
     (told,) = [line.split(None, 1)[1].strip() for line in lines if line.strip().startswith("projection")]
     assert told == repr(projection)
 
 
-def test_inspect_says_where_the_noise_was_added(tmp_path: Path, forks: Forks) -> None:
+def test_explain_says_where_the_noise_was_added(tmp_path: Path, forks: Forks) -> None:
     released = ss.release.release_vector(PROJECTION, [1] * 1000, epsilon=1.0, neighbours=ss.L1(1), noise_place="input")
     released.save(tmp_path / "a.sketch")
-    shown = " ".join(forks.run("inspect", "a.sketch", cwd=tmp_path).stdout.split())
+    shown = " ".join(forks.run("explain", "a.sketch", cwd=tmp_path).stdout.split())
     assert "noise a coordinate: ± 1.357, in data units. In grid steps: ± 1.357." in shown
     assert "scale 1, on the input" in shown
 
 
-def test_inspect_shows_every_row_of_a_table(tmp_path: Path, forks: Forks) -> None:
+def test_explain_shows_every_row_of_a_table(tmp_path: Path, forks: Forks) -> None:
     ss.PrivateTable({name: release(count) for name, count in STREAMS.items()}).save(tmp_path / "all.parquet")
-    shown = forks.run("inspect", "all.parquet", cwd=tmp_path).stdout
+    shown = forks.run("explain", "all.parquet", cwd=tmp_path).stdout
     assert all(name in shown for name in STREAMS)
-    rows = json.loads(forks.run("inspect", "all.parquet", "--json", cwd=tmp_path).stdout)["releases"]
+    rows = json.loads(forks.run("explain", "all.parquet", "--json", cwd=tmp_path).stdout)["files"][0]["releases"]
     assert [row["key"] for row in rows] == sorted(STREAMS)
 
 
-def test_inspect_calls_a_raw_sketch_secret_and_shows_nothing_of_it(tmp_path: Path, forks: Forks) -> None:
+def test_explain_calls_a_raw_sketch_secret_and_shows_nothing_of_it(tmp_path: Path, forks: Forks) -> None:
     save_raw(RawSketch(stream(76543), events=2), tmp_path / "a.raw-sketch")
-    shown = forks.run("inspect", "a.raw-sketch", cwd=tmp_path).stdout
+    shown = forks.run("explain", "a.raw-sketch", cwd=tmp_path).stdout
     assert "SECRET" in shown
     assert "never" in shown
     assert "76543" not in shown
     assert "norm" not in shown
-    assert json.loads(forks.run("inspect", "a.raw-sketch", "--json", cwd=tmp_path).stdout)["secret"] is True
+    assert json.loads(forks.run("explain", "a.raw-sketch", "--json", cwd=tmp_path).stdout)["secret"] is True
 
 
-def test_inspect_says_which_privacy_published_signs_have(tmp_path: Path, forks: Forks) -> None:
+def test_explain_says_which_privacy_published_signs_have(tmp_path: Path, forks: Forks) -> None:
     projection = ss.projections.OPORP(dim=256, sketch_dim=64, seed=3)
     sketch = projection.sketch()
     sketch.update([1, 2], [500, 700])
     pixel = {"epsilon": 2.0, "neighbours": ss.OneCoordinate(1, unit="pixel")}
     ss.signs.DPSignOPORPRR(**pixel).release(sketch).save(tmp_path / "a.signs")  # type: ignore[arg-type]
     ss.signs.IDPSignOPORP(**pixel).release(sketch).save(tmp_path / "b.signs")  # type: ignore[arg-type]
-    shown = " ".join(forks.run("inspect", "a.signs", cwd=tmp_path).stdout.split())
+    shown = " ".join(forks.run("explain", "a.signs", cwd=tmp_path).stdout.split())
     assert "kind differential privacy" in shown
     assert "for one pixel of at most 1" in shown
     assert "noise flips with 1/(exp(" in shown
-    shown = " ".join(forks.run("inspect", "b.signs", cwd=tmp_path).stdout.split())
+    shown = " ".join(forks.run("explain", "b.signs", cwd=tmp_path).stdout.split())
     assert "kind individual differential privacy" in shown
-    told = json.loads(forks.run("inspect", "b.signs", "--json", cwd=tmp_path).stdout)
+    (told,) = json.loads(forks.run("explain", "b.signs", "--json", cwd=tmp_path).stdout)["files"]
     assert (told["kind"], told["fingerprint"]) == ("individual differential privacy", projection.fingerprint)
     (tmp_path / "cut.signs").write_bytes((tmp_path / "a.signs").read_bytes()[:-1])
-    assert "cut.signs is not a valid sign sketch: " in forks.refused("inspect", "cut.signs", cwd=tmp_path)
+    assert "cut.signs is not a valid sign sketch: " in forks.refused("explain", "cut.signs", cwd=tmp_path)
 
 
 @pytest.mark.usefixtures("files")
-def test_inspect_refuses_what_is_no_sketch(tmp_path: Path, forks: Forks) -> None:
+def test_explain_refuses_what_is_no_sketch(tmp_path: Path, forks: Forks) -> None:
     save_wrong(tmp_path)
     (tmp_path / "cut.raw-sketch").write_bytes((tmp_path / "mine.raw-sketch").read_bytes()[:-1])
-    assert "cut off" in forks.refused("inspect", "cut.sketch", cwd=tmp_path)
-    assert "fetch the file from a backup" in forks.refused("inspect", "cut.raw-sketch", cwd=tmp_path)
-    assert "notes.txt is not a release" in forks.refused("inspect", "notes.txt", cwd=tmp_path)
-    assert "not a valid table" in forks.refused("inspect", "notes.parquet", cwd=tmp_path)
-    assert "Is a directory" in forks.refused("inspect", ".", cwd=tmp_path)
-    assert "nowhere.sketch does not exist" in forks.refused("inspect", "nowhere.sketch", cwd=tmp_path)
+    assert "cut off" in forks.refused("explain", "cut.sketch", cwd=tmp_path)
+    assert "fetch the file from a backup" in forks.refused("explain", "cut.raw-sketch", cwd=tmp_path)
+    assert "notes.txt is not a release" in forks.refused("explain", "notes.txt", cwd=tmp_path)
+    assert "not a valid table" in forks.refused("explain", "notes.parquet", cwd=tmp_path)
+    assert "Is a directory" in forks.refused("explain", ".", cwd=tmp_path)
+    assert "nowhere.sketch does not exist" in forks.refused("explain", "nowhere.sketch", cwd=tmp_path)
 
 
 # --- compare ----------------------------------------------------------------------------------------------------------
@@ -325,7 +325,7 @@ def test_nearest_refuses_what_has_no_neighbours(tmp_path: Path, files: list[Path
 
 
 def test_the_mean_is_a_release_of_the_mean_stream(tmp_path: Path, files: list[Path], forks: Forks) -> None:
-    shown = forks.succeeded("mean", *files, "-o", tmp_path / "mean.sketch", "--populations", "disjoint")
+    shown = forks.succeeded("merge", "--mean", *files, "-o", tmp_path / "mean.sketch", "--populations", "disjoint")
     assert "3 streams" in shown
     mean, parts = ss.load(tmp_path / "mean.sketch"), [ss.load(path) for path in files]
     cells = sum(part.cell_unit * part.values for part in parts) / 3
@@ -335,7 +335,9 @@ def test_the_mean_is_a_release_of_the_mean_stream(tmp_path: Path, files: list[Pa
 
 
 def test_overlapping_streams_add_up_what_they_spend(tmp_path: Path, files: list[Path], forks: Forks) -> None:
-    done = forks.run("mean", *files, "-o", "mean.sketch", "--populations", "overlapping", "--json", cwd=tmp_path)
+    done = forks.run(
+        "merge", "--mean", *files, "-o", "mean.sketch", "--populations", "overlapping", "--json", cwd=tmp_path
+    )
     assert json.loads(done.stdout)["guarantee"]["epsilon"] == 3.0
 
 
@@ -347,7 +349,7 @@ def test_mean_refuses_what_it_cannot_average(tmp_path: Path, files: list[Path], 
         ([files[0], "-o", "mean.sketch", *disjoint], "at least two files, got 1"),
         (
             [files[0], "table.parquet", "-o", "m.parquet", *disjoint],
-            "table.parquet holds a table, and mean takes files",
+            "table.parquet holds a table, and merge takes files",
         ),
         ([*files, "-o", "north.sketch", *disjoint], "already exists and is not replaced"),
         ([*files, "-o", "mean.txt", *disjoint], "named *.sketch"),
@@ -356,10 +358,10 @@ def test_mean_refuses_what_it_cannot_average(tmp_path: Path, files: list[Path], 
             "notes.txt is not a release (.sketch, .signs or .parquet). To sketch a table: streamsketch",
         ),
         ([files[0], "disguised.sketch", "-o", "mean.sketch", *disjoint], "is a raw sketch, which is secret"),
-        ([files[0], files[0], "-o", "mean.sketch", *disjoint], "share the noise"),
+        ([files[0], files[0], "-o", "mean.sketch", *disjoint], "named twice; its events would count twice"),
         ([files[0], "other.sketch", "-o", "mean.sketch", *disjoint], "seed (3 here, 4 there)"),
     ]:
-        assert message in forks.refused("mean", *arguments, cwd=tmp_path)
+        assert message in forks.refused("merge", "--mean", *arguments, cwd=tmp_path)
 
 
 # --- the whole --------------------------------------------------------------------------------------------------------

@@ -44,9 +44,9 @@ def test_what_was_agreed_on_is_counted_and_published(folder: Path, forks: Forks)
     assert "the number of customers: ± 0." in forks.succeeded("explain", "n.parquet", cwd=folder)
     (past,) = load_raw(folder / "north.raw-sketch").releases
     assert past.guarantee.mechanism.counting == agreement.counting
-    rows = json.loads(forks.succeeded("inspect", "n.parquet", "--json", cwd=folder))["releases"]
+    rows = json.loads(forks.succeeded("explain", "n.parquet", "--json", cwd=folder))["files"][0]["releases"]
     assert [row["units"]["value"] for row in rows] == [table[row["key"]].units.value for row in rows]
-    assert str(table["jan"].units) in forks.succeeded("inspect", "n.parquet", cwd=folder)
+    assert str(table["jan"].units) in forks.succeeded("explain", "n.parquet", cwd=folder)
     forks.succeeded("report", "n.parquet", "-o", "n.html", cwd=folder)
     assert "Numbers of customers" in (folder / "n.html").read_text()
 

@@ -12,13 +12,13 @@ import streamsketch as ss
 from streamsketch.core.libraries import pa, pq
 from streamsketch.storage import save_raw
 from streamsketch.storage.sketches import RawSketch
+from tests.cli.agreeing import FILE
 from tests.cli.running import ENVIRONMENT, PATIENCE, Forks
 from tests.cli.test_help import COMMANDS, GROUPS
 
 ENCODINGS = ["cp1252", "latin-1", "cp437", "gbk", "utf-16", "koi8-r"]
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=3)
 READING = [
-    "inspect two.parquet",
     "compare two.parquet",
     "compare two.parquet --by cosine",
     "explain two.parquet",
@@ -72,13 +72,13 @@ def test_results_and_mistakes_are_printed_in_every_encoding(
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-@pytest.mark.parametrize("command", ["compare two.parquet", "inspect two.parquet", "nearest two.parquet"])
+@pytest.mark.parametrize("command", ["compare two.parquet", "explain two.parquet", "nearest two.parquet"])
 def test_json_is_the_same_json_in_every_encoding(command: str, encoding: str, folder: Path, forks: Forks) -> None:
     plain = forks.run(*command.split(), "--json", cwd=folder)
     done = forks.run(*command.split(), "--json", cwd=folder, encoding=encoding)
     assert (done.returncode, plain.returncode) == (0, 0), done.stderr
     assert json.loads(done.stdout) == json.loads(plain.stdout)
-    wrong = forks.run("inspect", "漢😀.sketch", "--json", cwd=folder, encoding=encoding)
+    wrong = forks.run("explain", "漢😀.sketch", "--json", cwd=folder, encoding=encoding)
     assert "漢😀.sketch" in json.loads(wrong.stderr)["error"]["message"]
     assert wrong.returncode == 2
 
@@ -86,7 +86,7 @@ def test_json_is_the_same_json_in_every_encoding(command: str, encoding: str, fo
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
 def test_a_process_of_its_own_prints_in_the_encoding_of_its_environment(encoding: str, folder: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "streamsketch", "inspect", "two.parquet"], cwd=folder, capture_output=True, check=False,
+        [sys.executable, "-m", "streamsketch", "explain", "two.parquet"], cwd=folder, capture_output=True, check=False,
         env=ENVIRONMENT | {"PYTHONIOENCODING": encoding}, timeout=PATIENCE,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, b"")
@@ -109,9 +109,9 @@ def test_names_of_files_need_not_be_utf8(tmp_path: Path, forks: Forks) -> None:
     assert states[0] == states[1] == states[2]
     release = f"csv{odd}.raw-sketch", "--epsilon", 5, "--l1", 1, "-o", f"{odd}.sketch", "--json"
     assert json.loads(forks.succeeded("release", *release, cwd=tmp_path))["file"] == f"{odd}.sketch"
-    for command in ("inspect", "explain"):
+    for command in ("explain",):
         forks.succeeded(command, f"{odd}.sketch", cwd=tmp_path)
-    forks.succeeded("frequency", f"{odd}.sketch", "--dictionary", f"{odd}.txt", cwd=tmp_path)
+    forks.succeeded("frequency", f"{odd}.sketch", "--dictionary", f"{odd}.txt", "--agreement", FILE, cwd=tmp_path)
     wrong = forks.refused("sketch", f"{odd}.no.csv", "--index", "item", "--projection", "p.json", "-o", "z.raw-sketch",
                           cwd=tmp_path)  # fmt: skip
     assert r"odd \udcff.no.csv does not exist" in wrong

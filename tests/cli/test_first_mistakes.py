@@ -42,20 +42,19 @@ def test_a_file_is_not_counted_twice(other: str, how: str, folder: Path, forks: 
 def test_a_job_reads_a_file_once(folder: Path, forks: Forks) -> None:
     (folder / "link.csv").symlink_to("ok.csv")
     agreed = ss.Agreement.of(PROJECTION, key="shop", index="item", neighbours=ss.L1(1))
+    agreed = agreed.replace(terms=ss.Terms(epsilon=1), keys="public")
     (folder / "a.json").write_text(agreed.to_json())
     for patterns in (["ok.csv", "o*.csv"], ["ok.csv", "link.csv"], ["[lo]*k.csv"]):
-        given = [word for pattern in patterns for word in ("--input", str(folder / pattern))]
+        given = [str(folder / pattern) for pattern in patterns]
         said = forks.refused(
-            "job",
-            "files",
+            "release",
+            *given,
             "--agreement",
             "a.json",
-            *given,
-            "--epsilon",
-            1,
-            "--keys-are-public",
             "-o",
             "out",
+            "--",
+            "--runner=DirectRunner",
             cwd=folder,
         )
         assert "named twice; its rows would count twice" in said
@@ -213,5 +212,3 @@ def test_windows_are_keys_of_an_agreement_without_a_key_column(folder: Path, for
     ]
     guarantee = json.loads(forks.succeeded(*released, cwd=folder))["guarantee"]
     assert (guarantee["max_keys"], guarantee["basis"]) == (4, "enforced")
-    without = [*MADE[2:], "--unit-column", "shop", "--l1", 1, "--max-keys", 2]
-    assert "or --window and --time" in forks.refused("sketch", "ok.csv", *without, cwd=folder)

@@ -3,6 +3,8 @@
 import functools
 import re
 import shlex
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,13 +12,25 @@ import typer
 
 from streamsketch.cli._help import Entry, Help, call_lines, help_of, text_of
 from streamsketch.cli.app import app
+from tests.cli.running import ENVIRONMENT, Forks
 
 TREE: Any = typer.main.get_command(app)
-GROUPS = [name for name, each in TREE.commands.items() if hasattr(each, "commands")]
-COMMANDS = [
-    *(name for name in TREE.commands if name not in GROUPS),
-    *(f"{group} {name}" for group in GROUPS for name in TREE.commands[group].commands),
-]
+MOST_AT_THE_TOP, MOST_COMMANDS, MOST_OF_A_PLAN, SCREEN = 20, 42, 15, (80, 24)
+MOST_OF_ONE, MOST_OPTIONS = 20, 384
+MORE = {"agree": 38, "release": 26}  # the fields of an agreement; and what a raw sketch without terms is released with
+
+
+def paths_in(group: Any, path: str = "") -> Iterator[tuple[str, bool]]:
+    """Yield the name of each command and group inside a group, and whether it is a group."""
+    for name, each in group.commands.items():
+        inside = f"{path} {name}".strip()
+        yield inside, hasattr(each, "commands")
+        if hasattr(each, "commands"):
+            yield from paths_in(each, inside)
+
+
+GROUPS = [path for path, is_group in paths_in(TREE) if is_group]
+COMMANDS = [path for path, is_group in paths_in(TREE) if not is_group]
 PYTHON = re.compile(r"[<{]\w|\w\[(str|int|float|Path)|\b(Path|None|bool|str|int|float|Annotated)\b")
 
 
@@ -49,6 +63,60 @@ def test_it_fits_80_columns_and_shows_no_type_of_python(path: str) -> None:
     assert max(map(len, shown.split("\n"))) <= 80
     assert not re.search(r"[ \t]$", shown, re.MULTILINE)
     assert not PYTHON.search(re.sub(r'\{"\w.*\}', "", shown))
+
+
+def own_options(path: str) -> list[str]:
+    """Return the options of a command, without those that all have."""
+    options = [each.opts[-1] for each in command_at(path).params if each.param_type_name == "option"]
+    return [name for name in options if name not in ("--json", "--quiet", "-q")]
+
+
+def test_there_are_few_commands_and_each_has_few_options() -> None:
+    assert len(TREE.commands) <= MOST_AT_THE_TOP
+    assert len(COMMANDS) <= MOST_COMMANDS
+    numbers = {path: len(own_options(path)) for path in COMMANDS}
+    assert {path: number for path, number in numbers.items() if number > MORE.get(path, MOST_OF_ONE)} == {}
+    assert sum(numbers.values()) <= MOST_OPTIONS
+    for path in COMMANDS:
+        if path.startswith("plan "):
+            assert numbers[path] <= MOST_OF_A_PLAN, path
+
+
+def test_the_first_help_shows_a_dozen_commands_on_one_screen(forks: Forks, monkeypatch: pytest.MonkeyPatch) -> None:
+    columns, rows = SCREEN
+    monkeypatch.setitem(ENVIRONMENT, "COLUMNS", str(columns))
+    first, more = forks.succeeded("--help"), forks.succeeded("more")
+    assert len(first.splitlines()) < rows, "the prompt takes the last"
+    assert max(map(len, [*first.splitlines(), *more.splitlines()])) <= columns
+    in_first, in_more = (
+        {name for name in TREE.commands if re.search(rf"^  {name} ", text, re.MULTILINE)} for text in (first, more)
+    )
+    assert len(in_first) == 12
+    assert in_first | in_more == set(TREE.commands)
+    assert not in_first & in_more
+    assert "choose-bound" in in_more
+    assert "streamsketch more" in first
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("consume", "stream kafka"),
+        ("index", "nearest --write-index"),
+        ("inspect", "explain"),
+        ("key", "party key"),
+        ("mean", "merge --mean"),
+        ("round", "party round"),
+        ("sign", "party sign"),
+        ("verify", "party verify"),
+        ("viewer", "report --viewer"),
+    ],
+)
+def test_a_name_of_before_is_answered_with_the_new_one(old: str, new: str, forks: Forks, tmp_path: Path) -> None:
+    said = forks.refused(old, "a.sketch", "--json-not-asked", cwd=tmp_path)
+    assert said.startswith(f"error: `streamsketch {old}` is now `streamsketch {new}`. See")
+    assert help_at(new.partition(" --")[0]).usage.startswith(f"streamsketch {new.partition(' --')[0]} ")
+    assert "job` is now `streamsketch stream beam" in forks.refused("job", "stream", cwd=tmp_path)
 
 
 @pytest.mark.parametrize("path", COMMANDS)
@@ -84,7 +152,6 @@ def check_example(path: str, lines: list[str]) -> None:
 
 def test_an_option_takes_the_same_in_all_commands_and_reads_or_writes_in_all() -> None:
     for name, takes in (
-        ("--projection", "FILE"),
         ("--agreement", "FILE"),
         ("--epsilon", "EPSILON"),
         ("--delta", "DELTA"),

@@ -45,7 +45,7 @@ def test_a_choice_of_a_bound_is_charged(books: Path, forks: Forks, column: str) 
     choose = ["choose-bound", "rows.csv", "--unit-column", column, "--index", "item", "--candidates", "1,5"]
     choose += ["--projection", "agreed.json", "--ledger", LEDGER, "--dataset", "sales", "--epsilon"]
     if column != "customer":
-        said = f"give --unit customer if each value of the column {column} is one customer"
+        said = f"agree with --unit customer if each value of the column {column} is one customer"
         assert said in forks.refused(*choose, "1.5", cwd=books)
     assert "spent ε = 1.5, δ = 0 for one customer, " in " ".join(
         forks.succeeded(*choose, "1.5", "--unit", "customer", cwd=books).split()

@@ -48,9 +48,8 @@ def folder(tmp_path: Path) -> Path:
     [
         ["compare", "north.sketch", "{}"],
         ["nearest", "north.sketch", "{}"],
-        ["inspect", "{}"],
         ["explain", "{}"],
-        ["mean", "north.sketch", "{}", "-o", "out.sketch", "--populations", "disjoint"],
+        ["merge", "--mean", "north.sketch", "{}", "-o", "out.sketch", "--populations", "disjoint"],
         ["merge", "north.sketch", "{}", "-o", "out.sketch", "--populations", "disjoint"],
         ["report", "north.sketch", "{}", "-o", "out.html"],
     ],
@@ -63,7 +62,7 @@ def test_every_command_names_a_file_whose_noise_is_not_what_it_states(
         "forged.sketch": "the estimates assume another noise than the discrete Laplace, scale 4",
         "south.sketch": None,
     }
-    if arguments[0] == "inspect":
+    if arguments[0] == "explain":
         wrong_ones |= {
             "sum.sketch": "2 releases by discrete Laplace, scale 4 have a noise of variance",
             "empty.sketch": "the squared norm of its cells is 0 grid steps²",
@@ -83,13 +82,13 @@ def test_every_command_names_a_file_whose_noise_is_not_what_it_states(
 
 
 def test_keys_of_a_table_are_named(folder: Path, forks: Forks) -> None:
-    for command in ("compare", "nearest", "inspect", "explain"):
+    for command in ("compare", "nearest", "explain"):
         done = forks.run(command, "table.parquet", cwd=folder)
         assert "warning: table.parquet, key bad states too little noise" in done.stderr
         assert "key sound" not in done.stderr
     many = {f"key{place}": tampered(release(), noise=NoiseMoments(0.01, 0.0)) for place in range(8)}
     ss.PrivateTable(many).save(folder / "many.parquet")
-    said = forks.run("inspect", "many.parquet", cwd=folder).stderr.splitlines()
+    said = forks.run("explain", "many.parquet", cwd=folder).stderr.splitlines()
     assert len(said) == 6
     assert said[-1] == "warning: so do 3 more of the keys of many.parquet"
 
@@ -118,7 +117,11 @@ def test_releases_of_the_same_data_are_not_disjoint(tmp_path: Path, forks: Forks
     release().save(tmp_path / "other.sketch")
     files = ["first.sketch", "other.sketch", "second.sketch"]
     said = "first.sketch and second.sketch share data, so their populations are not disjoint"
-    for arguments in (["explain", *files], ["merge", *files, "-o", "out.sketch"], ["mean", *files, "-o", "out.sketch"]):
+    for arguments in (
+        ["explain", *files],
+        ["merge", *files, "-o", "out.sketch"],
+        ["merge", "--mean", *files, "-o", "out.sketch"],
+    ):
         assert said in forks.refused(*arguments, "--populations", "disjoint", cwd=tmp_path)
     shown = forks.run("explain", *files, cwd=tmp_path).stdout
     assert said in " ".join(shown.split())

@@ -47,7 +47,7 @@ def test_a_second_release_costs_and_must_be_meant(raws: Path, forks: Forks) -> N
     assert "was released once before" in merged
     assert forks.run(*again, "two.sketch", "--again", cwd=raws).returncode == 0
     assert "was released 2 times before" in forks.refused(*again, "three.sketch", cwd=raws)
-    inspected = json.loads(forks.run("inspect", "a1.raw-sketch", "--json", cwd=raws).stdout)
+    inspected = json.loads(forks.run("explain", "a1.raw-sketch", "--json", cwd=raws).stdout)
     assert [past["epsilon"] for past in inspected["releases"]] == [0.5, 0.5]
 
 

@@ -13,7 +13,7 @@ from tests.cli.running import Forks
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)
 PARTIES = ("--party", "north.pub", "--party", "south.pub")
-NEW = ("round", "new", "round.json", "--projection", "p.json", "--epsilon", "1", "--l1", "1", "--unit", "sale")
+NEW = ("party", "round", "new", "round.json", "--agreement", "sales.json", "--epsilon", "1")
 
 
 @pytest.fixture
@@ -26,16 +26,17 @@ def folder(tmp_path: Path) -> Path:
         sketch.update([1, 2], [count, 700])
         ss.storage.save_raw(sketch, tmp_path / f"{name}.raw-sketch")
     (tmp_path / "p.json").write_text(PROJECTION.to_json())
+    ss.Agreement(PROJECTION, index="item", neighbours=ss.L1(1, unit="sale")).save(tmp_path / "sales.json")
     return tmp_path
 
 
 def sign_by_all(folder: Path, forks: Forks) -> None:
-    forks.succeeded("round", "sign", "round.json", "--key", "north.pem", "--party", "south.pub", cwd=folder)
-    forks.succeeded("round", "sign", "round.json", "--key", "south.pem", "--party", "north.pub", cwd=folder)
+    forks.succeeded("party", "round", "sign", "round.json", "--key", "north.pem", "--party", "south.pub", cwd=folder)
+    forks.succeeded("party", "round", "sign", "round.json", "--key", "south.pem", "--party", "north.pub", cwd=folder)
 
 
 def contribute(name: str, *more: str) -> tuple[str, ...]:
-    return "round", "contribute", "round.json", f"{name}.raw-sketch", "--key", f"{name}.pem", *more
+    return "party", "round", "contribute", "round.json", f"{name}.raw-sketch", "--key", f"{name}.pem", *more
 
 
 def test_a_round_from_keys_to_a_release(folder: Path, forks: Forks) -> None:
@@ -43,7 +44,7 @@ def test_a_round_from_keys_to_a_release(folder: Path, forks: Forks) -> None:
     made = json.loads(forks.succeeded(*NEW, *PARTIES, "--json", cwd=folder))
     assert [one["signed"] for one in made["parties"]] == [False, False]
     sign_by_all(folder, forks)
-    shown = forks.run("round", "show", "round.json", cwd=folder)
+    shown = forks.run("party", "round", "show", "round.json", cwd=folder)
     assert made["fingerprint"] in shown.stdout
     assert "All parties have signed" in shown.stderr
     assert "as with data at two parties it counts twice" in " ".join(shown.stdout.split())
@@ -56,14 +57,14 @@ def test_a_round_from_keys_to_a_release(folder: Path, forks: Forks) -> None:
     assert "in shares of 2 parties" in str(past.guarantee)
     files = ("n.contribution", "s.contribution")
     result = json.loads(
-        forks.succeeded("round", "combine", "round.json", *files, "-o", "sum.sketch", "--json", cwd=folder)
+        forks.succeeded("party", "round", "combine", "round.json", *files, "-o", "sum.sketch", "--json", cwd=folder)
     )
     released = ss.load(folder / "sum.sketch")
     assert result["guarantee"]["text"] == str(released.guarantee)
     assert ss.squared_norm(released).value == pytest.approx(800**2 + 1400**2, rel=0.5)
-    forks.succeeded("round", "combine", "round.json", *files[::-1], "-o", "again.sketch", cwd=folder)
+    forks.succeeded("party", "round", "combine", "round.json", *files[::-1], "-o", "again.sketch", cwd=folder)
     assert ss.load(folder / "again.sketch") == released
-    sentence = forks.refused("round", "combine", "round.json", files[0], "-o", "part.sketch", cwd=folder)
+    sentence = forks.refused("party", "round", "combine", "round.json", files[0], "-o", "part.sketch", cwd=folder)
     assert "no contribution of South" in sentence
 
 
@@ -77,17 +78,19 @@ def test_a_round_counts_units_as_agreed_on(folder: Path, forks: Forks) -> None:
         raw = f"{name} bounded.raw-sketch"
         forks.succeeded("sketch", f"{name}.csv", "--agreement", "a.json", "-o", raw, cwd=folder)
     budget = "--epsilon", "1e5", "--delta", "1e-6"
-    forks.succeeded("round", "new", "round.json", "--agreement", "a.json", *budget, *PARTIES, cwd=folder)
+    forks.succeeded("party", "round", "new", "round.json", "--agreement", "a.json", *budget, *PARTIES, cwd=folder)
     sign_by_all(folder, forks)
     assert (
         "one customer has data at one party alone"
-        in json.loads(forks.succeeded("round", "show", "round.json", "--json", cwd=folder))["guarantee"]["text"]
+        in json.loads(forks.succeeded("party", "round", "show", "round.json", "--json", cwd=folder))["guarantee"][
+            "text"
+        ]
     )
     for name in ("north", "south"):
         sent = contribute(f"{name} bounded", "-o", f"{name}.contribution")
         forks.succeeded(*[one.replace(f"{name} bounded.pem", f"{name}.pem") for one in sent], cwd=folder)
     files = "north.contribution", "south.contribution"
-    shown = forks.succeeded("round", "combine", "round.json", *files, "-o", "sum.sketch", cwd=folder)
+    shown = forks.succeeded("party", "round", "combine", "round.json", *files, "-o", "sum.sketch", cwd=folder)
     assert "units" in shown
     released = ss.load(folder / "sum.sketch")
     assert released.units.value == pytest.approx(13, abs=0.2)
@@ -137,50 +140,68 @@ def test_nobody_signs_a_key_that_it_does_not_know(folder: Path, forks: Forks) ->
     eve = Key.generate("South")
     (folder / "eve.pub").write_text(eve.public.to_text())
     forks.succeeded(*NEW, "--party", "north.pub", "--party", "eve.pub", cwd=folder)
-    told = forks.refused("round", "sign", "round.json", "--key", "north.pem", "--party", "south.pub", cwd=folder)
+    told = forks.refused(
+        "party", "round", "sign", "round.json", "--key", "north.pem", "--party", "south.pub", cwd=folder
+    )
     assert "lists keys that you did not name: South (" in told
     done = forks.run(*contribute("north", "-o", "n.contribution"), cwd=folder)
     assert "did not sign this round" in done.stderr
     assert not (folder / "n.contribution").exists()
-    told = forks.refused("round", "sign", "round.json", "--key", "south.pem", "--party", "north.pub", "--party",
-                         "eve.pub", cwd=folder)  # fmt: skip
+    told = forks.refused("party", "round", "sign", "round.json", "--key", "south.pem", "--party", "north.pub",
+                         "--party", "eve.pub", cwd=folder)  # fmt: skip
     assert "is not a party of this round" in told
 
 
 def test_what_is_no_round_is_said_to_be_none(folder: Path, forks: Forks) -> None:
     (folder / "other.json").write_text("{}")
     (folder / "notes.json").write_text("no JSON")
-    assert "other.json is not a round: it has no " in forks.refused("round", "show", "other.json", cwd=folder)
+    assert "other.json is not a round: it has no " in forks.refused("party", "round", "show", "other.json", cwd=folder)
     (folder / "long.json").write_text(" " * ((1 << 24) + 1))
-    assert "long.json: length: " in forks.refused("round", "show", "long.json", cwd=folder)
-    assert "notes.json is not a round" in forks.refused("round", "show", "notes.json", cwd=folder)
+    assert "long.json: length: " in forks.refused("party", "round", "show", "long.json", cwd=folder)
+    assert "notes.json is not a round" in forks.refused("party", "round", "show", "notes.json", cwd=folder)
 
 
 def test_rounds_that_say_too_little_are_refused(folder: Path, forks: Forks) -> None:
-    new = ("round", "new", "round.json", "--epsilon", "1")
+    new = ("party", "round", "new", "round.json", "--epsilon", "1")
     ss.Agreement(PROJECTION, index="item", neighbours=ss.L1(2, unit="visit")).save(folder / "a.json")
     ss.Agreement(PROJECTION, index="item").save(folder / "open.json")
+    visits = ss.Agreement(PROJECTION, index="item", neighbours=ss.L1(2, unit="visit"))
+    visits.replace(terms=ss.Terms(epsilon=2)).save(folder / "terms.json")
+    single = ss.Agreement(PROJECTION, index="item", neighbours=ss.OneCoordinate(1))
+    single.replace(terms=ss.Terms(epsilon=2, mechanism="DP-SignOPORP-RR")).save(folder / "signs.json")
     for arguments, said in [
-        ((*new, *PARTIES), "state what is sketched"),
-        ((*new, *PARTIES, "--projection", "p.json", "--agreement", "a.json"), "one of them"),
-        ((*new, *PARTIES, "--projection", "p.json"), "state how much one unit can change"),
-        ((*new, *PARTIES, "--agreement", "open.json"), "state how much one unit can change"),
+        ((*new, *PARTIES), "Missing option '--agreement'"),
+        ((*new, *PARTIES, "--agreement", "p.json"), "it is a projection alone"),
+        ((*new, *PARTIES, "--agreement", "open.json"), "does not say how much one unit can change"),
+        ((*new, *PARTIES, "--agreement", "terms.json"), "says what is released, and how; leave out --epsilon"),
+        ((*new[:4], *PARTIES, "--agreement", "a.json"), "state what the round spends: --epsilon EPSILON"),
+        ((*new[:4], *PARTIES, "--agreement", "signs.json"), "a round adds noise, and signs.json publishes by"),
         ((*new, "--agreement", "a.json"), "2 to 1024 parties"),
         ((*new, *PARTIES, "--agreement", "a.json", "--honest", "1"), "honest must be"),
-        (("round", "show", "p.json"), "p.json is not a round: it has no 'signatures'"),
-        (("round", "new", "round.txt", "--epsilon", "1"), "named *.json"),
-        (("round", "combine", "p.json", "p.json", "-o", "s.sketch"), "p.json is not a round"),
+        (("party", "round", "show", "p.json"), "p.json is not a round: it has no 'signatures'"),
+        (("party", "round", "new", "round.txt", "--agreement", "a.json"), "named *.json"),
+        (("party", "round", "combine", "p.json", "p.json", "-o", "s.sketch"), "p.json is not a round"),
     ]:
         assert said in forks.refused(*arguments, cwd=folder)
-    said = (*new, *PARTIES, "--projection", "p.json", "--delta", "1e-6", "--sketch-l2", "3", "--unit", "visit")
-    made = json.loads(forks.succeeded(*said[:2], "people.json", *said[3:], "--json", cwd=folder))
-    assert "one visit of at most 3 (L2 of sketches)" in made["guarantee"]["text"]
+    said = ("party", "round", "new", "people.json", *PARTIES, "--agreement", "terms.json", "--json")
+    made = json.loads(forks.succeeded(*said, cwd=folder))
+    assert "ε = 2, δ = 0 for one visit of at most 2" in made["guarantee"]["text"]
     made = json.loads(forks.succeeded(*new, *PARTIES, "--agreement", "a.json", "--json", cwd=folder))
     assert "one visit of at most 2" in made["guarantee"]["text"]
     table = PROJECTION.table()
     table.update(["a"], [1], [1])
     ss.storage.save_raw(table, folder / "many.raw-sketch")
     sign_by_all(folder, forks)
-    many = ("round", "contribute", "round.json", "many.raw-sketch", "--key", "north.pem", "-o", "n.contribution")
+    many = (
+        "party",
+        "round",
+        "contribute",
+        "round.json",
+        "many.raw-sketch",
+        "--key",
+        "north.pem",
+        "-o",
+        "n.contribution",
+    )
     assert "holds many keys" in forks.run(*many, cwd=folder).stderr
     assert (folder / "north.pem.rounds").read_text() == ""

@@ -22,7 +22,8 @@ from tests.cli.sales import EVENTS, PROJECTION, expected
 def test_sketching_a_csv_file(folder: Path, forks: Forks) -> None:
     done = forks.run("sketch", "sales.csv", *EVENTS, "--projection", "agreed.json", "-o", "a.raw-sketch", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert done.stderr == f"a.raw-sketch, secret: 4 events of 2 keys. Projection {PROJECTION.fingerprint}.\n"
+    agreed = ss.Agreement.of(PROJECTION, key="shop", index=["item", "aisle"], value="amount")
+    assert done.stderr == f"a.raw-sketch, secret: 4 events of 2 keys. Agreement {agreed.fingerprint}.\n"
     assert load_raw(folder / "a.raw-sketch").state == expected()
     assert stat.S_IMODE((folder / "a.raw-sketch").stat().st_mode) == 0o600
 
@@ -34,45 +35,25 @@ def test_all_formats_make_the_same_sketch(name: str, folder: Path, forks: Forks)
     assert load_raw(folder / "a.raw-sketch").state == expected()
 
 
-def test_options_are_an_agreement_of_names_that_no_file_states(folder: Path, forks: Forks) -> None:
-    """Files of before go on, and stand beside releases of parties that sketch in Python without one."""
+def test_a_file_of_before_without_an_agreement_is_not_added_to(folder: Path, forks: Forks) -> None:
+    save_raw(RawSketch(expected(), 4), folder / "a.raw-sketch")
+    call = ("sketch", "sales.csv", *EVENTS, "--projection", "agreed.json", "-o", "a.raw-sketch", "--append")
+    assert "the rows in a.raw-sketch follow no agreement" in forks.refused(*call, cwd=folder)
     agreement = ss.Agreement.of(PROJECTION, key="shop", index=["item", "aisle"], value="amount")
     agreement.save(folder / "named.json")
-    save_raw(RawSketch(expected(), 4), folder / "a.raw-sketch")  # as it was made before
     for number, name in enumerate(["sales.csv", "sales.jsonl", "sales.parquet"]):
-        forks.succeeded(
-            *("sketch", name, *EVENTS, "--projection", "agreed.json", "-o", "a.raw-sketch", "--append"), cwd=folder
-        )
         forks.succeeded("sketch", name, "--agreement", "named.json", "-o", f"{number}.raw-sketch", cwd=folder)
         stated = load_raw(folder / f"{number}.raw-sketch").state
         assert (stated, stated.agreement) == (expected(), agreement)
-    raw = load_raw(folder / "a.raw-sketch")
-    assert (raw.events, raw.state.agreement) == (16, None)
-    rows = pq.read_table(folder / "sales.parquet")
-    assert ss.sketch(rows, agreement) == expected()
+    assert ss.sketch(pq.read_table(folder / "sales.parquet"), agreement) == expected()
 
 
-def test_a_projection_is_made_and_shared(folder: Path, forks: Forks) -> None:
-    making = [
-        "--write-projection",
-        "new.json",
-        "--dim",
-        "100",
-        "--sketch-dim",
-        "32",
-        "--seed",
-        "5",
-        "-o",
-        "a.raw-sketch",
-    ]
-    assert forks.run("sketch", "sales.csv", "--index", "amount", *making, cwd=folder).returncode == 2  # not integers
-    assert not (folder / "new.json").exists()
+def test_integers_below_a_dimension_are_indices(folder: Path, forks: Forks) -> None:
+    made = ["--dim", "100", "--sketch-dim", "32", "--seed", "5", "-o", "a.raw-sketch"]
+    assert forks.run("sketch", "sales.csv", "--index", "amount", *made, cwd=folder).returncode == 2  # not integers
     (folder / "counts.csv").write_text("at\n1\n2\n1\n")
-    done = forks.run("sketch", "counts.csv", "--index", "at", *making, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    projection = ss.projections.Projection.from_json((folder / "new.json").read_text())
-    assert projection == ss.SJLT(dim=100, sketch_dim=32, sparsity=4, seed=5)
-    sketch = projection.sketch()
+    forks.succeeded("sketch", "counts.csv", "--index", "at", *made, cwd=folder)
+    sketch = ss.SJLT(dim=100, sketch_dim=32, sparsity=4, seed=5).sketch()
     sketch.update([1, 2, 1])
     assert load_raw(folder / "a.raw-sketch").state == sketch
 
@@ -179,11 +160,9 @@ def test_sketch_refuses_what_it_cannot_sketch(folder: Path, forks: Forks) -> Non
             ["sales.parquet", "--index", "colour", *agreed, *out],
             "has no column colour; the names of its other",
         ),
-        (["sales.csv", *EVENTS, *out], "--projection FILE"),
-        (["sales.csv", *EVENTS, "--projection", "sales.csv", *out], "sales.csv is not a projection"),
-        (["sales.csv", *EVENTS, *agreed, "--seed", "3", *out], "leave out --seed"),
+        (["sales.csv", *out], "Missing option '--agreement'"),
         (["sales.csv", *EVENTS, *agreed, "-o", "there.raw-sketch"], "already exists and is not replaced"),
-        (["sales.csv", *EVENTS, *agreed, "-o", "there.raw-sketch", "--append"], "holds one sketch; leave out --key"),
+        (["sales.csv", *EVENTS, *agreed, "-o", "there.raw-sketch", "--append"], "follow no agreement"),
         (["sales.csv", *EVENTS, *agreed, "-o", "a.sketch"], "named *.raw-sketch, got a.sketch"),
         (["sales.csv", *EVENTS, *agreed, "-o", "no/a.raw-sketch"], "there is no folder no"),
         (["bad.csv", *EVENTS, *agreed, *out], "plain decimal numbers"),
@@ -195,7 +174,6 @@ def test_sketch_refuses_what_it_cannot_sketch(folder: Path, forks: Forks) -> Non
         (["bad.jsonl", *EVENTS, *agreed, *out], "line 1 of bad.jsonl"),
         (["-", *EVENTS, *agreed, *out], "state what standard input is: --format csv"),
         (["-", "sales.csv", *EVENTS, *agreed, *out], "is read alone"),
-        (["sales.csv", *agreed, *out], "state which columns are sketched: --agreement FILE, or --index COLUMN"),
         (["agreed.json", *EVENTS, *agreed, *out], "is not a Parquet file"),
     ]:
         assert message in forks.refused("sketch", *arguments, cwd=folder)

@@ -18,16 +18,16 @@ from streamsketch.storage.sketches import RawSketch
 from tests.cli.running import Forks
 from tests.cli.test_help import COMMANDS, help_at
 
-GOAL = "plan --epsilon 1 --squared-distance 4000 --relative-error"
+GOAL = "plan streams --epsilon 1 --squared-distance 4000 --relative-error"
 STATUSES = {
-    "verify signed.sketch --signer north.pub": 0,
-    "verify changed.sketch --signer north.pub": 1,
-    "verify signed.sketch --signer south.pub": 1,
-    "verify bare.sketch --signer north.pub": 1,
-    "verify signed.sketch changed.sketch --signer north.pub": 1,
-    "verify missing.sketch --signer north.pub": 2,
-    "verify signed.sketch": 2,
-    "verify": 2,
+    "party verify signed.sketch --signer north.pub": 0,
+    "party verify changed.sketch --signer north.pub": 1,
+    "party verify signed.sketch --signer south.pub": 1,
+    "party verify bare.sketch --signer north.pub": 1,
+    "party verify signed.sketch changed.sketch --signer north.pub": 1,
+    "party verify missing.sketch --signer north.pub": 2,
+    "party verify signed.sketch": 2,
+    "party verify": 2,
     "ledger audit intact.db": 0,
     "ledger audit intact.db --receipt 9:" + 64 * "0": 1,
     "ledger audit changed.db": 1,
@@ -105,7 +105,7 @@ def test_with_json_every_command_prints_json_or_an_error_as_json(path: str, fork
 def test_quiet_leaves_out_notes_but_no_warning_error_or_reason(forks: Forks, tmp_path: Path) -> None:
     (tmp_path / "items.csv").write_text("item\ntea\n")
     for output, flags in (("a", ()), ("b", ("--quiet",)), ("c", ("-q", "--json"))):
-        written = ("-o", f"{output}.raw-sketch", "--write-projection", f"{output}.json", *flags)
+        written = ("-o", f"{output}.raw-sketch", *flags)
         done = forks.run("sketch", "items.csv", "--index", "item", *written, cwd=tmp_path)
         assert done.returncode == 0
         assert bool(done.stderr) == (not flags), "the note that it is written, and nothing else"

@@ -21,59 +21,70 @@ from tests.cli.test_help import COMMANDS, help_at
 STORY = """
 example demo
 example guide
-example plan
+example plan streams
+example plan units
+example plan sites
+example plan windows
+example plan signs
+agree --index item:text --unit-column customer:text --l1 5 --missing drop -o people.json
 example choose-bound
 example agree
 example sketch
 sketch sales.csv --agreement agreement.json -o south.raw-sketch
 release south.raw-sketch --epsilon 1 --delta 1e-6 --keys-are-public -o south.parquet
+agree --index item --key shop --unit-column customer --epsilon 1 --delta 1e-6 --keys-are-public -o shops.json
 example release
-example inspect
 example explain
 example compare
 example nearest
 example frequency
 example report
-example viewer
-example key new
-example key show
-example sign
-example verify
-key new south.pem --name South
-agree --index item:text --unit-column customer:text -o total.json
+example party key new
+example party key show
+example party sign
+example party verify
+party key new south.pem --name South
+agree --index item:text --unit-column customer:text --epsilon 1 --delta 1e-6 -o total.json
 sketch sales.csv --agreement total.json -o total.raw-sketch
 sketch sales.csv --agreement total.json -o second.raw-sketch
-example round new
-example round show
-example round sign
-round sign round.json --key south.pem --party north.pub
-example round contribute
-round contribute round.json second.raw-sketch --key south.pem -o south.contribution
-example round combine
+example party round new
+example party round show
+example party round sign
+party round sign round.json --key south.pem --party north.pub
+example party round contribute
+party round contribute round.json second.raw-sketch --key south.pem -o south.contribution
+example party round combine
 sketch sales.csv --agreement total.json -o north.2.raw-sketch
-release north.2.raw-sketch --epsilon 1 --delta 1e-6 -o north.sketch
+release north.2.raw-sketch -o north.sketch
 sketch sales.csv --agreement total.json -o south.2.raw-sketch
-release south.2.raw-sketch --epsilon 1 --delta 1e-6 -o south.sketch
+release south.2.raw-sketch -o south.sketch
 example merge
-example mean
 agree --features features.json --unit-column customer:text -o sites.json
 sketch people.csv --agreement sites.json -o clinic.raw-sketch
 release clinic.raw-sketch --epsilon 1 --delta 1e-6 -o clinic.sketch
 example describe
-sketch dated.csv --index item --window day --time day --write-projection days.json -o windows.raw-sketch
-release windows.raw-sketch --epsilon 1 --l1 1 --keys-are-public -o windows.parquet
+agree --index item:text --l1 1 --unit sale -o days.json
+sketch dated.csv --agreement days.json --window day --time day -o windows.raw-sketch
+release windows.raw-sketch --epsilon 1 --keys-are-public -o windows.parquet
 example changes
 example history
-example index
 example ledger init
 example ledger show
 example ledger charge
 example ledger audit
 example ledger export
-example job files
 """
 # They need a Kafka broker, a cluster or a minute, and are tested with stand-ins of these elsewhere.
-ELSEWHERE = {"consume", "job stream", "job watch", "job publish", "job replay", "warmup"}
+ELSEWHERE = {
+    "stream file",
+    "stream pipe",
+    "stream kafka",
+    "stream beam",
+    "stream watch",
+    "stream publish",
+    "stream replay",
+    "warmup",
+}
 
 
 @pytest.fixture

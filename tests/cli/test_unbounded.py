@@ -26,8 +26,8 @@ from tests.cli.running import PATIENCE, Forks, started, wait_until_read, wait_un
 from tests.streams.naive import AGREEMENT, HEADER, KEYS, Row, batch_of, beat, bound_by, over_in, windows_of, write
 
 OPTIONS = ["--agreement", "agreement.json", "--job", "job.json", "-o", "s.raw-stream"]
-FILE = ["sketch", "log.csv", *OPTIONS]
-PIPE = ["sketch", "-", "--format", "csv", *OPTIONS]
+FILE = ["stream", "file", "log.csv", *OPTIONS]
+PIPE = ["stream", "pipe", "--format", "csv", *OPTIONS]
 
 
 def drawn_log(count: int, seed: int, seconds: int = 360) -> list[Row]:
@@ -310,7 +310,7 @@ def test_messages_are_read_once_whatever_offset_a_consumer_begins_at(
     folder: Path, forks: Forks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows, chance, lines = drawn_log(600, 14), random.Random(15), []  # noqa: S311 - a test's data
-    state, command = folder / "s.raw-stream", ["sketch", "-", "--messages", *OPTIONS, "--summary", "told.json"]
+    state, command = folder / "s.raw-stream", ["stream", "pipe", "--messages", *OPTIONS, "--summary", "told.json"]
     lines = messages_of(rows, 1000)
     for end in (200, 500):
         with forks.started([*command, "--every", "0.02"], folder, stdin=subprocess.PIPE) as running:
@@ -351,7 +351,7 @@ def test_a_log_fed_again_is_read_once_and_a_longer_one_on(
     (folder / "log.jsonl").write_text("\n".join(lines) + "\n" + lines[-1])  # the last line has no end yet
     (folder / "out").rename(folder / "of-csv")
     (folder / "s.raw-stream").rename(folder / "of-csv.raw-stream")
-    told = json.loads(forks.succeeded("sketch", "log.jsonl", *OPTIONS, "--json", cwd=folder))
+    told = json.loads(forks.succeeded("stream", "file", "log.jsonl", *OPTIONS, "--json", cwd=folder))
     assert (told["events"], told["windows"]) == (sum(map(len, windows_of(rows)[0].values())), over_in(rows))
     check_exact(folder, rows, monkeypatch)
 
@@ -425,7 +425,7 @@ def test_heartbeats_move_the_watermark_of_a_silent_log(folder: Path, forks: Fork
         lines = [json.dumps({name: cell or None for name, cell in zip(names, row, strict=True)}) for row in cells]
         data = text_of(rows) if form == "csv" else "\n".join(lines) + "\n"
         options = [*OPTIONS[:-1], f"{form}.raw-stream", "--summary", f"{form}.json"]
-        forks.succeeded("sketch", "-", "--format", form, *options, cwd=folder, stdin=data.encode())
+        forks.succeeded("stream", "pipe", "--format", form, *options, cwd=folder, stdin=data.encode())
         assert json.loads((folder / f"{form}.json").read_text())["rows_late"] == 1
         assert (folder / f"{form}.json").stat().st_mode & 0o777 == 0o600
         (path,) = (folder / "out").iterdir()
@@ -470,7 +470,7 @@ def test_with_heartbeats_no_line_of_a_unit_ends_the_stream(form: str, folder: Pa
         names = HEADER.strip().split(",")
         data = "".join(json.dumps(dict(zip(names, line, strict=False))) + "\n" for line in lines)
     options = [*OPTIONS, "--summary", "told.json"]
-    said = forks.run("sketch", "-", "--format", form, *options, cwd=folder, stdin=data.encode())
+    said = forks.run("stream", "pipe", "--format", form, *options, cwd=folder, stdin=data.encode())
     assert said.returncode == 0, said.stderr
     assert "1 bad line left out" in said.stderr
     assert "3 malformed rows dropped" in said.stderr
@@ -485,26 +485,23 @@ def test_with_heartbeats_no_line_of_a_unit_ends_the_stream(form: str, folder: Pa
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["log.csv", "--agreement", "agreement.json", "--follow", "-o", "s.raw-stream"], "--follow is for streams"),
-        (["log.csv", "--job", "job.json", "-o", "s.raw-stream"], "give --agreement FILE"),
-        (["log.csv", *OPTIONS, "--window", "1 h", "--append"], "say that; leave out --window, --append"),
-        (["log.csv", *OPTIONS, "--unit-column", "a", "--clip", "cut"], "say that; leave out --unit-column, --clip"),
-        (["log.csv", "log.csv", *OPTIONS], "one log is read"),
-        (["-", *OPTIONS], "state what standard input is"),
-        (["-", "--format", "csv", "--follow", *OPTIONS], "nothing"),
-        (["log.csv", "--messages", *OPTIONS], "--messages are read from standard input (-)"),
-        (["-", "--format", "csv", "--messages", *OPTIONS], "--messages are read from standard input (-)"),
-        (["log.parquet", *OPTIONS], "state what log.parquet is"),
-        (["log.csv.gz", *OPTIONS], "state what log.csv.gz is"),
-        (["log.csv", *OPTIONS[:-1], "s.raw-sketch"], "written to a file named *.raw-stream"),
-        (["log.csv", *OPTIONS, "--every", "0"], "--every must be"),
-        (["log.csv", *OPTIONS, "--summary", "told.txt"], "a summary is written to a file named *.json"),
+        (["file", "log.csv", "--agreement", "agreement.json", "-o", "s.raw-stream"], "Missing option '--job'"),
+        (["file", "log.csv", "--job", "job.json", "-o", "s.raw-stream"], "Missing option '--agreement'"),
+        (["file", "log.csv", "log.csv", *OPTIONS], "unexpected extra argument"),
+        (["file", "log.csv", "--messages", *OPTIONS], "No such option: --messages"),
+        (["pipe", *OPTIONS], "state what standard input is"),
+        (["pipe", "--format", "csv", "--follow", *OPTIONS], "No such option: --follow"),
+        (["pipe", "--format", "csv", "--messages", *OPTIONS], "--messages are read from standard input"),
+        (["file", "log.parquet", *OPTIONS], "state what log.parquet is"),
+        (["file", "log.csv.gz", *OPTIONS], "state what log.csv.gz is"),
+        (["file", "log.csv", *OPTIONS[:-1], "s.raw-sketch"], "written to a file named *.raw-stream"),
+        (["file", "log.csv", *OPTIONS, "--every", "0"], "--every must be"),
+        (["file", "log.csv", *OPTIONS, "--summary", "told.txt"], "a summary is written to a file named *.json"),
     ],
 )
 def test_mistakes_are_sentences(arguments: list[str], said: str, folder: Path, forks: Forks) -> None:
     (folder / "log.csv").write_text(text_of([]))
-    if said != "nothing":
-        assert said in forks.refused("sketch", *arguments, cwd=folder)
+    assert said in forks.refused("stream", *arguments, cwd=folder)
 
 
 def test_windows_are_charged_to_a_ledger(folder: Path, forks: Forks) -> None:

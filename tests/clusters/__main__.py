@@ -1,6 +1,6 @@
 """Run a Beam job on a Flink cluster that lives as long as the job.
 
-    python -m tests.clusters [--jars DIR] -- streamsketch job files --input … --output out
+    python -m tests.clusters [--jars DIR] -- streamsketch release … --agreement … --output out
 
 The module after ``--`` runs with ``--claims``, a folder that is as short-lived as the cluster, unless it names one, and
 with the cluster's Beam options behind another ``--``.

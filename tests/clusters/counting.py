@@ -1,4 +1,4 @@
-"""The plain job beside `streamsketch job stream`: how many events each key has in each window, and nothing else."""
+"""The plain job beside `streamsketch stream beam`: how many events each key has in each window, and nothing else."""
 
 import sys
 from collections.abc import Iterator

@@ -145,7 +145,7 @@ class Stream:
         agreement.save(self.folder / "agreement.json")
         job.save(self.folder / "job.json")
         topic = [self.kafka.servers, _TOPIC, self.kafka.expansion, self._form]
-        arguments = ["streamsketch", "job", "stream", f"--root-key={key}", f"--claims={self.folder / 'claims'}"]
+        arguments = ["streamsketch", "stream", "beam", f"--root-key={key}", f"--claims={self.folder / 'claims'}"]
         arguments += [f"--{name}={self.folder / name}.json" for name in ("agreement", "job")]
         options = zip(("servers", "topic", "expansion", "format"), topic, strict=True)
         arguments += [*(f"--{name}={value}" for name, value in options), "--"]

@@ -147,7 +147,7 @@ def _show(console: Console, found: dict[str, Any]) -> None:
             f"delay of {found['windows']} windows: p50 {found['p50_seconds']:.2f} s, p99 {found['p99_seconds']:.2f} s, "
             f"{found['p99_intervals']:.2f} checkpoint intervals"
         )
-    table = Table("", "mean", "growth an hour", "95 % interval", "")
+    table = Table("", "merge", "--mean", "growth an hour", "95 % interval", "")
     for name, one in found["trends"].items():
         low, high = f"{one['low']:+.1f}", f"{one['high']:+.1f}"
         table.add_row(name, f"{one['mean']:.1f}", f"{one['slope']:+.1f}", f"{low} to {high}", one["verdict"])

@@ -1,4 +1,4 @@
-"""`streamsketch consume` on a broker: killed anywhere it publishes the same bytes, and what breaks is said."""
+"""`streamsketch stream kafka` on a broker: killed anywhere it publishes the same bytes, and what breaks is said."""
 
 import json
 import os
@@ -52,7 +52,7 @@ def begun(folder: Path, **changes: Any) -> Path:
 
 def command(kafka: Kafka, folder: Path, topic: str, *more: str) -> list[str]:
     names = [f"--agreement={folder}/agreement.json", f"--job={folder}/job.json", f"--topic={topic}"]
-    return [sys.executable, "-m", "streamsketch", "consume", *names, f"--servers={kafka.servers}", *more]
+    return [sys.executable, "-m", "streamsketch", "stream", "kafka", *names, f"--servers={kafka.servers}", *more]
 
 
 def run(given: list[str]) -> subprocess.CompletedProcess[str]:

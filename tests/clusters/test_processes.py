@@ -81,7 +81,7 @@ def test_missing_jars_and_a_missing_java_are_told_in_a_sentence(
     assert "install a development kit" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [[], ["--"], ["--task-managers", "0", "--", "job"], ["--task-manager=1"]])
+@pytest.mark.parametrize("arguments", [[], ["--"], ["--task-managers", "0", "--", "stream"], ["--task-manager=1"]])
 def test_arguments_that_make_no_sense_are_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         command.main(arguments)

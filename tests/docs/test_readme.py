@@ -106,7 +106,7 @@ def test_it_is_short_and_its_links_lead_somewhere() -> None:
 
 def test_the_figures_for_whole_aircraft_come_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (ROOT / "docs/how-to/choose-epsilon-and-bounds.md").read_text()
-    (commands,) = [text for language, text in blocks_in(page) if "job files" in text and language == "sh"]
+    (commands,) = [text for language, text in blocks_in(page) if "out/aircraft" in text and language == "sh"]
     (tmp_path / "pipelines").mkdir()
     (tmp_path / "pipelines" / "data").symlink_to(ROOT / "pipelines" / "data")
     monkeypatch.chdir(tmp_path)

@@ -78,7 +78,17 @@ def test_command_releases_each_window_of_features_once(clip: str | None, tmp_pat
     agreement.save(tmp_path / "agreement.json")
     job.save(tmp_path / "job.json")
     pa_csv.write_csv(LOG, tmp_path / "log.csv", pa_csv.WriteOptions(quoting_style="none"))
-    command = ["sketch", "log.csv", "--agreement", "agreement.json", "--job", "job.json", "-o", "s.raw-stream"]
+    command = [
+        "stream",
+        "file",
+        "log.csv",
+        "--agreement",
+        "agreement.json",
+        "--job",
+        "job.json",
+        "-o",
+        "s.raw-stream",
+    ]
     forks.succeeded(*command, cwd=tmp_path)
     paths = sorted((tmp_path / "out").iterdir())
     assert len(paths) == 25, "of a day and an hour; the last window is not over"

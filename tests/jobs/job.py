@@ -102,7 +102,7 @@ def options(place: Path, **changed: Any) -> list[str]:
         "claims": place / "claims",
     }
     named |= {name.replace("_", "-"): value for name, value in changed.items()}
-    return ["job", "stream", *(f"--{name}={value}" for name, value in named.items() if value is not None)]
+    return ["stream", "beam", *(f"--{name}={value}" for name, value in named.items() if value is not None)]
 
 
 def published(folder: Path) -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""The command `streamsketch job` says what it needs."""
+"""The commands `streamsketch stream` say what it needs."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ from tests.jobs.running import command
 @pytest.mark.parametrize(
     ("arguments", "file", "name", "package", "said"),
     [
-        (["stream"], "stream", "StreamJob", "apache_beam", r"needs Apache Beam \(the extra `beam` of streamsketch\)"),
+        (["beam"], "stream", "StreamJob", "apache_beam", r"needs Apache Beam \(the extra `beam` of streamsketch\)"),
         (["watch"], "serving", "Server", "prometheus_client", r"needs prometheus-client \(the extra `streams`"),
         (
             ["publish", "--servers=a:1", "--topic=b"],
@@ -41,16 +41,16 @@ def test_what_is_not_installed_is_named_with_its_extra(
     monkeypatch.delitem(sys.modules, f"streamsketch.jobs.{file}", raising=False)
     monkeypatch.delitem(vars(jobs), name, raising=False)
     given = options(tmp_path)[2:]
-    wanted = {"stream": given, "watch": given[:2], "publish": given[1:2]}[arguments[0]]
+    wanted = {"beam": given, "watch": given[:2], "publish": given[1:2]}[arguments[0]]
     with pytest.raises(ModuleNotFoundError, match=said):
-        command("job", *arguments, *wanted)
+        command("stream", *arguments, *wanted)
 
 
 def test_a_job_without_a_name_is_of_no_cluster(tmp_path: Path) -> None:
     job = tmp_path / "job.json"
     job.write_text(json.dumps({"job": 1, "delay": 0, "folder": "out"}))
     with pytest.raises(ss.InvalidInputError, match="names no stream, so no cluster follows it"):
-        command("job", "publish", f"--job={job}", "--servers=a:1", "--topic=b")
+        command("stream", "publish", f"--job={job}", "--servers=a:1", "--topic=b")
 
 
 def test_what_stands_beside_a_job_needs_no_beam() -> None:

@@ -302,14 +302,18 @@ def test_keys_have_the_agreed_type(sales: Path) -> None:
 
 
 def test_the_command_runs_the_job_and_says_what_is_released(sales: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    AGREEMENT.save(sales / "sales.json")
-    given = ["--input", sales / "*.parquet", "--agreement", sales / "sales.json", "--epsilon", "1e6"]
-    keys = ["--public-key", "north,south", "--public-key", "east", "--output", sales / "out"]
-    assert command("job", "files", *given, *keys, "--", "--direct_runner_bundle_repeat=1") == 0
+    terms = ss.Terms(epsilon=1e6)
+    AGREEMENT.replace(terms=terms, keys=["north", "south", "east"]).save(sales / "sales.json")
+    AGREEMENT.save(sales / "bare.json")
+    given, beam = [sales / "*.parquet", "--output", sales / "out"], ["--", "--direct_runner_bundle_repeat=1"]
+    assert command("release", *given, "--agreement", sales / "sales.json", *beam) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "releases 3 keys" in shown
     assert "for one receipt of at most 50 (L1)" in shown
     assert "below the noise floor east" in shown
-    for wrong in ([], [*keys, "--keys-are-public"]):
-        with pytest.raises(ss.InvalidInputError, match="one of both"):
-            command("job", "files", *given, "--output", sales / "out", *wrong)
+    with pytest.raises(ss.InvalidInputError, match="must state ε, noise that is added, and which keys"):
+        command("release", *given, "--agreement", sales / "bare.json", *beam)
+    with pytest.raises(ss.InvalidInputError, match="--again: not for releases on a cluster"):
+        command("release", *given, "--agreement", sales / "sales.json", "--again", *beam)
+    with pytest.raises(ss.InvalidInputError, match="--run-id: these are for a cluster"):
+        command("release", *given, "--agreement", sales / "sales.json", "--run-id", "monday")

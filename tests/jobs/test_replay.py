@@ -85,7 +85,7 @@ def test_the_command_reads_the_topic_and_ends_with_1_where_a_release_differs(
     broker = Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1})  # librdkafka's own, in this process
     (address,) = broker.list_topics(timeout=30).brokers.values()
     files = [one for one in options(tmp_path, folder=None) if one.startswith("--")]
-    given = ["job", "replay", *files, f"--servers={address.host}:{address.port}", "--epoch=1", "--json"]
+    given = ["stream", "replay", *files, f"--servers={address.host}:{address.port}", "--epoch=1", "--json"]
     for topic, log in {"whole": LOG, "cut": LOG[1:]}.items():
         for one in log:
             broker.produce(topic, one.content, partition=0, timestamp=one.timestamp)

@@ -200,7 +200,7 @@ def test_the_command_listens_on_loopback_alone_and_keeps_the_line_of_health(
     place, database = copy
     files = options(place)[2:4]  # the agreement and the job
     own = [f"--alarms={place}/claims/flights.alarms", "--port=0", f"--health={place}/health.json", "--every=0.1"]
-    given = ["job", "watch", *files, *own, *([f"--database={database}"] if database else [])]
+    given = ["stream", "watch", *files, *own, *([f"--database={database}"] if database else [])]
     with forks.started(given, ROOT, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         said = process.stdout.readline().decode()

@@ -29,6 +29,7 @@ from streamsketch.privacy.laplace import DiscreteLaplace
 from streamsketch.release import AdditiveNoise
 from streamsketch.release.additive_noise import CalibratedNoise
 from streamsketch.sketching.bounding import clip, units
+from tests.cli.agreeing import FILE
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed
 from tests.observables.steps import Tape, steps_of
 from tests.observables.test_commands import run
@@ -406,13 +407,14 @@ def sketched_and_released(
     made = [by, "../secret/agreed.json", *how, "-o", "../secret/a.raw-sketch", "--summary", "../secret/told.json"]
     with observed(patch):  # the operator's: it counts rows and keys
         assert run("sketch", "../secret/rows.csv", *made) == 0
+    Path(FILE).unlink(missing_ok=True)  # the agreement of what the call states is public
     hide = list(map((exactly_bounded if agreed else exact_cells)(world, mode), sorted(PUBLIC)))
     privacy = ["--epsilon", "1", "--delta", str(mode.publisher.delta), *bounds, "--public-key", ",".join(PUBLIC)]
     privacy += [] if agreed else ["--unit", "customer"]
     with observed(patch) as seen, hidden(patch, hide):
         seen["exit code"] = run("release", "../secret/a.raw-sketch", "-o", "all.parquet", *privacy)
         run("explain", "all.parquet")
-        run("inspect", "all.parquet")
+        run("explain", "all.parquet")
     return seen | {"files": files_in(public)}, secret
 
 

@@ -12,6 +12,7 @@ from streamsketch.core.numbers import Ints
 from streamsketch.storage import load_raw, save_raw
 from streamsketch.storage.database import Database, Row
 from streamsketch.storage.sketches import RawSketch
+from tests.cli.agreeing import by_agreement
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed
 from tests.observables.test_releases import (
     KEYS,
@@ -34,7 +35,7 @@ def run(*arguments: str) -> int:
     from streamsketch.cli import app as cli  # noqa: PLC0415 - commands load all of the library
 
     try:
-        cli.app(args=list(arguments), prog_name="streamsketch", standalone_mode=False)
+        cli.app(args=by_agreement(arguments, Path.cwd()), prog_name="streamsketch", standalone_mode=False)
     except ss.StreamsketchError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
@@ -74,7 +75,7 @@ def released(*which: str) -> list[list[str]]:
 
 AFTERWARDS = [
     ["release", "../secret/one.raw-sketch", "-o", "again.sketch", *RELEASE],  # refused: it was released
-    ["inspect", "many.parquet"],
+    ["explain", "many.parquet"],
     ["explain", "one.sketch", "many.parquet"],
     ["compare", "many.parquet"],
     ["nearest", "many.parquet", "--top", "2"],
@@ -96,7 +97,7 @@ def publish_signs(events: list[Event]) -> None:
 
 ON_SIGNS: list[Command] = [
     publish_signs,
-    ["inspect", "signs.parquet"],
+    ["explain", "signs.parquet"],
     ["explain", "A.signs", "signs.parquet"],
     ["compare", "signs.parquet"],
     ["nearest", "signs.parquet", "--top", "1"],
@@ -104,12 +105,21 @@ ON_SIGNS: list[Command] = [
 ]
 SUMS: list[Command] = [
     *(["release", f"../secret/{name}.raw-sketch", "-o", f"{name}.sketch", *RELEASE] for name in ("one", "two")),
-    ["mean", "one.sketch", "two.sketch", "-o", "mean.sketch", "--populations", "disjoint"],
+    ["merge", "--mean", "one.sketch", "two.sketch", "-o", "mean.sketch", "--populations", "disjoint"],
     ["merge", "one.sketch", "two.sketch", "-o", "sum.sketch", "--populations", "overlapping"],
     ["release", "../secret/one.raw-sketch", "-o", "again.sketch", "--again", *RELEASE],
-    ["mean", "one.sketch", "again.sketch", "-o", "no.sketch", "--populations", "disjoint"],  # refused: the same data
+    [
+        "merge",
+        "--mean",
+        "one.sketch",
+        "again.sketch",
+        "-o",
+        "no.sketch",
+        "--populations",
+        "disjoint",
+    ],  # refused: the same data
     ["explain", "one.sketch", "two.sketch", "mean.sketch", "--populations", "overlapping"],
-    ["inspect", "sum.sketch"],
+    ["explain", "sum.sketch"],
     ["compare", "mean.sketch", "again.sketch", "--json"],
 ]
 

@@ -41,7 +41,7 @@ HERS: dict[str, bytes] = {
 
 
 def consumed(folder: Path, hers: list[bytes], capfd: pytest.CaptureFixture[str], *options: str) -> tuple[int, str]:
-    """Run ``consume`` over a topic in which Eve has these rows; return its status and all that it printed."""
+    """Run ``stream kafka`` over a topic in which Eve has these rows; return its status and all that it printed."""
     folder.mkdir()
     log = topic.Topic(1)
     log.write(0, *[row(f"p{place}", place % 50) for place in range(198)])
@@ -59,7 +59,7 @@ def consumed(folder: Path, hers: list[bytes], capfd: pytest.CaptureFixture[str],
         patch.setattr(jobs, "Partitions", lambda *_, **__: log)
         patch.setattr(jobs, "Brokers", lambda *_, **__: None)
         stated = ["--agreement", str(folder / "a.json"), "--job", str(folder / "p.json"), "--servers", "x:1"]
-        status = run("consume", *stated, "--topic", "sales", "--format", "json", "--once", *options)
+        status = run("stream", "kafka", *stated, "--topic", "sales", "--format", "json", "--once", *options)
     printed = capfd.readouterr()
     return status, (printed.out + printed.err).replace(str(folder), "…")
 
@@ -135,13 +135,23 @@ FAULTS: dict[str, Callable[[dict[str, list[Any]]], dict[str, list[Any]]]] = {
     "other capitals": lambda rows: {name.title(): column for name, column in rows.items()} | {CANARY: rows["sold"]},
 }
 COMMANDS = {
-    "sketch": ["sketch", "{file}", "--agreement", "a.json", "-o", "o.raw-sketch"],
-    "sketch, summary": ["sketch", "{file}", "--agreement", "a.json", "--summary", "s.json", "-o", "o.raw-sketch"],
+    "sketch": ["stream", "file", "{file}", "--agreement", "a.json", "-o", "o.raw-sketch"],
+    "sketch, summary": [
+        "stream",
+        "file",
+        "{file}",
+        "--agreement",
+        "a.json",
+        "--summary",
+        "s.json",
+        "-o",
+        "o.raw-sketch",
+    ],
     "choose-bound": [
         *("choose-bound", "{file}", "--unit-column", "customer", "--index", "item", "--candidates", "1,5,20"),
         *("--epsilon", "1", "--value", "sold", "--projection", "m.json"),
     ],
-    "stream": ["sketch", "{file}", "--agreement", "s.json", "--job", "p.json", "-o", "o.raw-stream"],
+    "stream": ["stream", "file", "{file}", "--agreement", "s.json", "--job", "p.json", "-o", "o.raw-stream"],
 }
 
 

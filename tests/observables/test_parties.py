@@ -194,7 +194,7 @@ def test_a_key_is_contributed_to_alike_with_and_without_data(tmp_path: Path, mon
 
 # --- in a shell -----------------------------------------------------------------------------------------------------
 
-ROUND = ["--projection", "p.json", *commands.RELEASE, "--party", "n.pub", "--party", "s.pub"]
+ROUND = ["--agreement", "a.json", "--epsilon", "1", "--party", "n.pub", "--party", "s.pub"]
 CHARGED = ["--ledger", "ledger.sqlite", "--dataset", "sales"]
 
 
@@ -204,33 +204,33 @@ def files_of_keys(_: list[Event]) -> None:
         key.save(f"../secret/{name}.pem")
         Path(f"{name}.pub").write_text(key.public.to_text())
         Path(f"../secret/{name}.pub").write_text(key.public.to_text())
-    Path("p.json").write_text(PROJECTION.to_json())
+    ss.Agreement(PROJECTION, index="item", neighbours=ss.L1(1, unit="sale")).save("a.json")
 
 
 def contribute(party: str, raw: str, *more: str) -> list[str]:
-    return ["round", "contribute", "round.json", f"../secret/{raw}.raw-sketch", "--key", f"../secret/{party}.pem",
-            "-o", f"{party}{len(more)}.contribution", *more]  # fmt: skip
+    return ["party", "round", "contribute", "round.json", f"../secret/{raw}.raw-sketch",
+            "--key", f"../secret/{party}.pem", "-o", f"{party}{len(more)}.contribution", *more]  # fmt: skip
 
 
 SHELL: list[commands.Command] = [
     files_of_keys,
     ["ledger", "init", "ledger.sqlite", "--dataset", "sales", "--unit", "sale", "--epsilon", "2"],
-    ["round", "new", "round.json", *ROUND],
-    ["round", "sign", "round.json", "--key", "../secret/n.pem", "--party", "s.pub"],
-    ["round", "sign", "round.json", "--key", "../secret/s.pem", "--party", "n.pub"],
-    ["round", "show", "round.json"],
+    ["party", "round", "new", "round.json", *ROUND],
+    ["party", "round", "sign", "round.json", "--key", "../secret/n.pem", "--party", "s.pub"],
+    ["party", "round", "sign", "round.json", "--key", "../secret/s.pem", "--party", "n.pub"],
+    ["party", "round", "show", "round.json"],
     contribute("n", "one", *CHARGED),
     contribute("n", "one", *CHARGED, "--again"),  # refused: the key took part
     contribute("s", "two", "--json"),
     contribute("n", "many"),  # refused
-    ["round", "combine", "round.json", "n4.contribution", "s1.contribution", "-o", "sum.sketch"],
-    ["round", "combine", "round.json", "n4.contribution", "-o", "no.sketch"],  # refused
+    ["party", "round", "combine", "round.json", "n4.contribution", "s1.contribution", "-o", "sum.sketch"],
+    ["party", "round", "combine", "round.json", "n4.contribution", "-o", "no.sketch"],  # refused
     ["release", "../secret/one.raw-sketch", "-o", "more.sketch", *commands.RELEASE, *CHARGED],  # refused: --again
     ["release", "../secret/many.raw-sketch", "-o", "many.parquet", *commands.RELEASE, *CHARGED, "--keys-are-public"],
     ["release", "../secret/one.raw-sketch", "-o", "more.sketch", *commands.RELEASE, *CHARGED, "--again"],  # no budget
-    ["sign", "sum.sketch", "--key", "../secret/n.pem"],
-    ["sign", "../secret/one.raw-sketch", "--key", "../secret/n.pem"],  # refused
-    ["verify", "sum.sketch", "--signer", "n.pub"],
+    ["party", "sign", "sum.sketch", "--key", "../secret/n.pem"],
+    ["party", "sign", "../secret/one.raw-sketch", "--key", "../secret/n.pem"],  # refused
+    ["party", "verify", "sum.sketch", "--signer", "n.pub"],
     ["explain", "sum.sketch", "--signer", "n.pub"],
     ["ledger", "show", "ledger.sqlite"],
     ["ledger", "audit", "ledger.sqlite"],

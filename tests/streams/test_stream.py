@@ -398,7 +398,7 @@ POLICY_OF_BEFORE = {
         ({"clock": "wall"}, "clock must be one of events, heartbeats"),
         ({"clock": []}, "a job cannot hold lists or objects, got one for 'clock'"),
         ({"comparisons": "angle"}, "comparisons must be one of distance, cosine, mean"),
-        ({"stream": "sales"}, "the job has stream, for `streamsketch job stream` only"),
+        ({"stream": "sales"}, "the job has stream, for `streamsketch stream beam` only"),
         ({"ledger": "a.sqlite"}, "ledger and dataset go together"),
         ({"folder": ""}, "the folder of a job"),
     ],
@@ -427,7 +427,7 @@ def test_a_mistake_in_a_job_is_a_sentence(changes: dict[str, Any], said: str, tm
         ({"key": None, "keys": None}, "a stream without a key column needs max_keys=1, got 2"),
         (
             {"windows": ss.Windows(time="at", every="1 min", first="2026-11-22T13:00Z", period="1 h")},
-            "keeps a unit to some windows of each period, which `streamsketch job stream` does",
+            "keeps a unit to some windows of each period, which `streamsketch stream beam` does",
         ),
     ],
 )

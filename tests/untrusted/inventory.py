@@ -96,7 +96,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "cli/_reading load_signs",
         "cli/_reading load_sketches",
         "cli/_reading load_windows",
-        "cli/round combine",
+        "cli/party_round combine",
         "intake/files RowReader.batches",
         "intake/files RowReader.read",
         "release/agreed load_agreed",

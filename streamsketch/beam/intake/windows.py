@@ -240,7 +240,7 @@ class CalendarWindows(beam.PTransform):
         if not events.is_bounded:
             raise InvalidInputError(
                 "CalendarWindows needs bounded input, but this stream never ends. Use TumblingWindows(size), or "
-                "release months of a log with `streamsketch sketch --job`"
+                "release months of a log with `streamsketch stream file`"
             )
         if self._column is not None:
             split = _SplitByTime(self._windows, self._column, self._format)

@@ -136,8 +136,8 @@ def _check(agreement: Agreement) -> None:
         )
     if windows.period is not None or (schedule is not None and schedule.most < schedule.horizon and agreement.unit):
         raise InvalidInputError(
-            "units are kept to some of the windows by agreement.release(rows) and `streamsketch sketch --job`, for a "
-            "schedule, and by `streamsketch job stream`, for a schedule or a period: use one of these"
+            "units are kept to some of the windows by agreement.release(rows) and `streamsketch stream file`, for a "
+            "schedule, and by `streamsketch stream beam`, for a schedule or a period: use one of these"
         )
     if agreement.windows_are_releases and not isinstance(agreement.keys, tuple):
         raise InvalidInputError(

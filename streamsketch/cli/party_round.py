@@ -1,4 +1,4 @@
-"""``streamsketch round``: the sum of several parties' sketches with the noise of one release."""
+"""``streamsketch party round``: the sum of several parties' sketches with the noise of one release."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -6,11 +6,12 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._agreeing import L1, AssertBounds, OneCoordinate, SketchL2, load_projection, neighbours_of
+from streamsketch.cli._agreeing import AssertBounds, given_options
 from streamsketch.cli._keys import KeyOption, Parties, PassphraseFile, private_key, public_keys
 from streamsketch.cli._layout import show_facts
+from streamsketch.cli._options import option
 from streamsketch.cli._reading import naming_raw, new_file
-from streamsketch.cli._releasing import Again, DatasetOption, Delta, Epsilon, LedgerOption, ledger_for
+from streamsketch.cli._releasing import Again, DatasetOption, LedgerOption, ledger_for
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, guarantee_fields, show_json, show_result
 from streamsketch.core.files import locked, write_whole
@@ -28,57 +29,54 @@ ROUND, CONTRIBUTION = ".json", ".contribution"
 RoundFile = Annotated[Path, typer.Argument(help="File of the round, .json.", metavar="ROUND")]
 
 
-def new(  # noqa: PLR0913 - the fields of a round
+def new(
     output: Annotated[Path, typer.Argument(help="File to write, .json.", metavar="ROUND")],
     *,
-    party: Parties = None,
-    epsilon: Epsilon,
-    delta: Delta = 0.0,
     agreement: Annotated[
-        Path | None,
-        typer.Option(help="Agreement of all parties, which gives the projection and the bound: a JSON file."),
+        Path,
+        option("Input", "FILE", "Agreement of all parties, which gives the projection and the bound: a JSON file."),
+    ],
+    party: Parties = None,
+    epsilon: Annotated[
+        float | None, option("Privacy", "EPSILON", "Privacy loss ε, > 0. An agreement with terms states it.")
     ] = None,
-    projection: Annotated[Path | None, typer.Option(help="Projection, a JSON file, if there is no agreement.")] = None,
-    l1: L1 = None,
-    sketch_l2: SketchL2 = None,
-    one_coordinate: OneCoordinate = None,
-    unit: Annotated[str | None, typer.Option(help="Name of one unit, in a word. By default event.")] = None,
-    mechanism: Annotated[str, typer.Option(help=f"Kind of noise: {', '.join(mechanism_names())}.")] = "auto",
+    delta: Annotated[
+        float | None, option("Privacy", "DELTA", "Probability δ in [0, 1) with which the bound ε may fail.")
+    ] = None,
+    mechanism: Annotated[
+        str | None, option("Privacy", "NOISE", f"Kind of noise: {', '.join(mechanism_names())}.")
+    ] = None,
     honest: Annotated[
         int | None,
-        typer.Option(help="Number of parties that follow the round and keep their shares secret. By default all."),
+        option(
+            "Privacy",
+            "NUMBER",
+            "Number of parties that follow the round and keep their shares secret. By default all.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    r"""Write down what parties agree on before they publish one sum: everybody signs it, then contributes.
+    r"""Write down what parties agree on before they publish one sum.
 
-    The bound is on what one unit contributes to all parties together. If the agreement counts units, and the round uses
-    the agreement's bound, the sum contains the number of units. Each unit must then have data at one party only.
+    Everybody signs it, then contributes. The bound is on what one unit contributes to all parties together. If the
+    agreement counts units, and the round uses the agreement's bound, the sum contains the number of units. Each unit
+    must then have data at one party only.
 
-    $ streamsketch round new round.json --agreement total.json --epsilon 1 --delta 1e-6 --party north.pub \
+    $ streamsketch party round new round.json --agreement total.json --party north.pub \
         --party south.pub
     """
     new_file(output, ROUND, "a round")
-    bounds = {"l1": l1, "sketch_l2": sketch_l2, "one_coordinate": one_coordinate}
-    stated = neighbours_of(bounds, unit or "event", None)
-    agreed = None if agreement is None else ss.Agreement.load(agreement)
-    if (agreed is None) == (projection is None):
+    agreed = ss.Agreement.load(agreement)
+    if agreed.neighbours is None:
         raise ss.InvalidInputError(
-            "state what is sketched: --agreement FILE, or --projection FILE and a bound; one of them"
+            f"{agreement} does not say how much one unit can change: make it with --unit-column COLUMN or --l1 BOUND"
         )
-    if agreed is not None and stated is None:
-        stated = agreed.neighbours
-    if stated is None:
-        raise ss.InvalidInputError("state how much one unit can change: --l1, --sketch-l2 or --one-coordinate BOUND")
-    counting = agreed.counting if agreed is not None and stated == agreed.neighbours else None
     made = Round(
-        load_projection(projection) if agreed is None else agreed.projection,  # type: ignore[arg-type] # one is there
-        epsilon=epsilon,
-        delta=delta,
-        neighbours=stated,
-        mechanism=mechanism,
-        counting=counting,
-        clip=agreed.clip if agreed and counting and stated.of_sketches else None,  # type: ignore[arg-type] # never "cut"
+        agreed.projection,
+        **_terms_of(agreed, agreement, epsilon=epsilon, delta=delta, mechanism=mechanism),
+        neighbours=agreed.neighbours,
+        counting=agreed.counting,
+        clip=agreed.clip if agreed.counting and agreed.neighbours.of_sketches else None,  # type: ignore[arg-type] # never "cut"
         honest=honest,
         parties=public_keys(party) or (),
     )
@@ -86,10 +84,24 @@ def new(  # noqa: PLR0913 - the fields of a round
     _show(output, made, as_json=as_json)
 
 
+def _terms_of(agreed: ss.Agreement, name: Path, **stated: float | str | None) -> dict[str, Any]:
+    """Return ε, δ and the kind of noise: of the agreement, or as stated if it has none."""
+    given = {option_name: value for option_name, value in stated.items() if value is not None}
+    if agreed.terms is None:
+        if "epsilon" not in given:
+            raise ss.InvalidInputError(f"state what the round spends: --epsilon EPSILON; {name} does not say it")
+        return given
+    if given:
+        raise ss.InvalidInputError(f"{name} says what is released, and how; leave out {given_options(given)}")
+    if not agreed.terms.is_noise:
+        raise ss.InvalidInputError(f"a round adds noise, and {name} publishes by {agreed.terms}")
+    return {**agreed.terms.budget.to_dict(), "mechanism": agreed.terms.mechanism}
+
+
 def show(file: RoundFile, *, as_json: Json = False) -> None:
     """Show what a round agrees on, its fingerprint, and who has signed it.
 
-    $ streamsketch round show round.json
+    $ streamsketch party round show round.json
     """
     _show(file, _read(file), as_json=as_json)
 
@@ -107,7 +119,7 @@ def sign(
     Pass the keys that you know by --party. Each must have come over a channel that nobody can tamper with. A round with
     another key is refused, because anyone who swaps a key can unmask the contributions of its owner.
 
-    $ streamsketch round sign round.json --key north.pem --party south.pub
+    $ streamsketch party round sign round.json --key north.pem --party south.pub
     """
     signer = private_key(key, passphrase_file)
     with locked(file):
@@ -123,7 +135,7 @@ def contribute(  # noqa: PLR0913 - a command's options are its parameters
     raw: Annotated[Path, typer.Argument(help="A .raw-sketch file of one stream.", metavar="RAW")],
     *,
     key: KeyOption,
-    output: Annotated[Path, typer.Option("--output", "-o", help="File to write and to send, .contribution.")],
+    output: Annotated[Path, option("Output", "FILE", "File to write and to send, .contribution.", "--output", "-o")],
     passphrase_file: PassphraseFile = None,
     again: Again = False,
     assert_bounds: AssertBounds = False,
@@ -131,13 +143,13 @@ def contribute(  # noqa: PLR0913 - a command's options are its parameters
     dataset: DatasetOption = None,
     as_json: Json = False,
 ) -> None:
-    """Write what a party sends in a round: its sketch, with its share of the noise and its masks.
+    """Write what a party sends in a round: its sketch, with noise and masks.
 
     A party contributes once to each round. The contribution counts as a release from now on, even if the others do not
     complete the round, because a missing party may still do so. The raw file and a file next to the key both record the
     contribution.
 
-    $ streamsketch round contribute round.json total.raw-sketch --key north.pem -o north.contribution
+    $ streamsketch party round contribute round.json total.raw-sketch --key north.pem -o north.contribution
     """
     new_file(output, CONTRIBUTION, "a contribution")
     agreed, signer = _read(file), private_key(key, passphrase_file)
@@ -169,12 +181,12 @@ def combine(
         list[Path], typer.Argument(help="The .contribution files of all parties.", metavar="FILE")
     ],
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", help="File to write, .sketch.")],
+    output: Annotated[Path, option("Output", "FILE", "File to write, .sketch.", "--output", "-o")],
     as_json: Json = False,
 ) -> None:
     """Add up all parties' contributions: one release, with the same bits whoever adds them up.
 
-    $ streamsketch round combine round.json north.contribution south.contribution -o sum.sketch
+    $ streamsketch party round combine round.json north.contribution south.contribution -o sum.sketch
     """
     new_file(output, ".sketch", "a release")
     agreed = _read(file)

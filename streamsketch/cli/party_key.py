@@ -1,4 +1,4 @@
-"""``streamsketch key``: a party's keys."""
+"""``streamsketch party key``: a party's keys."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from streamsketch.cli._keys import PRIVATE, PUBLIC, PassphraseFile, passphrase_of, private_key, public_key
+from streamsketch.cli._options import option
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._showing import Json, show_result
 from streamsketch.core.files import write_whole
@@ -17,17 +18,20 @@ def new(
         Path, typer.Argument(help="File to write, .pem. The public key is written to a .pub file next to it.")
     ],
     *,
-    name: Annotated[str, typer.Option(help="Name of the party, for others to read.")],
-    protect: Annotated[bool, typer.Option("--protect", help="Encrypt the private key with a passphrase.")] = False,
+    name: Annotated[str, option("Keys and signatures", "NAME", "Name of the party, for others to read.")],
+    protect: Annotated[
+        bool, option("Keys and signatures", "", "Encrypt the private key with a passphrase.", "--protect")
+    ] = False,
     passphrase_file: PassphraseFile = None,
     as_json: Json = False,
 ) -> None:
-    """Make a party's keys: private ones, which stay here with mode 0600, and public ones for all others.
+    """Make a party's keys: private ones, which stay here, and public ones for others.
 
-    Send the .pub file over a channel that nobody can tamper with, or compare fingerprints by telephone. Anyone who can
-    replace this file can sign in your name and unmask your contributions. A lost private key cannot be recovered.
+    The private file has mode 0600. Send the .pub file over a channel that nobody can tamper with, or compare
+    fingerprints by telephone. Anyone who can replace this file can sign in your name and unmask your contributions. A
+    lost private key cannot be recovered.
 
-    $ streamsketch key new north.pem --name "North Ltd"
+    $ streamsketch party key new north.pem --name "North Ltd"
     """
     new_file(file, PRIVATE, "a private key")
     beside = new_file(file.with_suffix(PUBLIC), PUBLIC, "a public key")
@@ -49,9 +53,11 @@ def show(
     passphrase_file: PassphraseFile = None,
     as_json: Json = False,
 ) -> None:
-    """Show a public key and its fingerprint, which two people compare; for a private key, its public half.
+    """Show a public key and its fingerprint, which two people compare.
 
-    $ streamsketch key show north.pub
+    For a private key, its public half is shown.
+
+    $ streamsketch party key show north.pub
     """
     if file.suffix == PRIVATE:
         public = private_key(file, passphrase_file).public

@@ -1,39 +1,21 @@
-"""``streamsketch index``: a collection of published signs, ready to be searched."""
+"""A collection of published signs in one matrix of codes, ready to be searched."""
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 import streamsketch as ss
-from streamsketch.cli._keys import Signers, public_keys
+from streamsketch.cli._keys import public_keys
 from streamsketch.cli._reading import find_duplicate, holds_signs, new_file, warn_of_mismatches
-from streamsketch.cli._showing import Json, show_result
+from streamsketch.cli._showing import show_result
 from streamsketch.signs.sign_index import SignIndex
 
 INDEX = ".index"
 
 
-def index(
-    files: Annotated[
-        list[Path],
-        typer.Argument(help="Tables (.parquet) of signs, or .signs files.", metavar="FILE", show_default=False),
-    ],
-    *,
-    output: Annotated[Path, typer.Option("--output", "-o", help="File to write, .index.")],
-    signer: Signers = None,
-    as_json: Json = False,
-) -> None:
-    """Put published signs into one matrix of codes, which `nearest --index` searches.
-
-    The file takes one bit for each sign, and for each release eight bytes and its key. Use the file only on the
-    machines that search it. Send others the releases themselves.
-
-    $ streamsketch index answers.parquet -o answers.index
-    """
+def write_index(files: list[Path], output: Path, signer: list[Path] | None, *, as_json: bool) -> None:
+    """Write the index of files of published signs, which takes one bit for each sign and little else."""
     new_file(output, INDEX, "an index")
     if twice := find_duplicate(files):
-        raise ss.InvalidInputError(f"{twice}; index takes each release once")
+        raise ss.InvalidInputError(f"{twice}; an index takes each release once")
     for path in files:
         if not holds_signs(path):
             raise ss.InvalidInputError(f"{path} holds no published signs; an index holds signs only")

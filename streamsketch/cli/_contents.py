@@ -1,62 +1,44 @@
-"""``streamsketch inspect``: the contents and guarantee of a file."""
+"""What is in a file of sketches, and how this machine hashes."""
 
 import dataclasses
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import streamsketch as ss
 from streamsketch.agreement.same import fingerprint_of
-from streamsketch.cli._keys import Signers
 from streamsketch.cli._layout import show, show_facts, table_of
-from streamsketch.cli._reading import load_published, load_raw_file
-from streamsketch.cli._showing import Json, estimate_fields, guarantee_fields, plural, show_json, show_result
+from streamsketch.cli._reading import load_raw_file
+from streamsketch.cli._showing import estimate_fields, guarantee_fields, plural, show_result
 from streamsketch.estimation.counts import published_counts
 from streamsketch.estimation.estimate import interval_text
-from streamsketch.storage.first_bytes import SUFFIX, is_raw
 
 if TYPE_CHECKING:
     from streamsketch.signs.sketch import Signs
     from streamsketch.storage.sketches import RawSketch
 
 
-def inspect(
-    file: Annotated[
-        Path | None, typer.Argument(help="A .sketch, .signs, .parquet or .raw-sketch file.", metavar="FILE")
-    ] = None,
-    *,
-    system: Annotated[bool, typer.Option("--system", help="Show how this machine hashes, instead of a file.")] = False,
-    signer: Signers = None,
-    as_json: Json = False,
-) -> None:
-    """Show the contents of a file of sketches and its guarantee.
+class Contents(NamedTuple):
+    """What a file holds."""
 
-    Noise and norms are in the units of the data. The grid step is the size of one step of the integers in the file.
+    title: str
+    facts: dict[str, str]
+    """For people."""
+    fields: dict[str, Any]
+    """For programs."""
+    columns: dict[str, list[str]] | None = None
+    """The keys of a table, for people."""
 
-    $ streamsketch inspect north.parquet
-    """
-    if system == (file is not None):
-        raise typer.BadParameter("name one file, or give --system")
-    if file is None:
-        _inspect_system(as_json=as_json)
-    elif file.suffix == SUFFIX or (file.is_file() and is_raw(file)):
-        if signer:
-            raise ss.InvalidInputError(f"{file} is a raw sketch, which is your own: --signer is for files of others")
-        _inspect_raw(file, as_json=as_json)
-    else:
-        published = load_published(file, signer=signer)
-        if isinstance(published, ss.PrivateTable):
-            _inspect_table(file, published, as_json=as_json)
-        elif isinstance(published, ss.PrivateSketch):
-            _inspect_release(file, published, as_json=as_json)
-        else:
-            _inspect_signs(file, published, as_json=as_json)
+    def show(self) -> None:
+        """Print it for people."""
+        show_facts(self.title, self.facts)
+        if self.columns is not None:
+            show(table_of(self.columns))
 
 
-def _inspect_system(*, as_json: bool) -> None:
-    import numba  # noqa: PLC0415 - files are inspected without it
+def show_system(*, as_json: bool) -> None:
+    """Print how this machine hashes."""
+    import numba  # noqa: PLC0415 - files are read without it
 
     from streamsketch.kernels import carryless  # noqa: PLC0415 - as above
 
@@ -76,7 +58,14 @@ def _inspect_system(*, as_json: bool) -> None:
     show_result("this machine, as Numba sees it", shown, facts, as_json=as_json)
 
 
-def _inspect_release(file: Path, release: ss.PrivateSketch, *, as_json: bool) -> None:
+def contents_of(file: Path, published: Any) -> Contents:
+    """Return what a file of releases, or of published signs, holds."""
+    if isinstance(published, ss.PrivateTable):
+        return _of_table(file, published)
+    return _of_release(file, published) if isinstance(published, ss.PrivateSketch) else _of_signs(file, published)
+
+
+def _of_release(file: Path, release: ss.PrivateSketch) -> Contents:
     projection = release.projection
     try:
         norm = None if _is_row(release) else ss.squared_norm(release)
@@ -108,10 +97,10 @@ def _inspect_release(file: Path, release: ss.PrivateSketch, *, as_json: bool) ->
         "releases inside": str(len(release.release_ids)),
         "size": f"{file.stat().st_size:,} bytes",
     }
-    show_result(str(file), facts, fields, as_json=as_json)
+    return Contents(str(file), facts, fields)
 
 
-def _inspect_signs(file: Path, published: "Signs | ss.signs.SignTable", *, as_json: bool) -> None:
+def _of_signs(file: Path, published: "Signs | ss.signs.SignTable") -> Contents:
     individual = isinstance(published, ss.signs.IndividualSignSketch)
     kind = "individual differential privacy" if individual else "differential privacy"
     projection = published.projection
@@ -129,38 +118,33 @@ def _inspect_signs(file: Path, published: "Signs | ss.signs.SignTable", *, as_js
         fields["releases"] = [{"key": str(key), **_sign_fields(release)} for key, release in published.items()]
     else:
         fields |= _sign_fields(published)
-    show_result(str(file), facts | {"size": f"{file.stat().st_size:,} bytes"}, fields, as_json=as_json)
+    return Contents(str(file), facts | {"size": f"{file.stat().st_size:,} bytes"}, fields)
 
 
 def _sign_fields(release: "Signs") -> dict[str, Any]:
     return {"guarantee": str(release.guarantee), "release_ids": [release.release_id.hex()]}
 
 
-def _inspect_table(file: Path, releases: ss.PrivateTable, *, as_json: bool) -> None:
+def _of_table(file: Path, releases: ss.PrivateTable) -> Contents:
     norms = {} if _is_row(releases) else {key: ss.squared_norm(release) for key, release in releases.items()}
-    if as_json:
-        rows = [
-            {
-                "key": str(key),
-                "guarantee": guarantee_fields(release.guarantee),
-                **({"squared_norm": estimate_fields(norms[key], 0.95, "value")} if norms else {}),
-                **_count_fields(release),
-                **_history_fields(release),
-            }
-            for key, release in releases.items()
-        ]
-        show_json({"file": str(file), "secret": False, **_projection_fields(releases), "releases": rows})
-        return
-    show_facts(
-        str(file),
+    rows = [
         {
-            "guarantee": str(releases.guarantee),
-            **_projection_facts(releases),
-            "keys": f"{len(releases):,}",
-            **_history_facts(releases),
-            "size": f"{file.stat().st_size:,} bytes",
-        },
-    )
+            "key": str(key),
+            "guarantee": guarantee_fields(release.guarantee),
+            **({"squared_norm": estimate_fields(norms[key], 0.95, "value")} if norms else {}),
+            **_count_fields(release),
+            **_history_fields(release),
+        }
+        for key, release in releases.items()
+    ]
+    fields = {"file": str(file), "secret": False, **_projection_fields(releases), "releases": rows}
+    facts = {
+        "guarantee": str(releases.guarantee),
+        **_projection_facts(releases),
+        "keys": f"{len(releases):,}",
+        **_history_facts(releases),
+        "size": f"{file.stat().st_size:,} bytes",
+    }
     columns = {"key": [str(key) for key in releases]}
     if norms:
         columns["squared norm"] = [str(norm) for norm in norms.values()]
@@ -169,10 +153,11 @@ def _inspect_table(file: Path, releases: ss.PrivateTable, *, as_json: bool) -> N
     for name in ("units", "total"):
         if any(name in one for one in counts):
             columns[name] = [str(one.get(name, "")) for one in counts]
-    show(table_of(columns))
+    return Contents(str(file), facts, fields, columns)
 
 
-def _inspect_raw(file: Path, *, as_json: bool) -> None:
+def raw_contents(file: Path) -> Contents:
+    """Return what a raw file holds, without its sums."""
     raw: RawSketch = load_raw_file(file)
     keys = len(raw.state) if isinstance(raw.state, ss.SketchTable) else None
     fields = {
@@ -190,7 +175,7 @@ def _inspect_raw(file: Path, *, as_json: bool) -> None:
         "released before": "\n".join(str(past.guarantee) for past in raw.releases) or "never",
         "size": f"{file.stat().st_size:,} bytes",
     }
-    show_result(str(file), facts, fields, as_json=as_json)
+    return Contents(str(file), facts, fields)
 
 
 def _is_row(published: ss.PrivateSketch | ss.PrivateTable) -> bool:

@@ -1,19 +1,67 @@
-"""``streamsketch verify``: who made a file, and whether it was changed."""
+"""``streamsketch party``: signatures; keys and rounds are groups of their own."""
 
+import datetime as dt
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._keys import Signers, public_keys
+from streamsketch.cli._keys import KeyOption, PassphraseFile, Signers, private_key, public_keys
 from streamsketch.cli._layout import show_facts
-from streamsketch.cli._releasing import receipt_text
+from streamsketch.cli._options import option
+from streamsketch.cli._releasing import parse_receipt, receipt_text
 from streamsketch.cli._saying import kind_of, say_error
 from streamsketch.cli._showing import Json, show_json
 from streamsketch.errors import SignatureError
-from streamsketch.parties.signing import verify as verify_file
+from streamsketch.parties.signing import sign as sign_file
+from streamsketch.parties.signing import verify as verify_signature
 from streamsketch.parties.statements import Statement
+
+
+def sign(
+    files: Annotated[
+        list[Path], typer.Argument(help="Releases, tables, signs, agreements, rounds or contributions.", metavar="FILE")
+    ],
+    *,
+    key: KeyOption,
+    passphrase_file: PassphraseFile = None,
+    receipt: Annotated[
+        str | None, option("Keys and signatures", "NUMBER:DIGEST", "Receipt of the ledger's entry that was charged.")
+    ] = None,
+    expires: Annotated[
+        dt.datetime | None,
+        option(
+            "Keys and signatures",
+            "DATE",
+            "Last day on which the signature is valid, YYYY-MM-DD in UTC.",
+            formats=["%Y-%m-%d"],
+        ),
+    ] = None,
+    inside: Annotated[
+        bool, option("Keys and signatures", "", "Rewrite a table with the signature in it.", "--inside")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Sign files: each signature is a line of FILE.intoto.jsonl, which you send along.
+
+    The signature states the contents of FILE, its guarantee and its agreement. It proves that FILE has not changed
+    since.
+
+    $ streamsketch party sign north.parquet --key north.pem
+    """
+    charged = None if receipt is None else parse_receipt(receipt)
+    signer = private_key(key, passphrase_file)
+    last_day = None if expires is None else expires.date()
+    bundles = {
+        str(file): str(sign_file(file, signer, receipt=charged, expires=last_day, inside=inside)) for file in files
+    }
+    if as_json:
+        show_json([{"file": file, "signature": bundle} for file, bundle in bundles.items()])
+        return
+    for file, bundle in bundles.items():
+        statement = verify_signature(file, signer.public)
+        show_facts(file, {"holds": statement.kind, "signed by": str(statement.signer), "in": bundle})
 
 
 def verify(
@@ -27,7 +75,7 @@ def verify(
     A signature shows who made the file. It does not show that the statements in the file are true, or that its maker
     followed the agreement. The exit status is 1 if a signature is missing, or is not valid.
 
-    $ streamsketch verify north.parquet --signer north.pub
+    $ streamsketch party verify north.parquet --signer north.pub
     """
     signers = public_keys(signer)
     if signers is None:
@@ -37,7 +85,7 @@ def verify(
     found: dict[str, Statement | SignatureError] = {}
     for path in files:
         try:
-            found[str(path)] = verify_file(path, signers)
+            found[str(path)] = verify_signature(path, signers)
         except SignatureError as error:
             found[str(path)] = error
     if as_json:

@@ -1,0 +1,159 @@
+"""What options of `plan` state: numbers, lengths, shifts of sites and files of keys."""
+
+import csv
+import re
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+import typer
+
+import streamsketch as ss
+from streamsketch.cli._saying import say
+from streamsketch.core.libraries import pa, pa_csv
+from streamsketch.data.canonical import HASHED_DIM
+from streamsketch.data.readers.parquet import read_parquet
+from streamsketch.data.windows import microseconds
+
+_TWO = 2
+MECHANISMS: dict[str, Any] = {
+    kind.name: kind
+    for kind in (
+        ss.signs.DPSignOPORPRR,
+        ss.signs.DPSignOPORPRRSmooth,
+        ss.signs.DPSignRPRRSmooth,
+        ss.signs.DPSignLogistic,
+        ss.signs.IDPSignOPORP,
+        ss.signs.IDPSignRPRR,
+    )
+}
+"""The mechanisms of signs that take ε and neighbours alone, by name."""
+
+
+def sign_mechanisms() -> list[str]:
+    """Return the names of these mechanisms."""
+    return list(MECHANISMS)
+
+
+def refuse_to_miss(why: str, output: Path | None) -> NoReturn:
+    """Say that a plan misses its goal, and end with status 1."""
+    unwritten = "" if output is None else f", and {output} is not written"
+    say(
+        f"The goal is missed{unwritten}{why}. Ask for less, allow more, or take it all the same with --accept",
+        note=False,
+    )
+    raise typer.Exit(1)
+
+
+def units_of(units: str | None, keys: Path | None) -> list[float] | dict[str, float] | None:
+    """Return how many units each key has, as stated or from a file."""
+    if keys is None:
+        return None if units is None else numbers_in(units, "--units")
+    try:
+        if keys.suffix == ".parquet":
+            table = read_parquet(keys)
+        else:
+            # as text, so that a key 007 or a date stays as it is written
+            names, header = _header_of(keys)
+            text = pa_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
+            read = pa_csv.ReadOptions(column_names=names, skip_rows=int(header))
+            table = pa_csv.read_csv(keys, read_options=read, convert_options=text)
+    except pa.ArrowInvalid:
+        raise ss.InvalidInputError(f"{keys} is not a CSV or Parquet file of keys and their numbers of units") from None
+    if {"key", "units"} <= set(table.column_names):
+        table = table.select(["key", "units"])
+    elif table.num_columns != _TWO:
+        raise ss.InvalidInputError(
+            f"{keys} must have columns key and units, or two columns in this order, got "
+            f"{', '.join(map(repr, table.column_names)):.100}"
+        )
+    names, numbers = (column.to_pylist() for column in table.columns)
+    found: dict[str, float] = {}
+    for row, (name, number) in enumerate(zip(names, numbers, strict=True), start=1):
+        try:
+            found[str(name)] = float(number)
+        except (TypeError, ValueError):
+            raise ss.InvalidInputError(
+                f"the number of units in row {row} of {keys} is not a number, got {number!r:.40}"
+            ) from None
+    if len(found) < len(names):
+        raise ss.InvalidInputError(f"{keys} has {len(names):,} rows and {len(found):,} different keys: one row a key")
+    return found
+
+
+def _header_of(file: Path) -> tuple[list[str], bool]:
+    """Return the names of a CSV file's columns, and whether its first row contains them."""
+    with file.open(newline="", encoding="utf-8-sig", errors="replace") as lines:
+        first = next(csv.reader(lines), [])
+    if len(first) == _TWO and re.fullmatch(r"\s*\d[\d_.,eE+]*\s*", first[1]):
+        return ["key", "units"], False
+    return first, True
+
+
+def numbers_in(text: str, option: str) -> list[float]:
+    """Return the numbers in a text with commas, such as 3,10,40."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ss.InvalidInputError(f"{option} takes numbers with commas, such as 3,10,40, got {text!r:.40}") from None
+
+
+def dim_of(text: str) -> int:
+    """Return the number of indices that an option states."""
+    if text == "hashed":
+        return HASHED_DIM
+    try:
+        return int(text)
+    except ValueError:
+        raise ss.InvalidInputError(f"dim must be a whole number or 'hashed', got {text!r:.40}") from None
+
+
+def whole_number(text: str, option: str) -> int:
+    """Return the number in a text that may also be "all"."""
+    try:
+        return int(text)
+    except ValueError:
+        raise ss.InvalidInputError(f"{option} takes a number, or all, got {text!r:.40}") from None
+
+
+def range_of(text: str, window: str | None, windows: int) -> int | Literal["prefix"]:
+    """Return a range in windows, of which there are so many and each is ``window`` long, if that is known."""
+    if text == "prefix":
+        return "prefix"
+    if text.isdecimal():
+        return int(text)
+    if window is None:
+        raise ss.InvalidInputError(
+            f"--range takes a number of windows, 'prefix' or, with --window, a length as '1 day'; got {text!r:.40}"
+        )
+    length, size = microseconds(text, "--range"), microseconds(window, "--window")
+    if length % size:
+        raise ss.InvalidInputError(f"--range must be a multiple of --window, got {text} and {window}")
+    return min(length // size, windows)
+
+
+def units_of_sites(text: str) -> float | list[float]:
+    """Return the number of units of all sites, or of two."""
+    try:
+        units = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ss.InvalidInputError(f"--units takes one number or two, such as 2800,280, got {text!r:.40}") from None
+    return units[0] if len(units) == 1 else units
+
+
+def shift_of(
+    shift: float | None, moved: float | None, times: float | None, columns: int | None
+) -> ss.planning.SiteShift:
+    """Return the difference between sites that options state."""
+    if (shift is not None) + (moved is not None) + (times is not None) != 1:
+        raise ss.InvalidInputError(
+            "state one difference to be found: --shift 0.5, in standard deviations of a number; --moved 0.05, the "
+            "share of people in another category; or --times 1.4, how many times as frequent a class is"
+        )
+    in_columns: dict[str, int] = {} if columns is None else {"columns": columns}
+    if moved is not None:
+        if in_columns:
+            raise ss.InvalidInputError("--in-columns does not apply to --moved: leave it out")
+        return ss.planning.ShareShift(moved)
+    if shift is not None:
+        return ss.planning.MeanShift(shift, **in_columns)
+    return ss.planning.ClassShift(times, **in_columns)  # type: ignore[arg-type] # one of them is there
