@@ -237,11 +237,11 @@ class SketchPairs:
         if not lost:
             return
         measure = MEASURES[self._by]
-        why = f"the {measure.floor.number} are {measure.floor.level} (these are empty, or too small for their noise)"
+        why = f"the {measure.floor.number} are {measure.floor.level}. These are empty, or too small for their noise"
         who = join_names(lost)
         if measure.needs is None:
             say(
-                f"Listed last, as {why}, and such {measure.titles} show only noise and the size of the other stream: "
+                f"Listed last, as such {measure.titles} show only noise and the size of the other stream, and {why}: "
                 f"{who}."
             )
         else:

@@ -133,7 +133,11 @@ class Need:
     refusal: str = ""
 
 
-ABOVE_NOISE_FLOOR = Need(below_noise_floor, "squared norms", "no larger than noise makes some of so many empty streams")
+ABOVE_NOISE_FLOOR = Need(
+    below_noise_floor,
+    "squared norms",
+    "below the noise floor: no larger than noise makes some of so many empty streams",
+)
 ENOUGH_UNITS = Need(
     lambda block, _: few_units(block),
     "numbers of units",

@@ -180,7 +180,7 @@ def test_streams_are_compared_by_what_they_consist_of(by: str, one: Any, shapes:
     assert [row[field] is None for row in rows] == [False] * 3 + [True] * 3, "undefined ones come last"
     done = forks.run("compare", shapes, "--by", by, cwd=shapes.parent)
     assert done.stdout.count("undefined") == 3
-    assert "small for their noise): empty." in done.stderr
+    assert "small for their noise: empty." in done.stderr
     near = json.loads(forks.run("nearest", shapes, "--by", by, "--top", "1", "--json", cwd=shapes.parent).stdout)
     assert {(row["of"], row["neighbour"]) for row in near} >= {("small a", "large a"), ("large a", "small a")}
     assert not any("empty" in (row["of"], row["neighbour"]) for row in near)

@@ -79,7 +79,10 @@ def test_streams_below_the_noise_floor_are_named_and_not_drawn(by: Any) -> None:
     text = page_of(found, title="t", by=by)
     named = re.search(r'<p class="below-noise-floor">(.*?)</p>', text, re.DOTALL)
     assert named is not None
-    assert "2 of the streams are no larger than noise makes some of so many empty streams" in named[1]
+    assert (
+        "2 of the streams are below the noise floor: no larger than noise makes some of so many empty streams"
+        in named[1]
+    )
     assert named[1].rstrip().endswith("no one, nothing.")
     after = text[text.index("</caption>", named.end()) : text.index("What is guaranteed")]
     assert after.count(">no one<") == after.count(">nothing<") == 1, "in the table of sizes alone"
