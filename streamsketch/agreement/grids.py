@@ -52,7 +52,7 @@ def check_fine(projection: Projection, neighbours: Neighbours) -> None:
             f"on a resolution of {projection.grid}, {neighbours!r} leaves a unit's sketch a norm of {steps:,} grid "
             f"steps, so most of its cells would be rounded to zero; {MOST_COARSE:,} are needed. Use "
             f"resolution='{finer}', which streamsketch.agree chooses by itself; on the command line, `agree` "
-            f"does too, and --resolution {finer} states it"
+            f"does too, and --set resolution={finer} states it"
         )
 
 

@@ -161,8 +161,8 @@ def projection_from(path: Path | None, **options: int | str | None) -> ss.projec
         fields = {"dim": HASHED_DIM, "sketch_dim": SKETCH_DIM, "sparsity": SPARSITY, "seed": secrets.randbits(63)}
         given = {name: value for name, value in options.items() if value is not None}
         return ss.SJLT(**(fields | given))  # type: ignore[arg-type]
-    if named := given_options(options):
-        raise ss.InvalidInputError(f"{path} states the whole projection; leave out {named}")
+    if named := ", ".join(name.replace("_", "-") for name, value in options.items() if value is not None):
+        raise ss.InvalidInputError(f"{path} states the whole projection; leave out --set {named}")
     return load_projection(path)
 
 

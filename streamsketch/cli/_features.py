@@ -76,7 +76,7 @@ def _fields_of(text: bytes, seed: int | None) -> dict[str, Any]:
     if not isinstance(columns := fields.get("columns"), list):
         raise ss.InvalidInputError('it has no list of columns, {"columns": [{"name": …, "kind": …}, …]}')
     if seed is not None and fields.setdefault("seed", seed) != seed:
-        raise ss.InvalidInputError(f"it has the seed {short(fields['seed'])}: leave out --seed")
+        raise ss.InvalidInputError(f"it has the seed {short(fields['seed'])}: leave out --set seed")
     defaults = {"seed": secrets.randbits(63), "joint": 0, "width": None, "joint_weight": None}
     return defaults | fields | {"columns": [_completed(one) for one in columns]}
 

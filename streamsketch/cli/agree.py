@@ -11,14 +11,10 @@ from streamsketch.agreement.infer import clip_of_features, counting_of, whole_un
 from streamsketch.agreement.terms import keys_text
 from streamsketch.cli._agreeing import (
     L1,
-    L2,
-    Clip,
     Index,
     Key,
     Missing,
-    OneCoordinate,
     SketchL2,
-    Title,
     UnitColumn,
     Value,
     column_name,
@@ -28,6 +24,7 @@ from streamsketch.cli._agreeing import (
     projection_from,
 )
 from streamsketch.cli._features import check_columns, features_text, load_features
+from streamsketch.cli._fields import FIELDS_HELP, AreWindows, further_fields
 from streamsketch.cli._options import option
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._saying import say
@@ -68,10 +65,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     value: Value = None,
     unit_column: UnitColumn = None,
     l1: L1 = None,
-    l2: L2 = None,
     sketch_l2: SketchL2 = None,
-    one_coordinate: OneCoordinate = None,
-    clip: Clip = None,
     unit: Annotated[
         str | None, option("Privacy", "WORD", "Name of one unit, in a word. By default, the name of its column.")
     ] = None,
@@ -82,15 +76,6 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
             "NUMBER",
             "Number of keys that one unit may be in; without --key, of windows (`sketch --window`). By default 1; "
             "with --sketch-l2 and --key, any number.",
-        ),
-    ] = None,
-    count: Annotated[
-        bool | None,
-        option(
-            "Privacy",
-            "",
-            "Publish how many units each key has, for 3 % more noise. This is the default if no bound is given.",
-            "--count/--no-count",
         ),
     ] = None,
     epsilon: Annotated[
@@ -104,14 +89,6 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     delta: Annotated[
         str | None, option("Privacy", "DELTA", "Probability δ with which ε may fail. By default 0.")
     ] = None,
-    mechanism: Annotated[
-        str | None,
-        option(
-            "Privacy",
-            "NOISE",
-            "Kind of noise, as in `release`, or a mechanism of signs, such as DP-SignOPORP-RR. By default auto.",
-        ),
-    ] = None,
     public_key: Annotated[
         list[str] | None,
         option(
@@ -123,14 +100,6 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     keys_are_public: Annotated[
         bool, option("Privacy", "", "Publish all keys of the data: which have data is no secret.", "--keys-are-public")
     ] = False,
-    select_keys: Annotated[
-        str | None,
-        option(
-            "Privacy",
-            "EPSILON,DELTA",
-            "Choose the published keys privately, at this share of ε and δ, such as 0.1,1e-7.",
-        ),
-    ] = None,
     window: Annotated[
         str | None,
         option(
@@ -141,39 +110,11 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         ),
     ] = None,
     time: Annotated[str | None, option("Windows", "COLUMN", "With --window: column of times, or NAME:date.")] = None,
-    time_format: Annotated[
-        str | None, option("Windows", "FORMAT", "Format of times in text, as for strptime. By default ISO 8601.")
-    ] = None,
-    zone: Annotated[str | None, option("Windows", "ZONE", "Time zone of day, week or month. By default UTC.")] = None,
     first: Annotated[
         str | None,
         option("Windows", "TIME", "Start of the first window: a time, or the first date of a day, a week or a month."),
     ] = None,
-    last: Annotated[str | None, option("Windows", "TIME", "Start of the last window. A stream needs none.")] = None,
-    windows_are_keys: Annotated[
-        bool,
-        option("Windows", "", "Publish one release, in which each window of a key is a key.", "--windows-are-keys"),
-    ] = False,
-    schedule: Annotated[
-        Path | None,
-        option("Windows", "FILE", "Schedule of sums of windows, a JSON file that `plan windows` writes."),
-    ] = None,
     missing: Missing = "refuse",
-    title: Title = "",
-    projection: Annotated[
-        Path | None,
-        option("Projection", "FILE", "Projection, a JSON file. By default, an SJLT with the options below."),
-    ] = None,
-    sketch_dim: Annotated[
-        int | None, option("Projection", "NUMBER", "Number of cells of a sketch, k. By default 1024.")
-    ] = None,
-    sparsity: Annotated[
-        int | None, option("Projection", "NUMBER", "Number of nonzeros in a column, s. By default 4.")
-    ] = None,
-    resolution: Annotated[
-        str | None, option("Projection", "STEP", "Grid step of the values, such as 1/100. By default 1.")
-    ] = None,
-    seed: Annotated[int | None, option("Projection", "NUMBER", "Public seed. By default, one is drawn now.")] = None,
     units: Annotated[
         str | None,
         option(
@@ -183,17 +124,9 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
             "ε = 1, unless it is stated; keys that drown are named.",
         ),
     ] = None,
-    items: Annotated[
-        str | None,
-        option(
-            "Size of the sketch",
-            "NUMBERS",
-            "With --units: number of different items of one unit in a key. By default 10.",
-        ),
-    ] = None,
-    catalogue: Annotated[
-        float | None,
-        option("Size of the sketch", "NUMBER", "With --units: how many different items are sold, or can occur."),
+    further: Annotated[
+        list[str] | None,
+        option("Further fields", "NAME=VALUE", f"{FIELDS_HELP} Repeat it for several fields.", "--set"),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -202,8 +135,8 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     The file names the projection, the columns, the bound on what one unit adds, and how missing values are treated.
 
     If --unit-column is given without a bound, each unit is protected, whatever its rows contain, and each counts the
-    same, as with --sketch-l2 1 --clip equal; with --features it counts as one row, the average of its own. With --key,
-    add --max-keys, the number of keys that one unit may be in. Units are then counted, too.
+    same, as with --sketch-l2 1 --set clip=equal; with --features it counts as one row, the average of its own. With
+    --key, add --max-keys, the number of keys that one unit may be in. Units are then counted, too.
 
     A column is NAME:TYPE. The types are integer, text, bytes, date, timestamp, boolean and decimal(PLACES). A name
     alone has the type it has in SAMPLE; without SAMPLE it is text.
@@ -215,10 +148,11 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
 
     With --epsilon, the agreement says what each release spends, so that `release ROWS --agreement FILE` needs nothing
     else, and all parties publish alike. With --key, it then says which keys are published: --public-key,
-    --keys-are-public or --select-keys.
+    --keys-are-public or --set select-keys=EPSILON,DELTA.
 
-    With --window and --time, each window from --first to --last is published by itself, and a unit pays in each; with
-    --windows-are-keys all are one release. With --schedule, sums of windows are published, and --epsilon is for all.
+    With --window and --time, each window is published by itself, from --first on, and a unit pays in each; with --set
+    windows=keys, all are one release. With --set schedule=FILE, sums of windows are published, and --epsilon is for
+    all.
 
     $ streamsketch agree --index item:text --unit-column customer:text --missing drop --epsilon 1 --delta 1e-6 \
         -o terms.json
@@ -227,8 +161,11 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         -o agreement.json
     """
     new_file(output, ".json", "an agreement")
+    more = further_fields(further or [])
+    l2, one_coordinate, clip, count = more.l2, more.one_coordinate, more.clip, more.count
+    projection, seed = more.projection, more.seed
     schema = None if sample is None else _schema(sample)
-    options: dict[str, Any] = {"sketch_dim": sketch_dim, "sparsity": sparsity, "resolution": resolution}
+    options: dict[str, Any] = {name: getattr(more, name) for name in ("sketch_dim", "sparsity", "resolution")}
     by: ss.projections.Projection
     if features is None:
         if not index:
@@ -249,7 +186,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         bounds = whole_unit_bounds(by, word, keyed=key is not None, **known)
     elif bounds["neighbours"] is None and (unit is not None or max_keys is not None or count):
         raise ss.InvalidInputError(
-            "--unit, --max-keys and --count belong to a bound: give --unit-column, or --l1 BOUND"
+            "--unit, --max-keys and --set count=yes belong to a bound: give --unit-column, or --l1 BOUND"
         )
     elif columns is not None:
         bounds["clip"] = clip_of_features(bounds["neighbours"], clip)  # type: ignore[arg-type]
@@ -260,23 +197,23 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         **columns_from(index or [], key, unit_column, value, () if schema is None else schema.names),
         **bounds,
         "missing": missing,
-        "title": title,
-        "terms": _terms(epsilon, delta, mechanism),
+        "title": more.title,
+        "terms": _terms(epsilon, delta, more.mechanism),
         "windows": _windows(
-            {"time_format": time_format, "zone": zone, "first": first, "last": last},
+            {"time_format": more.time_format, "zone": more.zone, "first": first, "last": more.last},
             window,
             time,
-            keys=windows_are_keys,
+            more.windows_are,
         ),
-        "schedule": None if schedule is None else schedule_from_json(schedule.read_text()),
-        "keys": _keys(names_given(public_key or [], "--public-key"), select_keys, keys_are_public=keys_are_public),
+        "schedule": None if more.schedule is None else schedule_from_json(more.schedule.read_text()),
+        "keys": _keys(names_given(public_key or [], "--public-key"), more.select_keys, keys_are_public=keys_are_public),
     }
     if columns is not None:
         fields |= {"features": columns, "index": None}
     agreed = ss.Agreement(fine, **fields) if schema is None else _typed(schema, fine, fields)
     _check_features(agreed, sample, schema)
-    sized = _planned(agreed, units, items, catalogue)
-    if sized is not None and (projection, sketch_dim, sparsity) == (None, None, None):
+    sized = _planned(agreed, units, more.items, more.catalogue)
+    if sized is not None and (projection, more.sketch_dim, more.sparsity) == (None, None, None):
         agreed = agreed.replace(projection=sized[1].projection(getattr(by, "seed", 0)))
         sized = (sized[1], sized[1])
     agreed.save(output)
@@ -290,8 +227,8 @@ def _planned(
 ) -> tuple[ss.planning.UnitPlan, ss.planning.UnitPlan] | None:
     """Return what to expect of keys of so many units, under the agreement and with the size that is best."""
     if units is None:
-        if given := given_options({"items": items, "catalogue": catalogue}):
-            raise ss.InvalidInputError(f"{given}: also give --units, the number of units in a key")
+        if items is not None or catalogue is not None:
+            raise ss.InvalidInputError("items and catalogue go with --units, the number of units in a key: give both")
         return None
     parts = [part.rpartition("=") for part in units.split(",")]
     named = all(name for name, _, _ in parts)
@@ -300,8 +237,8 @@ def _planned(
         sizes = [float(part) for part in (items or "10").split(",")]
     except ValueError:
         raise ss.InvalidInputError(
-            f"--units and --items take numbers with commas, such as 500,3000 or DE=95,UK=3900, got {short(units)} and "
-            f"{short(items)}"
+            f"--units and --set items=NUMBERS take numbers with commas, such as 500,3000 or DE=95,UK=3900, got "
+            f"{short(units)} and {short(items)}"
         ) from None
     typical = ss.planning.TypicalUnit(items=sizes, catalogue=catalogue)
     known = {name.strip(): number for (name, _, _), number in zip(parts, numbers, strict=True)}
@@ -335,28 +272,28 @@ def _say_size(agreed: ss.Agreement, sized: tuple[ss.planning.UnitPlan, ss.planni
 def _terms(epsilon: str | None, delta: str | None, mechanism: str | None) -> ss.Terms | None:
     if epsilon is None:
         if delta is not None or mechanism is not None:
-            raise ss.InvalidInputError("--delta and --mechanism are terms of a release: also give --epsilon")
+            raise ss.InvalidInputError("--delta and --set mechanism=NOISE are terms of a release: also give --epsilon")
         return None
     return ss.Terms(epsilon=epsilon, delta=delta or "0", mechanism=mechanism or "auto")
 
 
-def _windows(stated: dict[str, str | None], every: str | None, time: str | None, *, keys: bool) -> ss.Windows | None:
+def _windows(
+    stated: dict[str, str | None], every: str | None, time: str | None, are: AreWindows | None
+) -> ss.Windows | None:
     """Return the windows of options; None if there are none."""
     if every is None or time is None:
-        if given := given_options({"window": every, "time": time, **stated, "windows-are-keys": keys}):
-            raise ss.InvalidInputError(
-                f"{given}: windows have a length and a column of times: --window LENGTH --time COLUMN"
-            )
+        if any((every, time, are, *stated.values())):
+            raise ss.InvalidInputError("windows have a length and a column of times: --window LENGTH --time COLUMN")
         return None
     name, _, kind = time.rpartition(":")
     column: Any = (name, kind) if name and kind in ("date", "timestamp") else time
     fields: dict[str, Any] = {("format" if name == "time_format" else name): text for name, text in stated.items()}
-    return ss.Windows(time=column, every=every, **fields, are="keys" if keys else "releases")
+    return ss.Windows(time=column, every=every, **fields, are=are or "releases")
 
 
 def _keys(listed: list[str], share: str | None, *, keys_are_public: bool) -> Any:
     if bool(listed) + (share is not None) + keys_are_public > 1:
-        raise ss.InvalidInputError("give one of --public-key, --keys-are-public and --select-keys")
+        raise ss.InvalidInputError("give one of --public-key, --keys-are-public and --set select-keys=EPSILON,DELTA")
     if share is not None:
         epsilon, _, delta = share.partition(",")
         return ss.Selected(epsilon=epsilon.strip(), delta=delta.strip())
@@ -388,7 +325,7 @@ def _check_features(agreed: ss.Agreement, sample: Path | None, schema: "pa.Schem
         return
     if agreed.counting is None:
         many = agreed.neighbours is not None and agreed.neighbours.any_keys
-        remedy = "give --max-keys, in how many keys a unit may be" if many else "give --count"
+        remedy = "give --max-keys, in how many keys a unit may be" if many else "leave out --set count=no"
         raise ss.InvalidInputError(
             f"features are compared as averages over units, and so their number must be published: {remedy}"
         )
@@ -439,7 +376,7 @@ def _counts(agreed: ss.Agreement) -> str:
         return f"beside the cells, {agreed.counting}"
     if agreed.unit is None or agreed.neighbours is None or not agreed.neighbours.of_sketches:
         return ""
-    remedy = "--max-keys" if agreed.neighbours.any_keys else "--count"
+    remedy = "--max-keys" if agreed.neighbours.any_keys else "--set count=yes"
     return f"no count of units, so no averages: {remedy} adds it"
 
 

@@ -308,6 +308,11 @@ def _moved(error: Any) -> str:
     name, command = getattr(error, "option_name", ""), "" if error.ctx is None else error.ctx.info_name
     if command in ("sketch", "choose-bound") and name.lstrip("-") in _AGREED:
         return f"No such option: {name}. An agreement says that: `streamsketch agree`, or `plan`, then --agreement FILE"
+    if command == "agree" and name:
+        from streamsketch.cli._fields import FIELDS  # noqa: PLC0415 - which a call without mistakes need not load
+
+        if (field := name.lstrip("-")) in FIELDS:
+            return f"No such option: {name}. Write --set {field}={FIELDS[field].takes}"
     if command == "sketch" and name.lstrip("-") in _STREAMED:
         return f"No such option: {name}. Windows of a log are released by `streamsketch stream file`, or `stream pipe`"
     return ""

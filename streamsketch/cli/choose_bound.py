@@ -120,8 +120,8 @@ def choose_bound(  # noqa: C901, PLR0913 - a command's options are its parameter
     predicted for that, otherwise for ε = 1.
 
     A bound that keeps a share of the units is right for totals. For cosines, such a bound is far too large: --question
-    cosine weighs noise against bias instead, from noisy counts of units by size. `agree --clip equal` needs no bound at
-    all.
+    cosine weighs noise against bias instead, from noisy counts of units by size. `agree --set clip=equal` needs no
+    bound at all.
 
     --trade-off writes exact figures for the operator, readable by the owner only. A bound that is chosen from these
     figures is not private.

@@ -334,7 +334,9 @@ def windows(  # noqa: PLR0913 - a command's options are its parameters
     ] = None,
     output: Annotated[
         Path | None,
-        option("Output", "FILE", "Write the schedule to a .json file, for `agree --schedule`.", "--output", "-o"),
+        option(
+            "Output", "FILE", "Write the schedule to a .json file, for `agree --set schedule=FILE`.", "--output", "-o"
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 import streamsketch as ss
 from tests.cli.running import Forks
 
-AGREED = ["--index", "item:text", "--unit-column", "customer:text", "--missing", "drop", "--seed", "7"]
+AGREED = ["--index", "item:text", "--unit-column", "customer:text", "--missing", "drop", "--set", "seed=7"]
 TERMS = ["--epsilon", "1", "--delta", "1e-6"]
 
 
@@ -102,8 +102,8 @@ def test_what_is_said_twice_or_not_at_all_is_refused(
         (["--epsilon", "1"], "meant for Gaussian noise"),
         ([*TERMS, "--key", "shop:text"], "which keys have data is private"),
         ([*TERMS, "--key", "shop:text", "--keys-are-public", "--public-key", "north"], "give one of --public-key"),
-        ([*TERMS, "--key", "shop:text", "--max-keys", "2", "--select-keys", "0.1"], "is a decimal number"),
-        ([*TERMS, "--key", "shop:text", "--max-keys", "2", "--select-keys", "1,1e-7"], "give it a smaller share"),
+        ([*TERMS, "--key", "shop:text", "--max-keys", "2", "--set", "select-keys=0.1"], "is a decimal number"),
+        ([*TERMS, "--key", "shop:text", "--max-keys", "2", "--set", "select-keys=1,1e-7"], "give it a smaller share"),
     ],
 )
 def test_terms_that_no_release_keeps_are_refused(options: list[str], said: str, folder: Path, forks: Forks) -> None:

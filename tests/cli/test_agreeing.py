@@ -23,8 +23,8 @@ ROWS = {
     "buyer": [17, 17, 18, None],
 }
 COLUMNS = ["--index", "item:text", "--index", "week:integer", "--index", "paid:boolean", "--value", "price"]
-BOUND = ["--unit-column", "buyer:integer", "--l1", "5", "--missing", "drop", "--title", "Sales"]
-MADE = ["--key", "land", *COLUMNS, *BOUND, "--resolution", "1/100", "--sketch-dim", "64", "--seed", "5"]
+BOUND = ["--unit-column", "buyer:integer", "--l1", "5", "--missing", "drop", "--set", "title=Sales"]
+MADE = ["--key", "land", *COLUMNS, *BOUND, "--set", "resolution=1/100", "--set", "sketch-dim=64", "--set", "seed=5"]
 
 
 @pytest.fixture
@@ -62,12 +62,13 @@ def test_an_agreement_is_written_as_asked(folder: Path, forks: Forks) -> None:
 
 def test_a_euclidean_bound_is_agreed_on(folder: Path, forks: Forks) -> None:
     (folder / "map.json").write_text(ss.projections.OPORP(dim=100, sketch_dim=16, seed=3).to_json())
-    bound = ["--index", "week:integer", "--unit-column", "buyer:integer", "--l2", "5"]
-    forks.succeeded("agree", *bound, "--projection", "map.json", "-o", "agreed.json", cwd=folder)
+    bound = ["--index", "week:integer", "--unit-column", "buyer:integer", "--set", "l2=5"]
+    forks.succeeded("agree", *bound, "--set", "projection=map.json", "-o", "agreed.json", cwd=folder)
     assert ss.Agreement.load(folder / "agreed.json").neighbours == ss.L2(5, unit="buyer")
 
 
-PEOPLE = ["--index", "item", "--unit-column", "buyer", "--seed", "5"]
+COUNTED = ["--set", "clip=equal", "--set", "count=yes"]
+PEOPLE = ["--index", "item", "--unit-column", "buyer", "--set", "seed=5"]
 
 
 @pytest.mark.parametrize(("sample", "kind"), [([], "text"), (["rows.parquet"], "integer")])
@@ -75,7 +76,7 @@ PEOPLE = ["--index", "item", "--unit-column", "buyer", "--seed", "5"]
     ([], {}),
     (["--key", "land", "--max-keys", "3"], {"key": "land", "max_keys": 3}),
     (["--key", "land"], {"key": "land"}),
-    (["--resolution", "1/100"], {"resolution": "1/100"}),
+    (["--set", "resolution=1/100"], {"resolution": "1/100"}),
 ])  # fmt: skip
 def test_units_are_protected_by_default_as_in_python(
     options: list[str], fields: dict[str, Any], sample: list[str], kind: str, folder: Path, forks: Forks
@@ -94,7 +95,7 @@ def test_what_is_chosen_is_shown_with_its_reason(folder: Path, forks: Forks) -> 
     assert "one buyer of at most 1 in one key (L2 of sketches)" in text
     assert "resolution 1/8192, on which a clipped unit's sketch has a norm of 16,384 steps" in text
     assert "beside the cells, a count of units" in text
-    bounds = ["--sketch-l2", "40", "--clip", "scale", "--no-count"]
+    bounds = ["--sketch-l2", "40", "--set", "clip=scale", "--set", "count=no"]
     forks.succeeded("agree", *PEOPLE, *bounds, "--unit", "person", "-o", "scaled.json", cwd=folder)
     scaled = ss.Agreement.load(folder / "scaled.json")
     assert (scaled.neighbours, scaled.clip, scaled.counting) == (
@@ -102,17 +103,17 @@ def test_what_is_chosen_is_shown_with_its_reason(folder: Path, forks: Forks) -> 
         "scale",
         None,
     )
-    shown = forks.succeeded("agree", *PEOPLE, "--sketch-l2", "40", "--count", "-o", "one.json", cwd=folder)
+    shown = forks.succeeded("agree", *PEOPLE, "--sketch-l2", "40", "--set", "count=yes", "-o", "one.json", cwd=folder)
     assert "a count of units" in shown, "of the one stream that a unit is in"
-    forks.succeeded("agree", *PEOPLE, "--l1", "40", "--count", "-o", "counted.json", cwd=folder)
+    forks.succeeded("agree", *PEOPLE, "--l1", "40", "--set", "count=yes", "-o", "counted.json", cwd=folder)
     counted = ss.Agreement.load(folder / "counted.json")
     assert counted.counting == Counting.of(counted.projection, ss.L1(40, unit="buyer"), delta=0)
 
 
 @pytest.mark.parametrize(("options", "shown"), [
     (["--max-keys", "3"], "a count of units (weight 2334)"),
-    (["--max-keys", "3", "--sketch-l2", "1", "--clip", "equal", "--count"], "a count of units (weight 2334)"),
-    (["--max-keys", "3", "--sketch-l2", "1", "--clip", "equal"], "no count of units, so no averages: --count adds it"),
+    (["--max-keys", "3", "--sketch-l2", "1", *COUNTED], "a count of units (weight 2334)"),
+    (["--max-keys", "3", "--sketch-l2", "1", *COUNTED[:2]], "so no averages: --set count=yes adds it"),
     ([], "no count of units, so no averages: --max-keys adds it"),
 ])  # fmt: skip
 def test_counts_of_bounds_on_sketches_weigh_what_gaussian_noise_allows(
@@ -271,14 +272,17 @@ MISTAKES: dict[str, tuple[list[Any], str]] = {
         "give --unit-column, or --l1 BOUND",
     ),
     "a way to clip without a bound": (
-        ["agree", "--index", "item", "--unit-column", "buyer", "--clip", "scale", "-o", "x.json"],
+        ["agree", "--index", "item", "--unit-column", "buyer", "--set", "clip=scale", "-o", "x.json"],
         "clip='scale' needs a bound to clip to",
     ),
     "a count of units in any number of keys": (
-        ["agree", "--key", "land", "--index", "item", "--unit-column", "buyer", "--count", "-o", "x.json"],
+        ["agree", "--key", "land", "--index", "item", "--unit-column", "buyer", "--set", "count=yes", "-o", "x.json"],
         "pass the largest number",
     ),
-    "two bounds": (["agree", "--index", "a", "--l1", 1, "--one-coordinate", 1, "-o", "x.json"], "give one of them"),
+    "two bounds": (
+        ["agree", "--index", "a", "--l1", 1, "--set", "one-coordinate=1", "-o", "x.json"],
+        "give one of them",
+    ),
     "a sample of CSV": (
         ["agree", "rows.csv", "--index", "item", "-o", "x.json"],
         "Leave it out, and state the type of",
@@ -289,8 +293,8 @@ MISTAKES: dict[str, tuple[list[Any], str]] = {
         "must have the column x exactly",
     ),
     "options of a projection that is there": (
-        ["agree", "--index", "item", "--projection", "bare.json", "--seed", 1, "-o", "x.json"],
-        "states the whole projection; leave out --seed",
+        ["agree", "--index", "item", "--set", "projection=bare.json", "--set", "seed=1", "-o", "x.json"],
+        "states the whole projection; leave out --set seed",
     ),
     "a projection for an agreement": (
         ["sketch", "rows.csv", "--agreement", "bare.json", "-o", "x.raw-sketch"],
@@ -338,3 +342,44 @@ def test_mistakes_are_sentences(name: str, folder: Path, forks: Forks) -> None:
     assert "secret," not in refused
     assert not (folder / "x.json").exists()
     assert not (folder / "x.raw-sketch").exists()
+
+
+@pytest.mark.parametrize(
+    ("stated", "message"),
+    [
+        (["colour=red"], "--set takes NAME=VALUE, with one of the names title, clip, count,"),
+        (["seed"], "--set takes NAME=VALUE"),
+        (["seed="], "--set takes NAME=VALUE"),
+        (["seed=five"], "--set seed takes NUMBER, got 'five'"),
+        (["count=maybe"], "--set count takes yes|no, got 'maybe'"),
+        (["windows=rows"], "--set windows takes keys|releases, got 'rows'"),
+        (["seed=1", "seed=2"], "--set seed is stated twice"),
+        (["zone=UTC"], "windows have a length and a column of times: --window LENGTH --time COLUMN"),
+        (["catalogue=50"], "items and catalogue go with --units"),
+    ],
+)
+def test_a_further_field_has_a_name_and_takes_a_value(
+    stated: list[str], message: str, tmp_path: Path, forks: Forks
+) -> None:
+    further = [word for each in stated for word in ("--set", each)]
+    refused = forks.refused("agree", "--index", "item", *further, "-o", "x.json", cwd=tmp_path)
+    assert message in refused
+    assert not (tmp_path / "x.json").exists()
+
+
+def test_further_fields_are_those_of_the_agreement(tmp_path: Path, forks: Forks) -> None:
+    columns = ["--index", "item", "--key", "shop", "--unit-column", "buyer", "--max-keys", "2", "--missing", "drop"]
+    timed = ["--window", "month", "--time", "at", "--first", "2026-01-01", "--epsilon", "1", "--delta", "1e-6"]
+    sets = ["title=A = B", "clip=scale", "count=no", "select-keys=0.1,1e-7", "zone=Europe/Berlin", "windows=keys"]
+    sets += ["time-format=%d.%m.%Y %H:%M", "sketch-dim=64", "sparsity=2", "seed=5", "mechanism=gaussian"]
+    further = [word for each in sets for word in ("--set", each)]
+    bound = ["--sketch-l2", "3"]
+    forks.succeeded("agree", *columns, *bound, *timed, *further, "-o", "x.json", cwd=tmp_path)
+    agreed = ss.Agreement.load(tmp_path / "x.json")
+    windows: Any = agreed.windows
+    assert (agreed.title, agreed.clip, agreed.counting) == ("A = B", "scale", None)
+    assert (windows.are, windows.zone, windows.format) == ("keys", "Europe/Berlin", "%d.%m.%Y %H:%M")
+    assert agreed.keys == ss.Selected(epsilon="0.1", delta="1e-7")
+    assert agreed.terms == ss.Terms(epsilon="1", delta="1e-6", mechanism="gaussian")
+    projection: Any = agreed.projection
+    assert (projection.sketch_dim, projection.sparsity, projection.seed) == (64, 2, 5)

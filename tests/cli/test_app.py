@@ -89,6 +89,7 @@ def test_the_demo_prints_a_table_that_fits_and_writes_releases_when_told(
             ["sketch", "a.csv", "--seed", "3"],
             "No such option: --seed. An agreement says that: `streamsketch agree`",
         ),
+        (["agree", "--seed", "3"], "No such option: --seed. Write --set seed=NUMBER"),
         (["choose-bound", "a.csv", "--norm", "l2"], "No such option: --norm. An agreement says that"),
         (["sketch", "a.csv", "--policy", "p.json"], "are released by `streamsketch stream file`, or `stream pipe`"),
         (["compare", "a", "b", "--by", "cosin"], "Did you mean cosine? See"),

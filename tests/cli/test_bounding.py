@@ -275,7 +275,7 @@ AGREED = ["--key", "shop", "--index", "item", "--value", "sold", "--missing", "d
 
 
 def test_an_agreement_that_names_units_and_a_bound_bounds_them(sales: Path, forks: Forks) -> None:
-    bounds = ["--l1", "50", "--max-keys", "2", "--sketch-dim", "64", "--resolution", "1/4"]
+    bounds = ["--l1", "50", "--max-keys", "2", "--set", "sketch-dim=64", "--set", "resolution=1/4"]
     forks.succeeded("agree", *AGREED, *bounds, "-o", "sales.json", cwd=sales)
     done = forks.run(
         *("sketch", "sold.csv", "--agreement", "sales.json", "-o", "a.raw-sketch", "--summary", "told.json"), cwd=sales

@@ -22,7 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, forks: Forks) -> Path:
         rows = [f"{month},{item},{place}{one}" for month, n in months.items() for one in range(n) for item in (1, 7)]
         (tmp_path / f"{place}.csv").write_text("\n".join(["month,item,customer", *rows, ""]))
     columns = ["--index", "item", "--key", "month", "--unit-column", "customer", "--max-keys", 2]
-    forks.succeeded("agree", "-o", "all.json", *columns, "--seed", 7, cwd=tmp_path)
+    forks.succeeded("agree", "-o", "all.json", *columns, "--set", "seed=7", cwd=tmp_path)
     for place in PEOPLE:
         sketch = ["sketch", f"{place}.csv", "--agreement", "all.json", "-o", f"{place}.raw-sketch"]
         forks.succeeded(*sketch, cwd=tmp_path)

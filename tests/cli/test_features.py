@@ -76,7 +76,7 @@ def test_an_agreement_on_features_is_that_of_python(folder: Path, forks: Forks) 
     whole = ["agree", "--features", "whole.json", *AGREE[3:5], "-o", "b.json", "--json"]
     assert json.loads(forks.succeeded(*whole, cwd=folder))["fingerprint"] == AGREEMENT.fingerprint
     (folder / "features.json").write_text(json.dumps({"columns": WRITTEN["columns"]}))
-    for name, seed in (("c", []), ("d", []), ("e", ["--seed", 5])):
+    for name, seed in (("c", []), ("d", []), ("e", ["--set", "seed=5"])):
         forks.succeeded(*AGREE[:-1], f"{name}.json", *seed, cwd=folder)
     drawn = [ss.Agreement.load(folder / f"{name}.json").features for name in "cde"]
     assert len({one.seed for one in drawn if one is not None}) == 3
@@ -112,8 +112,8 @@ def test_a_column_that_is_not_whole_is_refused(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--seed", 5], "it has the seed 7: leave out --seed"),
-        (["--no-count"], "their number must be published: give --count"),
+        (["--set", "seed=5"], "it has the seed 7: leave out --set seed"),
+        (["--set", "count=no"], "their number must be published: leave out --set count=no"),
         (["--key", "ward"], "their number must be published: give --max-keys, in how many keys a unit may be"),
         (["--index", "item", "--l1", 5], "rows have length 1 whatever they hold: leave out --l1, --index"),
         (["--features", "agreed.json"], "agreed.json does not hold features: it is an agreement already"),

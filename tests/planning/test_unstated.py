@@ -136,9 +136,9 @@ AGREE = ("agree", "--index", "item:text", "--key", "shop:text", "--unit-column",
 
 def test_agree_plans_the_size_and_names_the_keys_that_drown(tmp_path: Path, forks: Forks) -> None:
     units = ",".join(f"{name}={number}" for name, number in COUNTRIES.items())
-    asked = ("--units", units, "--items", "60", "--catalogue", 3_700)
+    asked = ("--units", units, "--set", "items=60", "--set", "catalogue=3_700")
     planned = forks.run(*AGREE, *asked, "-o", "planned.json", cwd=tmp_path)
-    stated = forks.run(*AGREE, *asked, "--sketch-dim", 1024, "-o", "stated.json", cwd=tmp_path)
+    stated = forks.run(*AGREE, *asked, "--set", "sketch-dim=1024", "-o", "stated.json", cwd=tmp_path)
     silent = forks.run(*AGREE, "-o", "silent.json", cwd=tmp_path)
     cells = [
         ss.Agreement.load(tmp_path / f"{name}.json").projection.sketch_dim for name in ("planned", "stated", "silent")
@@ -153,5 +153,7 @@ def test_agree_plans_the_size_and_names_the_keys_that_drown(tmp_path: Path, fork
         assert "Spain" in text
     assert f"with k = {cells[0]:,} they would be ± " in " ".join(stated.stderr.split())
     assert "Nobody planned k = 1,024 cells" in " ".join(silent.stderr.split())
-    assert "also give --units" in forks.refused(*AGREE, "--items", 3, "-o", "a.json", cwd=tmp_path)
+    assert "items and catalogue go with --units" in forks.refused(
+        *AGREE, "--set", "items=3", "-o", "a.json", cwd=tmp_path
+    )
     assert "take numbers with commas" in forks.refused(*AGREE, "--units", "many", "-o", "a.json", cwd=tmp_path)
