@@ -29,7 +29,7 @@ _LEAST_CELLS = 4
 _QUIETEST = 1e-4  # of a stream's mean squared cell, which counts as noise if there is less
 _SURE_HALF = 1.5  # times the noise floor, above which half of the cells give a norm
 _CAUTION = 12.0  # pairs
-_PAIRS_A_STREAM = 3.0
+_PAIRS_A_STREAM = 3
 _PROJECTIONS = 24
 _LEAST_EIGENVALUE = 1e-12
 _USUAL = 1.959964  # standard errors of a 95 % interval
@@ -103,11 +103,14 @@ def combine(block: Block, chosen: Chosen) -> Combined:
         weight = (1 - common) * of_noise / (of_noise * (1 - 2 * common) + excess)
     weight = np.where(known & (of_noise > 0), np.clip(np.nan_to_num(weight, nan=1.0), 0.0, 1.0), 0.0)
     weight[~known] = 1.0
-    mixed = value + weight * np.where(known, chosen.whole - value, 0.0)
+    # cut off at 1 only after mixing, as half of the errors of a cosine of 1 would be cut off before
+    beyond = 1 + np.sqrt(np.where(known, of_noise, 0.0))
+    whole = np.where(known, np.clip(own.value, -beyond, beyond), borrowed)
+    mixed = np.clip(whole + weight * np.where(known, chosen.whole - whole, 0.0), -1.0, 1.0)
     ends = own.interval()
     mixed = np.where(known, np.clip(mixed, ends.low, ends.high), mixed)
     np.fill_diagonal(mixed, 1.0)
-    mixed = nearest_cosines(mixed)
+    mixed = nearest_cosines(mixed, ~np.diagonal(known))
     left = (1 - weight) ** 2 * of_noise + weight**2 * excess + 2 * weight * (1 - weight) * common * of_noise
     expected = np.where(known, of_map + left, np.nan)
     alone = np.where(known, of_map + of_noise, np.nan)
@@ -119,32 +122,46 @@ def combine(block: Block, chosen: Chosen) -> Combined:
 def _likeness(cosines: Floats) -> float:
     """Return how far a pair that the noise hides is drawn to the others: less if they differ, 0 if there are none.
 
-    It is the squared mean over the mean square, and as if there were one more pair, with nothing in common.
+    It is the square of their squared mean over their mean square: once as they differ from one another, once as streams
+    that the noise hides differ from the rest. And it is as if there were one more pair, with nothing in common.
     """
-    return float((1 - 1 / cosines.size) * cosines.mean() ** 2 / max(float((cosines**2).mean()), _LEAST_EIGENVALUE))
+    alike = cosines.mean() ** 2 / max(float((cosines**2).mean()), _LEAST_EIGENVALUE)
+    return float((1 - 1 / cosines.size) * alike**2)
 
 
-def nearest_cosines(cosines: Floats) -> Floats:
+def nearest_cosines(cosines: Floats, hidden: NDArray[np.bool_] | None = None) -> Floats:
     """Return positive semidefinite cosines near these: 24 alternating projections (Higham 2002), none if they are.
 
     The set of such matrices is convex. So a projection on it brings any estimate of a matrix of the set nearer to it.
+    The streams that the noise hides, (n,) bool, are fitted to the others, which are projected without them: what is
+    said of a hidden stream is not to move what others tell.
     """
+    kept = np.eye(len(cosines), dtype=bool)
+    if hidden is not None and hidden.any() and not hidden.all():
+        above = np.ix_(~hidden, ~hidden)
+        cosines = cosines.copy()
+        cosines[above] = nearest_cosines(cosines[above])
+        kept[above] = True
     if np.linalg.eigvalsh(cosines)[0] >= -_LEAST_EIGENVALUE * len(cosines):
         return cosines
-    found, correction = cosines, np.zeros_like(cosines)
+    projected, correction = cosines, np.zeros_like(cosines)
     for _ in range(_PROJECTIONS):
-        moved = found - correction
-        values, vectors = np.linalg.eigh(moved)
-        positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        moved = projected - correction
+        positive = _positive(moved)
         correction = positive - moved
-        found = positive.copy()
-        np.fill_diagonal(found, 1.0)
-    values, vectors = np.linalg.eigh(found)
-    positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        projected = np.where(kept, cosines, positive)
+    positive = _positive(projected)
     lengths = np.sqrt(np.diagonal(positive))
     nearest: Floats = np.clip((positive + positive.T) / (2 * np.outer(lengths, lengths)), -1.0, 1.0)
     np.fill_diagonal(nearest, 1.0)
     return nearest
+
+
+def _positive(matrix: Floats) -> Floats:
+    """Return the nearest positive semidefinite matrix."""
+    values, vectors = np.linalg.eigh(matrix)
+    positive: Floats = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return positive
 
 
 def _errors_of_model(
@@ -152,30 +169,31 @@ def _errors_of_model(
 ) -> tuple[float, float]:
     """Return the mean squared error of the model's cosines beyond the map's, and which share of the noise it has too.
 
-    The model of each half of the cells is compared with the pairs' own cosines from the other half. The map's error is
-    the same in both estimates.
+    The model of each half of the cells is compared with the pairs' own cosines from the other half, as if the map's
+    error were the same in both estimates. The model's often is larger, so the error is no less than the model's
+    distance from the pairs' own cosines tells.
     """
     halves, sure = _halves(block)
     pairs = np.triu_indices(len(value), 1)
     above = (known & np.outer(sure, sure))[pairs]
+    if not above.any():  # nothing shows how good the model is, so it is taken to be as good as the pairs' own
+        total = (variances[0] + variances[1])[pairs][known[pairs]]
+        return (float(total.mean()) if total.size else 0.0), 0.0
     of_map, of_noise = (part[pairs][above] for part in variances)
-    total = of_map + of_noise
-    if not above.any() or not of_noise.any():
+    if not of_noise.any():
         return 0.0, 0.0
     first, second = (half[pairs][above] for half in halves)
     model_first, model_second = (half[pairs][above] for half in chosen.halves)
-    weights = 1 / (total + float(np.median(total))) ** 2
-    weights /= weights.sum()
-    squared = ((model_first - second) ** 2 + (model_second - first) ** 2 - (first - second) ** 2) / 2
-    error = float(weights @ squared)
-    apart = float(weights @ (chosen.whole - value)[pairs][above] ** 2)
-    map_part, noise_part = float(weights @ of_map), float(weights @ of_noise)
+    # each pair counts as much, as in what is to be small: the mean of all squared errors
+    error = float(((model_first - second) ** 2 + (model_second - first) ** 2 - (first - second) ** 2).mean()) / 2
+    apart = float(((chosen.whole - value)[pairs][above] ** 2).mean())
+    map_part, noise_part = float(of_map.mean()), float(of_noise.mean())
     whole = map_part + noise_part
     # errors of pairs depend on one another, so n streams tell about as much as 3n pairs
-    number = min(1 / float(weights @ weights), _PAIRS_A_STREAM * len(value))
+    number = min(len(of_noise), _PAIRS_A_STREAM * len(value))
     common = min(max((whole + error - apart) / 2 - map_part, 0.0) / noise_part, 1.0)
     excess = (number * max(error - map_part, 0.0) + _CAUTION * whole) / (number + _CAUTION)
-    return max(excess, common**2 * noise_part), common
+    return max(excess, common**2 * noise_part, apart - (1 - 2 * common) * noise_part), common
 
 
 def _halves(block: Block) -> tuple[tuple[Floats, Floats], NDArray[np.bool_]]:

@@ -15,6 +15,7 @@ JOINT_METADATA = "streamsketch.joint"
 """The schema metadata of Arrow tables of joint estimates: how they were made, as JSON."""
 
 _BISECTIONS = 40
+_NO_WEIGHT = 0.005
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,9 +43,10 @@ class JointModel:
         return dataclasses.asdict(self)
 
     def __str__(self) -> str:
-        return (
-            f"joint estimate: {self.target}, ν = {self.strength}, {self.folds} folds of cells, weight {self.weight:.2f}"
-        )
+        made = f"joint estimate: {self.target}, ν = {self.strength}, {self.folds} folds of cells"
+        if self.weight < _NO_WEIGHT:
+            return f"{made}, which show no gain: pairs alone"
+        return f"{made}, weight {self.weight:.2f}"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
