@@ -20,8 +20,10 @@ from streamsketch.agreement.windows import Windows
 from streamsketch.core.files import write_whole
 from streamsketch.core.libraries import pa
 from streamsketch.core.limits import current_limits, json_fields, read_bounded
+from streamsketch.core.notebooks import facts
 from streamsketch.core.numbers import short
 from streamsketch.core.text import check_text
+from streamsketch.core.wrong import PROJECTION, wrong_type
 from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.data.columns import arrow_column, keys_named
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, WireFormatError
@@ -191,7 +193,7 @@ class Agreement:
         if self.features is not None:
             self._take_features(self.features)
         if not isinstance(self.projection, Projection):
-            raise TypeError(f"an agreement needs a Projection or Features, got a {type(self.projection).__name__}")
+            raise wrong_type("an agreement needs a Projection or Features", self.projection, PROJECTION)
         self._check_columns()
         self._check_types()
         self._check_neighbours()
@@ -724,6 +726,28 @@ class Agreement:
         parts += [] if self.windows is None else [f"windows of {self.windows}"]
         parts += [] if self.schedule is None else [str(self.schedule)]
         return f"{self.title or 'Agreement'}: {', '.join(parts)}, missing {self.missing}; {self.fingerprint}"
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, Any]] = [("projection", repr(self.projection))]
+        if self.features is None:
+            rows += [("index", self.index), ("value", self.value or "1 a row")]
+        else:
+            rows += [("features", tuple(self.features.columns))]
+        fields = {
+            "key": self.key,
+            "unit": self.unit,
+            "bound": self.neighbours,
+            "clip": self.clip,
+            "counts": self.counting,
+            "release": self.terms,
+            "keys": None if self.keys is None else keys_text(self.keys),
+            "windows": self.windows,
+            "schedule": self.schedule,
+        }
+        rows += [(name, value) for name, value in fields.items() if value is not None]
+        rows += [("missing values", self.missing), ("fingerprint", self.fingerprint)]
+        shown = [(name, list(map(str, value)) if name in ("index", "features") else value) for name, value in rows]
+        return facts(self.title or "Agreement", shown)
 
 
 @functools.cache

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator
 from typing import Any, BinaryIO
 
 from streamsketch.core.numbers import check_int
+from streamsketch.core.wrong import check_json_text, check_path
 from streamsketch.errors import InvalidInputError, WireFormatError
 
 _VARIABLE = "STREAMSKETCH_LIMITS"
@@ -161,6 +162,7 @@ def read_bounded(path: str | os.PathLike[str], most: int, name: str = "max_bytes
     OSError
         If the file cannot be read.
     """
+    check_path(path)
     with open(path, "rb") as file:  # noqa: PTH123 - path may be any path-like
         return read_open(file, most, name)
 
@@ -186,6 +188,7 @@ def json_fields(text: str | bytes, what: str, nested: Collection[str] = ()) -> d
     InvalidInputError
         For text longer than ``max_json_bytes``, other JSON, or a name that appears twice.
     """
+    check_json_text(text, what)
     most = current_limits().max_json_bytes
     if len(text) > most:
         raise InvalidInputError(

@@ -79,7 +79,7 @@ def canonical_bytes(key: object) -> bytes:
         return b"d%d" % (key - dt.date(1970, 1, 1)).days
     raise InvalidInputError(
         f"keys of type {type(key).__name__} cannot be hashed. Use integers, text, bytes, dates or times (cast floats "
-        "and booleans to one of them first)"
+        "and booleans to one of them first), or a list or a column of them"
     )
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from streamsketch.core.libraries import pa, pc
 from streamsketch.core.numbers import Ints, short
+from streamsketch.core.wrong import COLUMN, wrong_type
 from streamsketch.errors import InvalidInputError
 
 _ASCII = 0x7F
@@ -172,10 +173,10 @@ def arrow_column(column: Any, name: str) -> "pa.Array":
             f"the {name} column could not be read as one column of integers, numbers, text, bytes, dates or times "
             f"({type(error).__name__})"
         ) from None
-    raise InvalidInputError(
-        f"the {name} column must be a list, a tuple, a range, a one-dimensional NumPy array, a Series or an Arrow "
-        f"array, got a {type(column).__name__}"
+    needed = (
+        f"the {name} column must be a list, a tuple, a range, a one-dimensional NumPy array, a Series or an Arrow array"
     )
+    raise InvalidInputError(str(wrong_type(needed, column, COLUMN)))
 
 
 def check_codes(array: "pa.Array", name: str) -> None:

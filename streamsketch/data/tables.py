@@ -6,6 +6,7 @@ from typing import Any
 from streamsketch.core.libraries import pa
 from streamsketch.core.numbers import short
 from streamsketch.core.text import named
+from streamsketch.core.wrong import ROWS, wrong_type
 from streamsketch.data.columns import NOT_SHOWN
 from streamsketch.data.lenient import lenient_column
 from streamsketch.errors import InvalidInputError
@@ -77,11 +78,8 @@ def schema_of(rows: Any, columns: Sequence[str]) -> "pa.Schema":
 
 
 def _check_streams(rows: Any) -> None:
-    if not hasattr(rows, "__arrow_c_stream__"):
-        raise TypeError(
-            f"rows must be a data frame, an Arrow table or a relation, with __arrow_c_stream__; got a "
-            f"{type(rows).__name__}"
-        )
+    if isinstance(rows, type) or not hasattr(rows, "__arrow_c_stream__"):
+        raise wrong_type("rows must be a data frame, an Arrow table or a relation", rows, ROWS)
 
 
 def _reader(rows: Any, wanted: list[str], lenient: Mapping[str, bool]) -> "pa.RecordBatchReader":

@@ -1,14 +1,15 @@
 """Sketches as estimators use them: arrays of cells in grid steps and in data units, with their noise and its place."""
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeAlias, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.agreement.same import check_same
 from streamsketch.core.numbers import Ints
+from streamsketch.core.wrong import SKETCH, SKETCHES, listed, wrong_type
 from streamsketch.estimation.equal_units import EqualUnits, equal_units_of
 from streamsketch.estimation.estimate import Estimate, Estimates
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise, effect_of, noise_unit
@@ -108,12 +109,23 @@ def check_comparable(sketches: Sequence[AnySketch]) -> None:
     """
     for sketch in sketches:
         if not isinstance(sketch, PrivateSketch | Sketch):
-            raise TypeError(f"estimates need PrivateSketch or Sketch objects, got a {type(sketch).__name__}")
+            raise wrong_type("estimates need PrivateSketch or Sketch objects", sketch, SKETCH)
     check_same(*sketches)
     releases = [sketch for sketch in sketches if isinstance(sketch, PrivateSketch)]
     check_independent(releases)
     check_same_place(releases)
     warn_of_mismatches(releases)
+
+
+def streams_of(given: Any, needed: str) -> list[Any]:
+    """Return the sketches in a table or another mapping, in the order of its keys, or in another iterable.
+
+    Raises
+    ------
+    TypeError
+        For anything else, such as a path or one sketch.
+    """
+    return list(given.values()) if isinstance(given, Mapping) else listed(given, needed, SKETCHES)
 
 
 def is_secret(sketches: Iterable[AnySketch]) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from streamsketch.core.libraries import pa
 from streamsketch.core.numbers import Floats, short
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation.blocks import AnySketch, block_of, check_comparable, is_secret
+from streamsketch.estimation.blocks import AnySketch, block_of, check_comparable, is_secret, streams_of
 from streamsketch.estimation.estimate import SECRECY, SECRET_METADATA, Estimate, format_value, value_text
 from streamsketch.estimation.estimators import squared_distance
 from streamsketch.estimation.gap_law import check_level
@@ -280,7 +280,11 @@ def _series(
     releases: Mapping[Any, AnySketch | None] | Iterable[AnySketch | None], against: Against, by: SameBy
 ) -> _Series:
     """Return the windows that are there, and with which each is compared."""
-    named = list(releases.items()) if isinstance(releases, Mapping) else list(enumerate(releases))
+    named = (
+        list(releases.items())
+        if isinstance(releases, Mapping)
+        else list(enumerate(streams_of(releases, "a series has several windows")))
+    )
     present = [(name, sketch) for name, sketch in named if sketch is not None]
     if len(present) < 2:
         raise InvalidInputError(f"a series needs at least two windows to compare, got {len(present)}")

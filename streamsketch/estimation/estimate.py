@@ -1,6 +1,7 @@
 """Estimates: values with standard errors and confidence intervals."""
 
 import dataclasses
+import itertools
 import math
 from itertools import islice
 from typing import Any, Literal, Self, TypeAlias
@@ -8,8 +9,10 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsketch.core import notebooks
 from streamsketch.core.libraries import pa, pc
 from streamsketch.core.numbers import Floats
+from streamsketch.core.text import short_name
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.intervals import (
     ErrorLaw,
@@ -36,6 +39,7 @@ SECRET_METADATA = {"streamsketch.secret": "true"}
 """The schema metadata of their Arrow tables."""
 
 _SHOWN = 3  # of many estimates
+_LONGEST_NAME = 40  # characters
 _EQUAL = 1e-6  # standard errors
 
 
@@ -261,6 +265,18 @@ class Estimate:
     def __str__(self) -> str:
         return value_text(self) + _bracketed(self._notes())
 
+    def _repr_html_(self) -> str:
+        low, high = self.interval(0.95)
+        drawn = notebooks.Drawn(low, self.value, high)
+        scale = notebooks.scale_of([drawn], self.lowest, self.highest)
+        return notebooks.table(
+            "Estimate",
+            ["estimate", "standard error", "95 % interval", ""],
+            [[*estimate_cells(self), notebooks.interval_bar(drawn, scale, f"95 % interval {interval_text(self)}")]],
+            0,
+            self._notes(),
+        )
+
     def _notes(self) -> tuple[str, ...]:
         """Return what is said of the estimate wherever it is shown."""
         return (SECRECY,) if self.secret else ()
@@ -312,6 +328,8 @@ class Estimates:
     curvature: Floats = dataclasses.field(default_factory=lambda: np.zeros(()))
     grain: Grain | None = None
     error_law: ErrorLaw = "auto"
+    names: tuple[Any, ...] | None = None
+    """Names of the n streams of (n, n) estimates, if they were compared under their names, as in a table."""
 
     def __post_init__(self) -> None:
         if self.grain is not None:
@@ -500,11 +518,11 @@ class Estimates:
         return plain if self.grain is None else (*plain, *self.grain)
 
     def with_parts(self, *parts: Floats) -> Self:
-        """Return estimates of the same range with other `parts`."""
+        """Return estimates of the same range with other `parts`, without names."""
         value, projection, noise, slope, curvature, *grain = parts
         return dataclasses.replace(
             self, value=value, projection_variance=projection, noise_variance=noise, slope=slope, curvature=curvature,
-            grain=Grain(*grain) if grain else None,
+            grain=Grain(*grain) if grain else None, names=None,
         )  # fmt: skip
 
     def _stated(self) -> ErrorModel:
@@ -528,13 +546,14 @@ class Estimates:
             error_law=self.error_law,
         )
 
-    def to_arrow(self, keys: Any) -> "pa.Table":
+    def to_arrow(self, keys: Any = None) -> "pa.Table":
         """Return the estimates between all pairs of n keys as an Arrow table.
 
         Parameters
         ----------
         keys
-            The n keys, in the order in which their sketches were given to `pairwise`.
+            The n keys, in the order in which their sketches were given to `pairwise`. By default the `names` of the
+            streams, which `pairwise` knows of a table or a dict.
 
         Returns
         -------
@@ -547,7 +566,7 @@ class Estimates:
         Raises
         ------
         InvalidInputError
-            If the estimates are not (n, n) for n keys, or the keys have several types.
+            If the estimates are not (n, n) for n keys, the keys have several types, or no keys are known.
 
         Examples
         --------
@@ -558,7 +577,11 @@ class Estimates:
         """
         from streamsketch.data.columns import key_column  # noqa: PLC0415 - as above
 
-        names = key_column(list(keys), "key")
+        if keys is None and self.names is None:
+            raise InvalidInputError(
+                "the names of the streams are not known: pass them, to_arrow(keys), or compare a table or a dict"
+            )
+        names = key_column(list(self.names if keys is None else keys), "key")  # type: ignore[arg-type] # one is there
         if self.value.shape != (len(names), len(names)):
             raise InvalidInputError(
                 f"pairs of {len(names)} keys need estimates of shape ({len(names)}, {len(names)}), these have "
@@ -595,7 +618,47 @@ class Estimates:
 
     def __str__(self) -> str:
         shape = " by ".join(map(str, self.value.shape))
-        return f"{shape} estimates" + _bracketed(self._notes())
+        return f"{shape} estimates{self._of_names()}" + _bracketed(self._notes())
+
+    def _of_names(self) -> str:
+        """Return the first names, as they follow the number of estimates."""
+        if not self.names:
+            return ""
+        shown = [short_name(name, _LONGEST_NAME) for name in self.names[:_SHOWN]]
+        more = len(self.names) - len(shown)
+        return f" of {', '.join(shown)}" + (f" and {more:,} more" if more else "")
+
+    def _repr_html_(self) -> str:
+        pairs = self._among_themselves()
+        places: list[tuple[int, ...]] = list(
+            islice(
+                itertools.combinations(range(len(self.value)), 2) if pairs else np.ndindex(self.value.shape),
+                notebooks.MOST_ROWS,
+            )
+        )
+        names = self.names if self.names is not None and self.value.shape == (len(self.names),) * 2 else None
+        shown = [self[place] for place in places]
+        ends = [one.interval(0.95) for one in shown]
+        drawn = [notebooks.Drawn(low, one.value, high) for one, (low, high) in zip(shown, ends, strict=True)]
+        scale = notebooks.scale_of(drawn, self.lowest, self.highest)
+        rows = [
+            [
+                *(place if names is None else [notebooks.name_of(names[part]) for part in place]),
+                *(["undefined", "", ""] if math.isnan(one.value) else estimate_cells(one, end)),
+                notebooks.interval_bar(bar, scale, f"95 % interval {interval_text(one, end)}"),
+            ]
+            for place, one, end, bar in zip(places, shown, ends, drawn, strict=True)
+        ]
+        axes = ["first", "second"] if self.value.ndim == 2 else [f"index {axis}" for axis in range(self.value.ndim)]
+        count = self.distinct if pairs else self.value.size
+        more = [f"{count - len(rows):,} more are not shown"] if count > len(rows) else []
+        return notebooks.table(
+            f"{count:,} {'pairs' if pairs else 'estimates'}",
+            [*axes, "estimate", "standard error", "95 % interval", ""],
+            rows,
+            len(axes),
+            [*self._notes(), *more],
+        )
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

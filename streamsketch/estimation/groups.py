@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from streamsketch.core.libraries import distance, hierarchy, scipy_special
 from streamsketch.core.numbers import Floats, check_int
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable
+from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable, streams_of
 from streamsketch.estimation.estimate import SECRECY
 from streamsketch.estimation.measures import MEASURES, By, check_by, compare_blocks
 from streamsketch.estimation.noise_effect import OutputNoise
@@ -128,7 +128,7 @@ def linkage(
     >>> tree.stability
     array([1., 1., 1.])
     """
-    sketches = list(releases)
+    sketches = streams_of(releases, "linkage groups several streams")
     if len(sketches) < 2:
         raise InvalidInputError(f"linkage needs at least two sketches, got {len(sketches)}")
     check_by(by)

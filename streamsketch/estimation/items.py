@@ -1,5 +1,6 @@
 """Items that estimates are asked for, one or many, and their indices: hashed as the events of streams are."""
 
+import os
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from streamsketch.agreement.same import check_alike
 from streamsketch.core.libraries import pa, pc
 from streamsketch.core.numbers import Ints
 from streamsketch.core.text import named
+from streamsketch.core.wrong import AGREEMENT, COLUMN, NO_ITEMS, nature_of, wrong_type
 from streamsketch.data.columns import arrow_column
 from streamsketch.data.tables import batches_of
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
@@ -150,7 +152,7 @@ def _agreement_of(sketch: AnySketch, agreement: Agreement | None) -> Agreement |
     """Return the agreement that a sketch's stream followed: its own, or the one given, if it is the same."""
     if agreement is not None:
         if not isinstance(agreement, Agreement):
-            raise TypeError(f"agreement must be an Agreement, got a {type(agreement).__name__}")
+            raise wrong_type("agreement must be an Agreement", agreement, AGREEMENT)
         check_alike(sketch.agreement, agreement)
         return agreement
     if isinstance(sketch, PrivateSketch):
@@ -185,6 +187,8 @@ def _named_columns(given: Any, agreed: Agreement | None) -> "tuple[list[str], li
 
 def _columns(given: Any, names: list[str] | None) -> "tuple[list[str], list[pa.Array]]":
     """Return the names and the columns of items; names are those given, or a table's own, or made up."""
+    if given is None or isinstance(given, os.PathLike) or nature_of(given) in NO_ITEMS:
+        raise InvalidInputError(str(wrong_type("items are one item, a list or a column of them", given, COLUMN)))
     if is_one(given):
         parts = given if isinstance(given, tuple) else (given,)
         columns = [

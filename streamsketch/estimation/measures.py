@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable
+from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable, streams_of
 from streamsketch.estimation.cosines import below_noise_floor, cosines_between, profiles_from
 from streamsketch.estimation.distances import distances_between, products_among
 from streamsketch.estimation.estimate import Estimates
@@ -33,7 +33,8 @@ def pairwise(
     ----------
     sketches
         n sketches of one projection, with independent noises: a table or another mapping, whose values are taken in the
-        order of its keys, or an iterable.
+        order of its keys, or an iterable. Results of a mapping know its keys (``names``): they show them, and their
+        ``to_arrow()`` needs no keys.
     by
         ``"distance"`` for `squared_distance`, ``"cosine"`` for `cosine`, ``"profile"`` for `profile_distance`,
         ``"mean"`` for `mean_distance`, ``"product"`` for `inner_product`. Distances of counts mostly show how large
@@ -75,13 +76,16 @@ def pairwise(
     [[0, 2, 3], [2, 0, 3], [3, 3, 0]]
     >>> round(pairwise(shops, by="cosine")[0, 1].value, 6)
     0.5
+    >>> print(pairwise({"north": shops[0], "south": shops[1]}))
+    2 by 2 estimates of north, south (secret: from a raw sketch)
     >>> from streamsketch import L1
     >>> days = [shop.release(epsilon=1.0, neighbours=L1(1)) for shop in shops]
     >>> joint = pairwise(days, by="cosine", together=True, order="time")
     >>> joint.value.shape, joint.model.folds
     ((3, 3), 2)
     """
-    sketches = list(sketches.values() if isinstance(sketches, Mapping) else sketches)
+    names = tuple(sketches) if isinstance(sketches, Mapping) else None
+    sketches = streams_of(sketches, "pairwise compares several streams")
     if len(sketches) < 2:
         raise InvalidInputError(f"pairwise needs at least two sketches, got {len(sketches)}")
     if order not in (None, "time"):
@@ -95,8 +99,10 @@ def pairwise(
     check_comparable(sketches)
     block = block_of(sketches)
     if together:
-        return joint_between(block, cast("JointBy", by), in_time=order == "time")
-    return products_among(block) if by == "product" else compare_blocks(block, block, by, same=True)
+        found: Estimates = joint_between(block, cast("JointBy", by), in_time=order == "time")
+    else:
+        found = products_among(block) if by == "product" else compare_blocks(block, block, by, same=True)
+    return found if names is None else dataclasses.replace(found, names=names)
 
 
 def check_by(by: str) -> None:

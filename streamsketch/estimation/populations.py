@@ -12,6 +12,7 @@ from streamsketch.agreement.same import check_alike
 from streamsketch.core import special
 from streamsketch.core.libraries import pa
 from streamsketch.core.numbers import Floats
+from streamsketch.core.wrong import AGREEMENT, wrong_type
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable, is_secret, pair_of
 from streamsketch.estimation.estimate import SECRET_METADATA, Estimate, Estimates
@@ -446,7 +447,7 @@ def _check_people(sketches: Sequence[AnySketch], agreement: Agreement) -> None:
 def _features_of(sketches: Sequence[AnySketch], agreement: Agreement) -> Features:
     """Return the features of an agreement that these follow."""
     if not isinstance(agreement, Agreement):
-        raise TypeError(f"agreement must be an Agreement, got a {type(agreement).__name__}")
+        raise wrong_type("agreement must be an Agreement", agreement, AGREEMENT)
     if agreement.features is None:
         raise InvalidInputError(
             "the agreement has no features, so its releases are of items: compare them by mean_distance and "

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from streamsketch.core.notebooks import ShownAsText
 from streamsketch.core.text import aligned, filled
 from streamsketch.privacy.bounds import Basis
 from streamsketch.privacy.budget import Budget
@@ -35,7 +36,7 @@ _NOT_SHOWN = (
 
 
 @dataclasses.dataclass(frozen=True)
-class BaseExplanation(ABC):
+class BaseExplanation(ShownAsText, ABC):
     """What a release guarantees.
 
     It depends on the stated guarantee and parameters, not on measured values, so releases made in the same way have

@@ -4,7 +4,9 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast, get_args, overload
 
+from streamsketch.core.notebooks import ShownAsText
 from streamsketch.core.text import filled
+from streamsketch.core.wrong import RELEASE, wrong_type
 from streamsketch.errors import InvalidInputError, printable
 from streamsketch.explanation.base import BaseExplanation, budget_text
 from streamsketch.explanation.registry import registry_entry
@@ -32,7 +34,7 @@ INDIVIDUAL = "individual differential privacy is not differential privacy and do
 
 
 @dataclasses.dataclass(frozen=True)
-class TableExplanation:
+class TableExplanation(ShownAsText):
     """The explanation of a `PrivateTable` or `SignTable` as one release, and of each of its keys.
 
     Parameters
@@ -112,7 +114,7 @@ def heading_of(keys: tuple[Any, ...]) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class JointExplanation:
+class JointExplanation(ShownAsText):
     """The explanation of several releases together, for overlapping or disjoint populations.
 
     Parameters
@@ -301,7 +303,7 @@ def explain(*releases: Any, populations: Populations = "overlapping", delta: flo
     """
     for release in releases:
         if not isinstance(release, Published):
-            raise TypeError(f"only releases can be explained, got a {type(release).__name__}. Call release() first")
+            raise wrong_type("only releases can be explained", release, RELEASE)
     if len(releases) == 1 and delta is None:
         (one,) = releases
         return _explain_one(one)

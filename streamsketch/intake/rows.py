@@ -12,6 +12,7 @@ from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.casts import Rows, cast, numbers
 from streamsketch.core.libraries import pa
 from streamsketch.core.numbers import Ints
+from streamsketch.core.wrong import AGREEMENT, wrong_type
 from streamsketch.data.calendar import EventWindows, check_times_of_day
 from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.data.columns import NOT_SHOWN, check_codes
@@ -94,7 +95,7 @@ class Intake:
         windows: EventWindows | None = None,
     ) -> None:
         if not isinstance(agreement, Agreement):
-            raise TypeError(f"agreement must be an Agreement, got a {type(agreement).__name__}")
+            raise wrong_type("agreement must be an Agreement", agreement, AGREEMENT)
         if not callable(on_bad) and on_bad not in ("refuse", "drop"):
             raise InvalidInputError(f"on_bad must be 'refuse', 'drop' or a function, got {on_bad!r:.40}")
         if bounded and agreement.unit is None:

@@ -15,6 +15,7 @@ from streamsketch.accounting.ledger import Ledger, charge
 from streamsketch.accounting.sensitivity import check_carried, check_mechanism, sensitivity_of
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.core.numbers import short
+from streamsketch.core.wrong import check_json_text
 from streamsketch.errors import InvalidInputError, SignatureError
 from streamsketch.parties import envelope
 from streamsketch.parties.contributions import (
@@ -534,9 +535,12 @@ class Round:
 
 def _fields_in(text: str | bytes) -> dict[str, Any]:
     """Return the fields of a round's JSON; only the format and the number of signatures are checked."""
+    check_json_text(text, "a round")
     if len(text) > _MOST_TEXT:
         raise InvalidInputError(f"a round is JSON of at most {_MOST_TEXT} characters, got {len(text)}")
     fields: dict[str, Any] = json.loads(text)
+    if not isinstance(fields, dict):
+        raise TypeError(f"it must be one JSON object, got a {type(fields).__name__}")
     if _format_of(fields) not in (1, FORMAT):
         raise ValueError(f"its format is {short(fields['format'])}, and this version reads 1 and {FORMAT}")
     if len(fields["signatures"]) > len(fields["parties"]):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamsketch.accounting.sensitivity import sensitivity_of
+from streamsketch.core.notebooks import ShownAsText
 from streamsketch.core.numbers import Exact, exact_fraction, short
 from streamsketch.core.text import aligned, filled
 from streamsketch.errors import InvalidInputError
@@ -57,7 +58,7 @@ class BoundOption:
 
 
 @dataclasses.dataclass(frozen=True)
-class BoundPlan:
+class BoundPlan(ShownAsText):
     """Bounds to choose between. **As secret as the totals** from which it was computed.
 
     Parameters

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 
+from streamsketch.core.wrong import wrong_type
 from streamsketch.errors import InvalidInputError
 from streamsketch.planning.facts import Goal, Protection, StreamFacts
 from streamsketch.planning.options import Option, is_reached, options_for
@@ -65,13 +66,13 @@ def plan(
     (False, True)
     """
     goal = Goal() if goal is None else goal
-    for name, value, kind in (
-        ("streams", streams, StreamFacts),
-        ("neighbours", neighbours, Neighbours),
-        ("goal", goal, Goal),
+    for name, value, kind, remedy in (
+        ("streams", streams, StreamFacts, "state the facts, streamsketch.planning.StreamFacts(squared_distances=[…])"),
+        ("neighbours", neighbours, Neighbours, "state the bound, such as streamsketch.L1(1, unit='sale')"),
+        ("goal", goal, Goal, "state it, as by streamsketch.planning.Goal(relative_error=0.1)"),
     ):
         if not isinstance(value, kind):
-            raise TypeError(f"{name} must be a {kind.__name__}, got a {type(value).__name__}")
+            raise wrong_type(f"{name} must be a {kind.__name__}", value, {"else": remedy})
     budget = Budget(epsilon, delta).warn_if_weak()
     protection = Protection(budget, neighbours)
     options = options_for(streams, goal, protection)

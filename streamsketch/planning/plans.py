@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from streamsketch.accounting.sensitivity import guarantee_of
+from streamsketch.core.notebooks import ShownAsText
 from streamsketch.core.text import NO_BREAK, aligned, filled
 from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.estimation.estimate import format_value
@@ -27,7 +28,7 @@ _SAY_RAW = "no sketch: raw histogram"
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class Plan(ShownAsText):
     """A recommended sketch with its predicted errors, and the alternatives.
 
     Parameters

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from streamsketch.core.notebooks import ShownAsText
 from streamsketch.core.numbers import check_int, short
 from streamsketch.core.text import aligned
 from streamsketch.errors import InvalidInputError, NoiseTooWideError
@@ -48,7 +49,7 @@ class ScheduleOption:
 
 
 @dataclasses.dataclass(frozen=True)
-class SchedulePlan:
+class SchedulePlan(ShownAsText):
     """Schedules for a stream, the best first.
 
     Parameters

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from streamsketch.core.libraries import scipy_special
+from streamsketch.core.notebooks import ShownAsText
 from streamsketch.core.numbers import Floats, check_int, short
 from streamsketch.core.text import aligned, filled
 from streamsketch.errors import InvalidInputError
@@ -60,7 +61,7 @@ class SignOption(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class SignPlan:
+class SignPlan(ShownAsText):
     """The recall of true neighbours to expect from published signs; `plan_signs` makes it.
 
     Parameters

@@ -11,6 +11,7 @@ import numpy as np
 from streamsketch.accounting.sensitivity import guarantee_of, sensitivity_of
 from streamsketch.agreement.infer import counting_of
 from streamsketch.core.libraries import scipy_special
+from streamsketch.core.notebooks import ShownAsText
 from streamsketch.core.numbers import check_int, short
 from streamsketch.core.roots import root_of
 from streamsketch.core.text import aligned, check_text, filled
@@ -108,7 +109,7 @@ class SiteOption(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class SitePlan:
+class SitePlan(ShownAsText):
     """Recommended features for sites, with the shift that they find, and the alternatives.
 
     Parameters

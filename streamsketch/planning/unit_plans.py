@@ -11,8 +11,10 @@ import numpy as np
 
 from streamsketch.accounting.sensitivity import guarantee_of
 from streamsketch.agreement.agreement import Agreement
+from streamsketch.core.notebooks import ShownAsText
 from streamsketch.core.numbers import Exact, check_int, exact_fraction, short
 from streamsketch.core.text import NO_BREAK, aligned, check_text, filled, short_name
+from streamsketch.core.wrong import FACTS, wrong_type
 from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.estimate import format_value
@@ -58,7 +60,7 @@ class Outlook(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class UnitPlan:
+class UnitPlan(ShownAsText):
     """A recommended way to protect units, with its predicted error, and the alternatives.
 
     Parameters
@@ -164,6 +166,16 @@ class UnitPlan:
         For ``question="mean"``, the number with which it has no average.
         """
         return self._planner.least_units(self.chosen, chance)
+
+    @property
+    def size(self) -> str:
+        """The size of the sketch and the expected error, in one sentence."""
+        option = self.chosen
+        touched = f" (s = {option.nonzeros})" if option.nonzeros > 1 else ""
+        return (
+            f"{_map_name(option)} of k = {option.cells:,} cells{touched}, resolution {option.projection.resolution}: "
+            f"{_ASKED[self.question]} ± {_shown(self, option.error)}{_range_of(self)}"
+        )
 
     @property
     def standing(self) -> tuple[str, ...]:
@@ -317,7 +329,7 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
     40: SketchL2(1, unit='unit', max_keys=1), equal, gaussian, k = 16384
     """
     if not isinstance(facts, UnitFacts):
-        raise TypeError(f"facts must be a TypicalUnit or a UnitSample, got a {type(facts).__name__}")
+        raise wrong_type("facts must be a TypicalUnit or a UnitSample", facts, FACTS)
     if question not in QUESTIONS:
         raise InvalidInputError(f"question must be one of {', '.join(QUESTIONS)}, got {short(question)}")
     if question == "mean" and not count:

@@ -5,8 +5,10 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
+from streamsketch.core.notebooks import facts
 from streamsketch.core.numbers import short
 from streamsketch.core.text import check_text
+from streamsketch.core.wrong import GUARANTEE, listed, wrong_type
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.assertions import apart_in_streams, with_conditions
 from streamsketch.privacy.bounds import Basis
@@ -166,6 +168,17 @@ class Guarantee:
         basis = "" if stated is None else f", {stated}"
         return f"{self.budget} for {self.neighbours}{basis}, by {self.mechanism}{conditions}"
 
+    def _repr_html_(self) -> str:
+        basis = {"enforced": "enforced on the data", "asserted": "asserted"}.get(self.basis or "", "not stated")
+        rows: list[tuple[object, object]] = [
+            ("budget", self.budget),
+            ("protects", self.neighbours),
+            ("bound", basis),
+            ("mechanism", self.mechanism),
+        ]
+        rows += [("only if", self.conditions)] if self.conditions else []
+        return facts("Guarantee", rows)
+
 
 def _checked_conditions(conditions: Sequence[str]) -> tuple[str, ...]:
     if isinstance(conditions, str):
@@ -215,7 +228,7 @@ def compose(guarantees: Iterable[Guarantee | Release], *, populations: Populatio
     >>> print(compose(parts, populations="disjoint"))
     ε = 1, δ = 0 for one event of at most 1 (L1), by a mechanism, only if: no event is in two of the streams
     """
-    given = list(guarantees)
+    given = listed(guarantees, "guarantees compose from a list of them", GUARANTEE)
     parts: list[Any] = [getattr(part, "guarantee", part) for part in given]
     if populations not in ("disjoint", "overlapping"):
         raise InvalidInputError(
@@ -252,7 +265,7 @@ def _for_one_relation(parts: list[Any]) -> Guarantee:
     """Return the first of the guarantees, once all are known to be ones for the same neighbours."""
     for part in parts:
         if not isinstance(part, Guarantee):
-            raise TypeError(f"only Guarantee objects compose, got a {type(part).__name__}")
+            raise wrong_type("only Guarantee objects compose", part, GUARANTEE)
         if part.neighbours != parts[0].neighbours:
             raise InvalidInputError(
                 f"guarantees compose only for one neighbour relation, got {parts[0].neighbours!r} and "

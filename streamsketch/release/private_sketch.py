@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias, cast, get_args
 import numpy as np
 
 from streamsketch.agreement.same import check_alike, check_fingerprint
+from streamsketch.core.notebooks import facts
 from streamsketch.core.numbers import Exact, Ints, exact_fraction, short
 from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError, SketchOverflowError
@@ -444,6 +445,9 @@ class PrivateSketch(Published):
 
     def __repr__(self) -> str:
         return f"<PrivateSketch of {self._projection!r}, {self._guarantee}>"
+
+    def _repr_html_(self) -> str:
+        return facts("PrivateSketch", [("projection", repr(self._projection)), ("guarantee", self._guarantee)])
 
     # --- arithmetic: noise adds up ----------------------------------------------------------------------------
 

@@ -1,12 +1,14 @@
 """Tables of releases that are one release: what private sketches and signs have in common."""
 
 import datetime as dt
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
 from streamsketch.agreement.same import check_same
 from streamsketch.core.libraries import pa, pc
+from streamsketch.core.notebooks import MOST_ROWS, facts, name_of
 from streamsketch.core.numbers import INT64_MAX, short
 from streamsketch.data.columns import key_column
 from streamsketch.errors import InvalidInputError, UnknownKeyError
@@ -150,6 +152,12 @@ class PublishedTable(Published, Mapping[Any, Row]):
     def __repr__(self) -> str:
         keys = f"{len(self):,} {'key' if len(self) == 1 else 'keys'}"
         return f"<{type(self).__name__} of {keys}, {self.projection!r}, {self.guarantee}>"
+
+    def _repr_html_(self) -> str:
+        keys = [name_of(key) for key in itertools.islice(self, MOST_ROWS)]
+        more = [f"{len(self) - len(keys):,} more"] if len(self) > len(keys) else []
+        rows: list[tuple[str, Any]] = [("keys", ", ".join([*keys, *more])), ("projection", repr(self.projection))]
+        return facts(type(self).__name__, [*rows, ("guarantee", self.guarantee)])
 
     # --- exchange -------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, Generic, TypeVar
 
 from streamsketch.accounting.ledger import Ledger
+from streamsketch.core.wrong import RELEASED, wrong_type
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.neighbours import Neighbours
 from streamsketch.projections.base import Projection
@@ -75,7 +76,7 @@ class Publisher(ABC, Generic[PublishedT]):
             If the release exceeds the budget that is left for the data set. Nothing is charged then.
         """
         if not isinstance(sketch, Sketch):
-            raise TypeError(f"only a Sketch can be released, got a {type(sketch).__name__}")
+            raise wrong_type("only a Sketch can be released", sketch, RELEASED)
         ready: Ready[PublishedT] = self.calibrated(sketch.projection).for_data(sketch, assert_bounds=assert_bounds)
         warn_of_another(sketch.data_ids, ready.guarantee, again=again)
         ready.charge(ledger, dataset)
@@ -174,7 +175,7 @@ class Publisher(ABC, Generic[PublishedT]):
     ) -> dict[Any, PublishedT]:
         """Return one release per key, as in `SketchTable.release`; a table class holds them as one release."""
         if not isinstance(table, SketchTable):
-            raise TypeError(f"only a SketchTable is released as a table, got a {type(table).__name__}")
+            raise wrong_type("only a SketchTable is released as a table", table, RELEASED)
         ready: ReadyTable[PublishedT] = self.calibrated(table.projection).for_data(
             table, public_keys=public_keys, keys_are_public=keys_are_public, assert_bounds=assert_bounds
         )

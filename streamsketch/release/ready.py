@@ -11,6 +11,7 @@ from streamsketch.accounting.ledger import Ledger, charge_for
 from streamsketch.accounting.sensitivity import check_whole_steps
 from streamsketch.core.numbers import Ints
 from streamsketch.core.text import warn_outside
+from streamsketch.core.wrong import RELEASED, wrong_type
 from streamsketch.data.data_ids import DataIds
 from streamsketch.data.matrices import matrix_of
 from streamsketch.errors import BoundExceededWarning, InvalidInputError
@@ -217,7 +218,7 @@ class Calibrated(ABC, Generic[PublishedT]):
             sketches = sketches_to_release(data, **keys)
             return ReadyTable(judged._ready(sketches, data.largest), data.data_ids.with_keys(sketches))  # noqa: SLF001
         if not isinstance(data, Mapping):
-            raise TypeError(f"only a Sketch or a SketchTable can be released, got a {type(data).__name__}")
+            raise wrong_type("only a Sketch or a SketchTable can be released", data, RELEASED)
         if not data:
             raise InvalidInputError("there is no key to release; pass at least one")
         largest = max((sketch.largest for sketch in data.values() if isinstance(sketch, Sketch)), default=0)
@@ -301,7 +302,7 @@ class Calibrated(ABC, Generic[PublishedT]):
     ) -> "dict[Any, Ready[PublishedT]]":
         for sketch in sketches.values():
             if not isinstance(sketch, Sketch):
-                raise TypeError(f"only a Sketch can be released, got a {type(sketch).__name__}")
+                raise wrong_type("only a Sketch can be released", sketch, RELEASED)
             self.projection.check_same(sketch.projection)
         is_bounded = any(sketch.bounds.is_enforced for sketch in sketches.values())
         found: dict[Any, Ready[PublishedT]] = {}

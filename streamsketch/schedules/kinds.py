@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamsketch.core.numbers import short
+from streamsketch.core.wrong import check_json_text
 from streamsketch.errors import InvalidInputError
 from streamsketch.schedules.factorisation import Factorisation
 from streamsketch.schedules.schedule import Schedule
@@ -53,6 +54,7 @@ def schedule_from_json(text: str) -> Schedule:
     >>> schedule_from_json(Tree(horizon=365).to_json()) == Tree(horizon=365)
     True
     """
+    check_json_text(text, "a schedule")
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamsketch.core.numbers import Ints
+from streamsketch.core.wrong import PROJECTION, wrong_type
 from streamsketch.data.data_ids import DataIds
 from streamsketch.data.grid import quantise_and_tell, warn_of_truncation
 from streamsketch.data.keys import encode_columns, index_of
@@ -119,7 +120,7 @@ def parts_of(given: "Projection | Agreement", what: str) -> tuple[Projection, "A
     from streamsketch.agreement.agreement import Agreement  # noqa: PLC0415 - loads scipy, which few sketches need
 
     if not isinstance(given, Agreement):
-        raise TypeError(f"a {what} needs a Projection or an Agreement, got a {type(given).__name__}")
+        raise wrong_type(f"a {what} needs a Projection or an Agreement", given, PROJECTION)
     return given.projection, given
 
 
@@ -162,10 +163,17 @@ def check_counts(counts: Ints, shape: tuple[int, ...]) -> Ints:
     return counts
 
 
+def check_array(array: object, what: str) -> None:
+    """Raise `TypeError` unless this is a NumPy array."""
+    if not isinstance(array, np.ndarray):
+        raise wrong_type(f"{what} must be a NumPy array", array, {"else": "pass numpy.array(…, dtype='int64')"})
+
+
 def check_state(projection: Projection, state: Ints, mass: int) -> int:
     """Return the l1 bound of given cells as a sketch keeps it; errors as `Sketch.from_state`."""
-    if not isinstance(state, np.ndarray):
-        raise TypeError(f"a state must be a NumPy array, got a {type(state).__name__}")
+    if not isinstance(projection, Projection):
+        raise wrong_type("a sketch is made by a Projection", projection, PROJECTION)
+    check_array(state, "a state")
     if state.dtype != np.int64 or state.shape != (projection.sketch_dim,):
         raise InvalidInputError(
             f"a state must be int64 of shape ({projection.sketch_dim},), got {state.dtype} of shape {state.shape}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from streamsketch.core.numbers import Ints
+from streamsketch.core.wrong import MERGED, wrong_type
 from streamsketch.data import data_ids
 from streamsketch.data.data_ids import DataIds
 from streamsketch.kernels.slots import add_dense
@@ -298,10 +299,7 @@ class Sketch:
 
     def _combine(self, other: "Sketch", sign: int, *, disjoint_units: bool = False) -> None:
         if not isinstance(other, Sketch):
-            raise TypeError(
-                f"only a Sketch of the same projection can be merged into a Sketch, got a {type(other).__name__}. "
-                f"A published PrivateSketch combines with other PrivateSketches"
-            )
+            raise wrong_type("only a Sketch of the same projection can be merged into a Sketch", other, MERGED)
         self._projection.check_same(other._projection)
         agreed = agreed_by(self._agreement, other._agreement)
         check_disjoint(self._ids, other._ids, disjoint_units=disjoint_units)

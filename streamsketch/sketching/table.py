@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from streamsketch.core.jit import read_only
 from streamsketch.core.numbers import Ints, short
+from streamsketch.core.wrong import COLUMN, MERGED_TABLE, listed, wrong_type
 from streamsketch.data import data_ids
 from streamsketch.data.data_ids import DataIds
 from streamsketch.errors import InvalidInputError, UnknownKeyError
@@ -18,7 +19,15 @@ from streamsketch.intake.rows import Intake
 from streamsketch.kernels.slots import add_dense, add_masses, add_to_cells, looked_up, seen
 from streamsketch.privacy.bounds import NO_DATA, UNKNOWN, Bounds
 from streamsketch.projections.base import MAX_MASS, Projection
-from streamsketch.sketching.encoding import agreed_by, check_counts, check_disjoint, events_of, exit_noise, parts_of
+from streamsketch.sketching.encoding import (
+    agreed_by,
+    check_array,
+    check_counts,
+    check_disjoint,
+    events_of,
+    exit_noise,
+    parts_of,
+)
 from streamsketch.sketching.keyed import codes_of, keyed_steps, python_keys, table_keys
 from streamsketch.sketching.sketch import Sketch
 
@@ -56,9 +65,11 @@ class SketchTable(Mapping[Any, Sketch]):
 
     def __init__(self, projection: "Projection | Agreement", keys: Iterable[Any] = ()) -> None:
         self._projection, self._agreement = projection, _ = parts_of(projection, "SketchTable")
-        given = table_keys(
-            list(keys) if isinstance(keys, AbstractSet | Mapping) or not hasattr(keys, "__len__") else keys
-        )
+        if isinstance(keys, AbstractSet | Mapping):
+            keys = list(keys)
+        elif not hasattr(keys, "__len__"):
+            keys = listed(keys, "the keys of a table are a column", COLUMN)
+        given = table_keys(keys)
         self._slots: dict[Any, int] = {key: slot for slot, key in enumerate(dict.fromkeys(python_keys(given)))}
         self._cells = np.zeros((len(self._slots), projection.sketch_dim), dtype=np.int64)
         self._masses = np.zeros(len(self._slots), dtype=np.int64)
@@ -104,10 +115,12 @@ class SketchTable(Mapping[Any, Sketch]):
         InvalidInputError
             If an array has another shape or type, a key repeats, or an l1 bound is smaller than a cell allows.
         """
+        keys = keys if hasattr(keys, "__len__") else listed(keys, "the keys of a table are a column", COLUMN)
         table = cls(projection, keys)
         count = len(table)
         wanted = {"cells": (count, projection.sketch_dim), "masses": (count,)}
         for name, array in (("cells", cells), ("masses", masses)):
+            check_array(array, f"the table's {name}")
             if len(keys) != count or array.dtype != np.int64 or array.shape != wanted[name]:
                 raise InvalidInputError(
                     f"{name} must be int64 of shape {wanted[name]} for {count} different keys, got {array.dtype} of "
@@ -303,7 +316,7 @@ class SketchTable(Mapping[Any, Sketch]):
             As in `Sketch.merge`; this table is then unchanged.
         """
         if not isinstance(other, SketchTable):
-            raise TypeError(f"only a SketchTable can be merged into a SketchTable, got a {type(other).__name__}")
+            raise wrong_type("only a SketchTable can be merged into a SketchTable", other, MERGED_TABLE)
         self._projection.check_same(other._projection)
         agreed = agreed_by(self._agreement, other._agreement)
         check_disjoint(self._ids, other._ids, disjoint_units=disjoint_units)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, Union
 from streamsketch import agreement as agreements
 from streamsketch.agreement.same import check_fingerprint, fingerprint_of
 from streamsketch.core.limits import current_limits, read_open
+from streamsketch.core.wrong import AGREEMENT, check_path, wrong_type
 from streamsketch.errors import WireFormatError
 from streamsketch.projections.base import Projection
 from streamsketch.storage.first_bytes import is_raw
@@ -116,6 +117,7 @@ def load(
     ε = 1, δ = 0 for one sale of at most 1 (L1), asserted, by discrete Laplace, scale 4
     """
     projection, agreement = _expected(expect)
+    check_path(path)
     with _naming(path), open(path, "rb") as file:  # noqa: PTH123 - path may be any path-like
         most = current_limits().max_bytes if max_bytes is None else max_bytes
         # the first read of a pipe may return fewer bytes than the magic has
@@ -203,7 +205,7 @@ def _expected(expect: Expected) -> tuple[Projection | None, str | None]:
         check_fingerprint(expect)
         return None, expect
     if not isinstance(expect, agreements.Agreement):
-        raise TypeError(f"expect a Projection, an Agreement or its fingerprint, got a {type(expect).__name__}")
+        raise wrong_type("expect a Projection, an Agreement or its fingerprint", expect, AGREEMENT)
     return expect.projection, fingerprint_of(expect)
 
 

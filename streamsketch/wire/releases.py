@@ -16,6 +16,7 @@ import numpy as np
 
 from streamsketch.core.limits import check_length, current_limits
 from streamsketch.core.numbers import Ints
+from streamsketch.core.wrong import BYTES, wrong_type
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, WireFormatError
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.noise import NoiseMoments
@@ -100,7 +101,7 @@ def unframe(magic: bytes, what: str, data: bytes, max_bytes: int | None) -> byte
     """
     data = bytes(data) if isinstance(data, bytearray | memoryview) else data
     if not isinstance(data, bytes):
-        raise TypeError(f"a {what} is read from bytes, got a {type(data).__name__}")
+        raise wrong_type(f"a {what} is read from bytes", data, BYTES)
     check_length(len(data), current_limits().max_bytes if max_bytes is None else max_bytes, "max_bytes")
     least = HEADER.size + CHECKSUM_BYTES
     if data[: len(magic)] != magic[: len(data)]:

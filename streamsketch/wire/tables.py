@@ -11,6 +11,7 @@ from streamsketch import signs
 from streamsketch.core.libraries import is_installed, pa, pq
 from streamsketch.core.limits import check_length, current_limits
 from streamsketch.core.numbers import short
+from streamsketch.core.wrong import BYTES, wrong_type
 from streamsketch.data.columns import is_key_type, key_column, key_values
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.projections.base import Projection
@@ -161,7 +162,7 @@ def _decode(
     kind: type[PublishedTable[Any]], data: bytes, *, expect: Projection | None, max_bytes: int | None
 ) -> PublishedTable[Any]:
     if not isinstance(data, bytes | bytearray | memoryview):
-        raise TypeError(f"a table is read from bytes, got a {type(data).__name__}")
+        raise wrong_type("a table is read from bytes", data, BYTES)
     return read_table(io.BytesIO(data), len(data), kind, expect=expect, max_bytes=max_bytes)
 
 

@@ -113,9 +113,9 @@ def test_empty_sketches_have_distance_and_norm_zero() -> None:
 @pytest.mark.parametrize("other", [None, 5, "sketch", np.zeros(256)], ids=["none", "int", "text", "array"])
 def test_what_is_no_sketch_is_refused(estimate: Estimator, other: object) -> None:
     x = sketch_of([3], [5])
-    with pytest.raises(TypeError, match="need PrivateSketch or Sketch objects, got a"):
+    with pytest.raises(TypeError, match=r"need PrivateSketch or Sketch objects, got (a|None)"):
         estimate(x, other)
-    with pytest.raises(TypeError, match="need PrivateSketch or Sketch objects, got a"):
+    with pytest.raises(TypeError, match=r"need PrivateSketch or Sketch objects, got (a|None)"):
         estimate(other, x)
     with pytest.raises(TypeError, match="need PrivateSketch or Sketch"):
         ss.pairwise([x, other])  # type: ignore[list-item]

@@ -190,7 +190,7 @@ def test_sketches_of_different_projections_do_not_mix(combine: Callable[[Sketch,
 @pytest.mark.parametrize("other", [None, 0, "sketch", np.zeros(64, dtype=np.int64), WIDE], ids=repr)
 def test_only_sketches_merge_into_sketches(combine: Callable[[Sketch, Any], Any], other: Any) -> None:
     one = sketch_of(WIDE, [(1, 2)])
-    with pytest.raises(TypeError, match=f"got a {type(other).__name__}"):
+    with pytest.raises(TypeError, match=f"got (a {type(other).__name__}|None)"):
         combine(one, other)
     check(one, [(1, 2)])
 

@@ -457,7 +457,7 @@ def test_tables_of_different_projections_do_not_mix() -> None:
 @pytest.mark.parametrize("other", [None, {}, WIDE.sketch(), WIDE], ids=lambda other: type(other).__name__)
 def test_only_tables_merge_into_tables(other: Any) -> None:
     one = table_of(WIDE, [("a", 1, 2)])
-    with pytest.raises(TypeError, match=f"got a {type(other).__name__}"):
+    with pytest.raises(TypeError, match=f"got (a {type(other).__name__}|None)"):
         one.merge(other)
     check(one, [("a", 1, 2)])
 

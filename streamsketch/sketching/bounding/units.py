@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.grids import check_fine
+from streamsketch.core.wrong import PROJECTION, wrong_type
 from streamsketch.data.calendar import EventWindows
 from streamsketch.data.grid import warn_of_truncation
 from streamsketch.data.tables import batches_of
@@ -209,7 +210,7 @@ def bound_units(
     {'FR': 5}
     """
     if not isinstance(projection, Projection):
-        raise TypeError(f"bound_units needs a Projection, got a {type(projection).__name__}")
+        raise wrong_type("bound_units needs a Projection", projection, PROJECTION)
     if clip == "average":
         raise InvalidInputError(
             "clip='average' divides features by the number of a unit's rows, and these are rows of an index: use "
