@@ -169,6 +169,14 @@ class WeakGuaranteeWarning(UserWarning):
     """
 
 
+class PlanAssumedWarning(UserWarning):
+    """The size of an agreement's sketches was planned, and rests on facts about units that nobody stated.
+
+    It says the size, the expected error of cosines, and what was assumed. State these facts: in `streamsketch.agree`
+    ``items``, how many different items a unit adds to a key, and ``catalogue``, how many items there are.
+    """
+
+
 class ReleasedAgainWarning(UserWarning):
     """Data were released a second time in this process, so the same people spend ε again.
 

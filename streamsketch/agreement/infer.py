@@ -1,7 +1,10 @@
 """Agreements from the schema of a table."""
 
 import dataclasses
+import secrets
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from types import ModuleType
 from typing import Any
 
 from streamsketch.agreement.agreement import Agreement, Missing
@@ -12,6 +15,7 @@ from streamsketch.agreement.terms import Spent, Terms
 from streamsketch.agreement.windows import Windows
 from streamsketch.core.libraries import pa
 from streamsketch.core.numbers import short
+from streamsketch.core.wrong import PROJECTION, wrong_type
 from streamsketch.data.columns import is_text_type
 from streamsketch.data.tables import schema_of
 from streamsketch.errors import InvalidInputError
@@ -20,9 +24,11 @@ from streamsketch.privacy.counting import Counting
 from streamsketch.privacy.neighbours import MOST_KEYS, Clip, Neighbours
 from streamsketch.privacy.sketch_l2 import SketchL2
 from streamsketch.projections.base import Projection
+from streamsketch.projections.sjlt import CountSketch
 from streamsketch.schedules.schedule import Schedule
 
 _INFER = "infer"
+_PLANNED_FROM = 1024  # cells of the map that a planned one takes the place of
 _SMALL_DELTA = (
     1e-6  # Gaussian noise, which bounds on sketches are for, needs one; weights of counts do not depend on it
 )
@@ -49,6 +55,10 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     keys: Any = None,
     windows: Windows | None = None,
     schedule: Schedule | None = None,
+    units: float | Sequence[float] | Mapping[str, float] | None = None,
+    items: float | Sequence[float] | None = None,
+    catalogue: float | None = None,
+    seed: int | None = None,
 ) -> Agreement:
     """Return an agreement for columns that are given by name alone: their types are those of a table.
 
@@ -74,6 +84,15 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         Which keys are published, as in `Agreement`.
     windows, schedule
         As in `Agreement`. A column of dates is of type ``"date"``.
+    units
+        In place of ``projection``: about how many units a key has, as a public number or a guess; several numbers or a
+        dict for keys of different sizes. The map and its grid are then those with which cosines err least (Theory 4),
+        at the ε and δ of the terms; without terms at ε = 1 and δ = 1e-6. `planning.plan_sizes` shows the whole plan.
+    items, catalogue
+        With ``units``: how many different items a unit adds to a key (10 if not stated), and how many different items
+        there are. Both must be public. What is not stated is assumed, and said in a `PlanAssumedWarning`.
+    seed
+        With ``units``: the public seed of the map, 0 to 2^64 - 1; by default one is drawn now.
     max_keys
         The number of keys that a unit may be in, if ``neighbours`` are left out. A unit in more keys keeps only that
         many. The default is 1 without a key column and any number with one; in the latter case units are not counted.
@@ -85,7 +104,13 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     InvalidInputError
         If a column is missing or occurs twice, or its type must be given explicitly, as for floats; if the value
         column is of a type without numbers; if ``max_keys`` is given together with neighbours, which have their own, or
-        without units or keys; and as in `Agreement`.
+        without units or keys; if ``units`` are given together with a projection, features, a schedule or a mechanism
+        of signs, or for other neighbours than `SketchL2`; and as in `Agreement`.
+
+    Warns
+    -----
+    PlanAssumedWarning
+        If the size is planned without ``items`` or ``catalogue``.
 
     Examples
     --------
@@ -106,7 +131,15 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     >>> agreement = agree(sales, projection, index="item", value="sold", unit="customer", epsilon=1, delta=1e-6)
     >>> print(agreement.terms)
     ε = 1, δ = 1e-06, noise auto
+    >>> planned = agree(
+    ...     sales, index="item", unit="customer", epsilon=1, delta=1e-6, units=2000, items=10, catalogue=4000, seed=7
+    ... )
+    >>> planned.projection.sketch_dim
+    1024
     """
+    terms = _terms(epsilon, delta, mechanism)
+    stated = {"units": units, "items": items, "catalogue": catalogue, "seed": seed}
+    projection = _map_of(projection, features, schedule, terms, stated)
     columns = {
         name: None if given is None else columns_of(given, what, _INFER)
         for name, given, what in (
@@ -149,19 +182,77 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         )
     elif features is not None:
         bounds["clip"] = clip_of_features(neighbours, clip)
-    return Agreement(
+    agreed = Agreement(
         projection if projection is None or features else fine_enough(projection, bounds["neighbours"]),  # type: ignore[arg-type]
         **{role: typed(role) for role in columns},
         value=value,
         missing=missing,
         title=title,
         features=features,
-        terms=_terms(epsilon, delta, mechanism),
+        terms=terms,
         keys=keys,
         windows=_windows_of(windows, schema),
         schedule=schedule,
         **bounds,
     )
+    if units is None:
+        return agreed
+    weighed = counting_of if counting is None else None
+    planned: Agreement = _planning().with_planned_size(agreed, units, items, catalogue, weighed)
+    return planned
+
+
+def _map_of(
+    projection: Projection | None,
+    features: Features | None,
+    schedule: Schedule | None,
+    terms: Terms | None,
+    stated: dict[str, Any],
+) -> Projection | None:
+    """Return the map to begin with: that of the caller or of features, or one that a plan replaces.
+
+    Raises
+    ------
+    TypeError
+        If nothing says the size of a sketch.
+    InvalidInputError
+        If two things do, or a size cannot be planned by the number of units.
+    """
+    if stated["units"] is None:
+        if any(value is not None for value in stated.values()):
+            raise InvalidInputError(
+                "items, catalogue and seed are for a planned size: also pass units, how many a key has"
+            )
+        if projection is None and features is None:
+            needed = (
+                "an agreement needs a Projection or Features, or units=…, the number of units in a key, to plan one"
+            )
+            raise wrong_type(needed, projection, PROJECTION)
+        return projection
+    if projection is not None or features is not None:
+        what = "the projection" if features is None else "features"
+        raise InvalidInputError(
+            f"{what} and units both say the size of a sketch; pass units and a seed, or {what} alone, whose errors "
+            "streamsketch.planning.plan_sizes and plan_sites show"
+        )
+    if schedule is not None:
+        raise InvalidInputError(
+            "units plan single releases, and a schedule has other noise: pass a projection, and see its errors by "
+            "streamsketch.planning.plan_schedule"
+        )
+    if terms is not None and not terms.is_noise:
+        raise InvalidInputError(
+            f"units plan additive noise, and {short(terms.mechanism)} publishes signs: pass a projection, and see its "
+            "errors by streamsketch.planning.plan_signs"
+        )
+    seed = stated["seed"]
+    return CountSketch(sketch_dim=_PLANNED_FROM, seed=secrets.randbits(63) if seed is None else seed)
+
+
+def _planning() -> ModuleType:
+    from streamsketch.planning import agreed_sizes  # noqa: PLC0415 - plans know agreements, not the reverse
+
+    return agreed_sizes
 
 
 def _windows_of(windows: Windows | None, schema: "pa.Schema") -> Windows | None:
