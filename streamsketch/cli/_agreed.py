@@ -132,8 +132,9 @@ class AgreedRelease:
             )
         if agreed.windows_are_releases:
             raise ss.InvalidInputError(
-                f"{name} releases each window by itself, and this writes one release: `streamsketch sketch LOG --job "
-                "job.json` follows it, and agreement.release(rows) in Python returns all windows of a table"
+                f"{name} releases each window by itself, and this writes one release: `streamsketch stream file LOG "
+                "--agreement FILE --job FILE -o STATE` follows it, and agreement.release(rows) in Python returns all "
+                "windows of a table"
             )
         if (
             agreed.windows is not None

@@ -1,5 +1,6 @@
 """The help of every command: what a person reads at 80 columns, and an example that the parser takes."""
 
+import ast
 import functools
 import re
 import shlex
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 import typer
 
+import streamsketch
 from streamsketch.cli._help import Entry, Help, call_lines, help_of, text_of
 from streamsketch.cli.app import app
 from tests.cli.running import ENVIRONMENT, Forks
@@ -168,3 +170,31 @@ def test_an_option_takes_the_same_in_all_commands_and_reads_or_writes_in_all() -
         for entry in (entry for group in help_at(path).groups.values() for entry in group):
             if entry.names.startswith("--write-"):
                 assert "rite " in entry.text, entry
+
+
+def calls_in_messages() -> Iterator[tuple[str, str]]:
+    """Yield each call of the command that a text of the package has in backticks, with the file that has it."""
+    for path in sorted(Path(streamsketch.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in parts)
+            if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+                for call in re.findall(r"`streamsketch ([a-z][^`]*)`", text):
+                    yield path.name, " ".join(call.split())
+
+
+def test_messages_name_commands_and_options_that_there_are() -> None:
+    calls = set(calls_in_messages())
+    assert len(calls) > 10
+    wrong = []
+    for file, call in sorted(calls):
+        words = call.split()
+        names = [" ".join(words[:length]) for length in (3, 2, 1) if " ".join(words[:length]) in {*GROUPS, *COMMANDS}]
+        if not names and words[0] != "more":
+            wrong.append(f"{file}: {call}")
+        for option in re.findall(r"(?<!\S)--[a-z][a-z0-9-]*", call):
+            meant = [path for path in COMMANDS if names and path.split()[: len(names[0].split())] == names[0].split()]
+            known = {name for path in meant for each in command_at(path).params for name in each.opts}
+            if option not in {*known, "--help"}:
+                wrong.append(f"{file}: {call}: {option}")
+    assert wrong == []
