@@ -34,13 +34,14 @@ from .estimation.same import sameness
 from .explanation.joint import explain
 from .features.features import Features
 from .planning.planner import plan
-from .privacy.guarantee import Guarantee, compose
+from .privacy.guarantee import Guarantee
 from .privacy.l1 import L1
 from .privacy.l2 import L2
 from .privacy.one_coordinate import OneCoordinate
 from .privacy.sketch_l2 import SketchL2
 from .projections.sjlt import SJLT, CountSketch
 from .release.additive_noise import AdditiveNoise
+from .release.composition import compose
 from .release.private_sketch import PrivateSketch
 from .release.private_table import PrivateTable
 from .sketching.bounding.units import bound

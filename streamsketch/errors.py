@@ -127,6 +127,10 @@ class WireFormatError(StreamsketchError, ValueError):
         return f"{named}{self.where}{'' if verb else ':'} {self.problem}"
 
 
+class MissingProductError(StreamsketchError, ImportError):
+    """Data need a part of the package that is not installed: a file of signs, without ``streamsketch.signs``."""
+
+
 class UnknownKeyError(StreamsketchError, KeyError):
     """A table does not have this key. It is also a `KeyError`, as other mappings raise."""
 

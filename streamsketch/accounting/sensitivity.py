@@ -17,8 +17,8 @@ from streamsketch.privacy.laplace import DiscreteLaplace
 from streamsketch.privacy.mechanism import Mechanism, NoisePlace
 from streamsketch.privacy.neighbours import Neighbours, check_neighbours
 from streamsketch.privacy.noise import Noise, Sensitivity
+from streamsketch.privacy.schedule import Schedule
 from streamsketch.projections.base import Projection
-from streamsketch.schedules.schedule import Schedule
 
 _MOST = (1 << 63) - 1
 

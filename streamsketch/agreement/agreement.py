@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 
 from streamsketch.accounting.sensitivity import check_mechanism
+from streamsketch.agreement.agreed_features import AgreedFeatures
 from streamsketch.agreement.casts import cast
 from streamsketch.agreement.columns import KEY_TYPES, Column, columns_of
 from streamsketch.agreement.grids import check_fine, fine_enough
@@ -27,18 +28,18 @@ from streamsketch.core.wrong import PROJECTION, wrong_type
 from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.data.columns import arrow_column, keys_named
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, WireFormatError
-from streamsketch.features.features import Features
 from streamsketch.privacy.counting import Counting
 from streamsketch.privacy.key_selection import key_threshold
 from streamsketch.privacy.neighbours import Clip, Neighbours, check_neighbours
+from streamsketch.privacy.schedule import Schedule
+from streamsketch.privacy.schedule_kinds import schedule_of
+from streamsketch.products import SERVICES
 from streamsketch.projections.base import Projection
 from streamsketch.projections.families import projection_from_fields
-from streamsketch.schedules.kinds import schedule_of
-from streamsketch.schedules.schedule import Schedule
 
 if TYPE_CHECKING:
     from streamsketch.accounting.ledger import Ledger
-    from streamsketch.parties.keys import PublicKey
+    from streamsketch.agreement.same import Signer
     from streamsketch.sketching.bounding.summary import BoundingSummary
 
 Missing: TypeAlias = Literal["refuse", "drop", "keep"]
@@ -183,7 +184,7 @@ class Agreement:
     title: str = ""
     clip: Clip | None = None
     counting: Counting | None = None
-    features: Features | None = None
+    features: AgreedFeatures | None = None
     terms: Terms | None = None
     keys: Any = None
     windows: Windows | None = None
@@ -236,9 +237,9 @@ class Agreement:
                 f"the column {twice[0].name} is a feature, and so cannot be the key or the unit as well"
             )
 
-    def _take_features(self, features: Features) -> None:
+    def _take_features(self, features: AgreedFeatures) -> None:
         """Take the map that features are summed by, which is the identity."""
-        if not isinstance(features, Features):
+        if not isinstance(features, AgreedFeatures):
             raise TypeError(f"features must be Features, got a {type(features).__name__}")
         if self.projection not in (None, features.projection):
             raise InvalidInputError(
@@ -593,9 +594,7 @@ class Agreement:
         charged: dict[str, Any] = {"ledger": ledger, "dataset": dataset}
         return _publishing().release_agreed(self, data, **charged, again=again, summary=summary, folder=folder)
 
-    def load_release(
-        self, path: str | os.PathLike[str], *, signer: "PublicKey | Iterable[PublicKey] | None" = None
-    ) -> Any:
+    def load_release(self, path: str | os.PathLike[str], *, signer: "Signer | Iterable[Signer] | None" = None) -> Any:
         """Return the release in a file that follows this agreement; ``agreement.load`` is this method.
 
         Parameters
@@ -800,7 +799,7 @@ def _arguments_of(fields: dict[str, Any], known: set[str]) -> dict[str, Any]:
         "title": fields["title"],
         "clip": fields.get("clip"),
         "counting": Counting.from_dict(fields["counting"]) if "counting" in fields else None,
-        "features": Features.from_dict(fields["features"]) if "features" in fields else None,
+        "features": _read_features(fields),
         "terms": Terms.from_dict(fields["release"]) if "release" in fields else None,
         "keys": _read_keys(fields),
         "windows": Windows.from_dict(fields["windows"]) if "windows" in fields else None,
@@ -814,6 +813,13 @@ def _read_keys(fields: dict[str, Any]) -> Any:
         return None
     key = fields["key"]
     return keys_from_dict(fields["keys"], isinstance(key, dict) and key.get("type") == "bytes")
+
+
+def _read_features(fields: dict[str, Any]) -> AgreedFeatures | None:
+    if "features" not in fields:
+        return None
+    features: AgreedFeatures = SERVICES.need("agreed features", "an agreement with features")(fields["features"])
+    return features
 
 
 def _read_schedule(fields: dict[str, Any]) -> Schedule | None:

@@ -7,6 +7,7 @@ from fractions import Fraction
 from types import ModuleType
 from typing import Any
 
+from streamsketch.agreement.agreed_features import AgreedFeatures
 from streamsketch.agreement.agreement import Agreement, Missing
 from streamsketch.agreement.casts import check_numeric
 from streamsketch.agreement.columns import columns_of, logical_type
@@ -19,13 +20,12 @@ from streamsketch.core.wrong import PROJECTION, wrong_type
 from streamsketch.data.columns import is_text_type
 from streamsketch.data.tables import schema_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.features.features import Features
 from streamsketch.privacy.counting import Counting
 from streamsketch.privacy.neighbours import MOST_KEYS, Clip, Neighbours
+from streamsketch.privacy.schedule import Schedule
 from streamsketch.privacy.sketch_l2 import SketchL2
 from streamsketch.projections.base import Projection
 from streamsketch.projections.sjlt import CountSketch
-from streamsketch.schedules.schedule import Schedule
 
 _INFER = "infer"
 _PLANNED_FROM = 1024  # cells of the map that a planned one takes the place of
@@ -48,7 +48,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     title: str = "",
     clip: Clip | None = None,
     counting: Counting | None = None,
-    features: Features | None = None,
+    features: AgreedFeatures | None = None,
     epsilon: Spent | None = None,
     delta: Spent = 0,
     mechanism: str = "auto",

@@ -1,7 +1,7 @@
 """Whether two sketches of one projection were made under one agreement."""
 
 import re
-from typing import TYPE_CHECKING, Any, TypeAlias, Union, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Union, overload
 
 from streamsketch.core.numbers import short
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
@@ -11,6 +11,14 @@ if TYPE_CHECKING:
 
 Agreed: TypeAlias = Union["Agreement", str, None]
 """An agreement, or the fingerprint that a release has of one; None where nothing is known of one."""
+
+
+class Signer(Protocol):
+    """The public key of a party that signs releases: `streamsketch.parties.PublicKey`."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Text that two people compare."""
 
 
 _FINGERPRINT = re.compile(r"[0-9a-f]{32}")

@@ -10,7 +10,7 @@ from streamsketch import accounting
 from streamsketch.cli._options import option
 from streamsketch.cli._reading import holds_table, load_published
 from streamsketch.privacy.guarantee import Populations
-from streamsketch.privacy.redundancy import sharing_data
+from streamsketch.release.redundancy import sharing_data
 
 if TYPE_CHECKING:
     from streamsketch.accounting.book import Entry, Left

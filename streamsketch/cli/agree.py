@@ -33,7 +33,7 @@ from streamsketch.core.libraries import pa, pq
 from streamsketch.core.numbers import short
 from streamsketch.core.text import names_given
 from streamsketch.data.readers.opening import open_file
-from streamsketch.schedules.kinds import schedule_from_json
+from streamsketch.privacy.schedule_kinds import schedule_from_json
 
 _WORTH_SAYING = 0.9  # of the error
 

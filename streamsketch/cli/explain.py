@@ -18,9 +18,9 @@ from streamsketch.errors import printable
 from streamsketch.explanation.base import BaseExplanation
 from streamsketch.explanation.joint import INDIVIDUAL, explain_jointly, heading_of, one_release
 from streamsketch.privacy.guarantee import Populations
-from streamsketch.privacy.redundancy import sharing_data
 from streamsketch.release.published import Published
 from streamsketch.release.published_table import PublishedTable
+from streamsketch.release.redundancy import sharing_data
 from streamsketch.storage.first_bytes import SUFFIX, is_raw
 
 _SHARED = "{} and {} share data, so their populations are not disjoint."

@@ -25,12 +25,12 @@ from streamsketch.estimation.estimate import Estimate
 from streamsketch.estimation.estimators import squared_norm
 from streamsketch.estimation.same import SameTest, check_tolerance, same_as_zero
 from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.schedule import Schedule
 from streamsketch.projections.base import Projection
 from streamsketch.release.history import HistoryPart
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.private_table import PrivateTable
 from streamsketch.schedules.progress import decoded
-from streamsketch.schedules.schedule import Schedule
 
 Range: TypeAlias = tuple[Any, Any] | str
 """Windows from the first to the second, without it, by number or name; or a year, month or date, by name."""

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from streamsketch.agreement.agreed_features import LONGEST_ROW
 from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable
@@ -18,7 +19,6 @@ from streamsketch.estimation.means import Averages, averages_of, check_known, me
 from streamsketch.estimation.noise_effect import OutputNoise, noise_unit
 from streamsketch.estimation.noise_law import NoiseTerm, noise_terms, terms_of
 from streamsketch.estimation.sample_law import NORMAL_KURTOSIS, SAMPLE_ERRORS, kept_share, longest_norms, samples_apart
-from streamsketch.features.features import LONGEST_ROW
 from streamsketch.privacy.mechanism import NoisePlace
 from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.release.private_sketch import PrivateSketch

@@ -5,7 +5,7 @@ import decimal
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from streamsketch.core.notebooks import ShownAsText
@@ -14,6 +14,7 @@ from streamsketch.privacy.bounds import Basis
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.products import Registry
 from streamsketch.projections.base import Projection
 from streamsketch.release.checking.noise import NoiseCheck, Verdict
 
@@ -180,6 +181,10 @@ class BaseExplanation(ShownAsText, ABC):
             f"Facts about many: the release is meant to show that two {alike} are similar.",
             "Another release of the same data, here or elsewhere: it adds to ε.",
         ]
+
+
+EXPLANATIONS: Registry[Callable[[Any], BaseExplanation]] = Registry("explanation")
+"""What explains one release, by the ``magic`` of its class."""
 
 
 WITHIN_INTEGERS = (

@@ -2,29 +2,27 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast, get_args, overload
+from typing import Any, cast, get_args, overload
 
 from streamsketch.core.notebooks import ShownAsText
 from streamsketch.core.text import filled
 from streamsketch.core.wrong import RELEASE, wrong_type
 from streamsketch.errors import InvalidInputError, printable
-from streamsketch.explanation.base import BaseExplanation, budget_text
+from streamsketch.explanation.base import EXPLANATIONS, BaseExplanation, budget_text
 from streamsketch.explanation.registry import registry_entry
-from streamsketch.explanation.release import Explanation, explain_release
+from streamsketch.explanation.release import Explanation
 from streamsketch.privacy.assertions import apart_in_streams
 from streamsketch.privacy.composition import Accounted, PrivacyCost, account
-from streamsketch.privacy.guarantee import Guarantee, Populations, compose
+from streamsketch.privacy.guarantee import Guarantee, Populations
+from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.privacy.neighbours import Neighbours
-from streamsketch.privacy.redundancy import non_redundant, sharing_data
 from streamsketch.projections.base import Projection
 from streamsketch.release.checking.noise import NoiseCheck, Verdict
+from streamsketch.release.composition import compose
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.published import Published
 from streamsketch.release.published_table import PublishedTable
-from streamsketch.signs.sketch import IndividualSignSketch, Signs, SignSketch
-
-if TYPE_CHECKING:
-    from streamsketch.explanation.signs import IndividualSignExplanation, SignExplanation
+from streamsketch.release.redundancy import non_redundant, sharing_data
 
 _ONE_RELEASE = "A table counts as one release: the guarantee of one key holds for all of its keys together, "
 _WORST_FIRST: tuple[Verdict, ...] = ("too little", "not checked", "enough")
@@ -239,10 +237,6 @@ def _is_of_history(one: BaseExplanation | TableExplanation) -> bool:
 @overload
 def explain(release: PrivateSketch, /) -> Explanation: ...
 @overload
-def explain(release: SignSketch, /) -> "SignExplanation": ...
-@overload
-def explain(release: IndividualSignSketch, /) -> "IndividualSignExplanation": ...
-@overload
 def explain(release: PublishedTable[Any], /) -> TableExplanation: ...
 @overload
 def explain(release: Published, /) -> BaseExplanation | TableExplanation: ...
@@ -314,7 +308,7 @@ def explain_jointly(
     releases: Sequence[Any], *, populations: Populations = "overlapping", delta: float | None = None
 ) -> JointExplanation:
     """Return what one or more releases guarantee together; it has the parameters and raises the errors of `explain`."""
-    if any(isinstance(release, IndividualSignSketch) for release in releases):
+    if any(isinstance(release.guarantee, IndividualGuarantee) for release in releases):
         raise TypeError(f"{INDIVIDUAL}: explain an IndividualSignSketch by itself")
     counting = non_redundant(releases)
     spending = [releases[place] for place in counting]
@@ -342,11 +336,10 @@ def explain_jointly(
 def _explain_one(release: Published) -> Any:
     if isinstance(release, PublishedTable):
         return explain_table(release)
-    if isinstance(release, PrivateSketch):
-        return explain_release(release)
-    from streamsketch.explanation.signs import explain_signs  # noqa: PLC0415 - it loads the mechanisms of signs
-
-    return explain_signs(cast("Signs", release))
+    explain_it = EXPLANATIONS.get(type(release).magic, "an explanation")
+    if explain_it is None:
+        raise TypeError(f"no explanation of a {type(release).__name__} is known: enter one in EXPLANATIONS")
+    return explain_it(release)
 
 
 def _spent(explanation: BaseExplanation | TableExplanation) -> PrivacyCost:

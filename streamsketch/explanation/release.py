@@ -13,6 +13,7 @@ from streamsketch.estimation.estimate import Estimate, format_value
 from streamsketch.estimation.noise_effect import effect_of, noise_unit
 from streamsketch.explanation.base import (
     EXACT_SKETCH,
+    EXPLANATIONS,
     WHO_TAKES_PART,
     BaseExplanation,
     budget_text,
@@ -418,3 +419,6 @@ def explain_release(release: PrivateSketch) -> Explanation:
         release.clip,
         release.history,
     )
+
+
+EXPLANATIONS.enter(PrivateSketch.magic, explain_release)

@@ -12,6 +12,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.estimate import Estimate, format_value
 from streamsketch.explanation.base import (
     EXACT_SKETCH,
+    EXPLANATIONS,
     WHO_TAKES_PART,
     BaseExplanation,
     key_selection_sentence,
@@ -384,3 +385,7 @@ def explain_signs(release: Signs) -> SignExplanation | IndividualSignExplanation
     if isinstance(release, IndividualSignSketch):
         return IndividualSignExplanation(release.guarantee, release.projection, release.method)
     raise TypeError(f"only published signs can be explained here, got a {type(release).__name__}")
+
+
+EXPLANATIONS.enter(SignSketch.magic, explain_signs)
+EXPLANATIONS.enter(IndividualSignSketch.magic, explain_signs)

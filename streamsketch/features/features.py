@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamsketch.agreement.agreed_features import AgreedFeatures
 from streamsketch.core.libraries import pa
 from streamsketch.core.limits import json_fields
-from streamsketch.core.numbers import Floats, check_int, short
+from streamsketch.core.numbers import Cells, Floats, check_int, short
 from streamsketch.core.text import check_text
 from streamsketch.data.columns import check_codes
 from streamsketch.data.tables import batches_of
@@ -32,7 +33,6 @@ from streamsketch.features.columns import (
 from streamsketch.features.cosines import TURN_BITS, cosine_table
 from streamsketch.features.kernels import (
     UNIT_BITS,
-    Cells,
     add_directions,
     add_hashed,
     add_listed,
@@ -40,6 +40,7 @@ from streamsketch.features.kernels import (
     add_waves,
     quantise_vectors,
 )
+from streamsketch.products import SERVICES
 from streamsketch.projections.identity import Identity
 from streamsketch.projections.independent import GaussianProjection
 
@@ -48,9 +49,6 @@ JOINT = "(joint)"
 
 REST = "(rest)"
 """Name of the cell that brings all rows to one length."""
-
-LONGEST_ROW = 1 + 1 / 512
-"""A length that no row exceeds: cells are rounded."""
 
 _MOST_COLUMNS = 1024
 _MOST_SEED = (1 << 64) - 1
@@ -86,7 +84,7 @@ class Block(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Features:
+class Features(AgreedFeatures):
     """A public map φ from rows of mixed columns to vectors of length 1.
 
     Sums of φ over people, divided by their number, are mean embeddings. Their distance is zero if φ cannot tell two
@@ -205,6 +203,11 @@ class Features:
     def lenient(self) -> dict[str, bool]:
         """Its columns, in which rows may hold anything, and whether each holds lists."""
         return {name: isinstance(column, Embedding) for name, column in self.columns.items()}
+
+    @property
+    def numeric(self) -> list[str]:
+        """Its columns of numbers."""
+        return [name for name, column in self.columns.items() if isinstance(column, Number)]
 
     @property
     def projection(self) -> Identity:
@@ -386,3 +389,6 @@ def _frequencies(seed: int, name: str, size: int, waves: int) -> Floats:
 
 
 _kept_frequencies = functools.lru_cache(maxsize=16)(_frequencies)
+
+
+SERVICES.enter("agreed features", Features.from_dict)

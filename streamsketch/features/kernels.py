@@ -6,10 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core.jit import kernel
-from streamsketch.core.numbers import Floats, Ints
+from streamsketch.core.numbers import Cells, Floats, Ints
 from streamsketch.features.cosines import TURN_BITS
-
-Cells = NDArray[np.int32]
 
 UNIT_BITS = 15
 """Features are multiples of 2^-15, and so are numbers between the ends of their ranges, from -1 to 1."""

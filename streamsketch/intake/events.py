@@ -7,9 +7,8 @@ import numpy as np
 
 from streamsketch.core.concealed import concealed
 from streamsketch.core.libraries import pa, pc
-from streamsketch.core.numbers import Ints
+from streamsketch.core.numbers import Cells, Ints
 from streamsketch.data.calendar import EventWindows
-from streamsketch.features.kernels import Cells
 
 
 @concealed

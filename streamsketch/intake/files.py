@@ -13,7 +13,6 @@ from streamsketch.data.readers.opening import open_file, uncompressed
 from streamsketch.data.readers.rows import LONGEST_ROW
 from streamsketch.data.readers.streams import Decoder
 from streamsketch.errors import InvalidInputError
-from streamsketch.features.columns import Number
 from streamsketch.intake.events import Events
 from streamsketch.intake.framing import QUOTED
 from streamsketch.intake.lines import BLOCK_BYTES, Add, BadLines, LineFormat, Lines, Stop, file_blocks, pipe_blocks
@@ -112,8 +111,7 @@ class RowReader:
         """The names of columns of which all cells are numbers."""
         agreed = self.agreement
         whole = [one.name for one in agreed.columns if one.type == "integer" or one.places is not None]
-        columns: dict[str, Any] = {} if agreed.features is None else dict(agreed.features.columns)
-        features = [name for name, column in columns.items() if isinstance(column, Number)]
+        features = [] if agreed.features is None else agreed.features.numeric
         return tuple(dict.fromkeys([*whole, *features, *([] if agreed.value is None else [agreed.value])]))
 
     def batches(self, path: str | os.PathLike[str], on_read: Callable[[int], None] = lambda _: None) -> Iterator[Any]:

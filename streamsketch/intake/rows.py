@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
+from streamsketch.agreement.agreed_features import AgreedFeatures
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.casts import Rows, cast, numbers
 from streamsketch.core.libraries import pa
@@ -21,7 +22,6 @@ from streamsketch.data.keys import indices_of
 from streamsketch.data.tables import batches_of
 from streamsketch.data.windows import micros_in
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
-from streamsketch.features.features import Features
 from streamsketch.intake.columns import Mask, check_text, missing, null, plain, salvage
 from streamsketch.intake.events import Events
 from streamsketch.intake.units import unit_events
@@ -287,7 +287,7 @@ class Intake:
         return Events(keys, units, indices, steps, window, values, truncated, len(rows))
 
     def _features(
-        self, features: Features, columns: _Columns, rows: Rows, keys: Any, units: Any, window: Any, on_bad: Any
+        self, features: AgreedFeatures, columns: _Columns, rows: Rows, keys: Any, units: Any, window: Any, on_bad: Any
     ) -> Events:
         """Return the features of rows, whatever these hold, with keys and units that are valid."""
         cells, none = features.cells(columns), np.empty(0, dtype=np.int64)

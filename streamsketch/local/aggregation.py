@@ -51,6 +51,8 @@ class MeanAggregator(Encoded):
     True
     """
 
+    magic = b"\x89SSM\r\n\x1a\n"
+
     __slots__ = ("_count", "_mechanism", "_step_exponent", "_totals")
 
     def __init__(self, mechanism: Mechanism) -> None:

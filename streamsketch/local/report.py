@@ -97,6 +97,8 @@ class Report(Encoded):
     True
     """
 
+    magic = b"\x89SSR\r\n\x1a\n"
+
     mechanism: Reported
     seed: int
     values: NDArray[Any]

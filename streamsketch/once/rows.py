@@ -14,11 +14,11 @@ from streamsketch.once.draws import DrawSecret
 from streamsketch.once.keys import StateSecret
 from streamsketch.once.names import names_of_keys
 from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.schedule import Schedule
 from streamsketch.release.additive_noise import CalibratedNoise
 from streamsketch.release.history import HISTORY_ID_BYTES
 from streamsketch.release.keys_to_release import sketches_to_release
 from streamsketch.release.releaser import HistoryState, Releaser
-from streamsketch.schedules.schedule import Schedule
 from streamsketch.sketching.bounding.contributions import NO_KEY
 from streamsketch.sketching.sketch import Sketch
 from streamsketch.sketching.table import SketchTable

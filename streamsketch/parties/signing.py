@@ -16,6 +16,7 @@ from streamsketch.errors import InvalidInputError, SignatureError, WireFormatErr
 from streamsketch.parties import envelope
 from streamsketch.parties.keys import Key, PublicKey
 from streamsketch.parties.statements import MEDIA_TYPE, Statement, decode_statement, describe, encode_statement
+from streamsketch.products import SERVICES
 from streamsketch.release.published import Encoded
 from streamsketch.release.published_table import PublishedTable
 
@@ -323,3 +324,6 @@ def _place(data: bytes) -> tuple[int, int]:
     if at + length > len(data) - _TAIL:
         raise SignatureError("the table has no signature inside")
     return at, at + length
+
+
+SERVICES.enter("signatures", verify)

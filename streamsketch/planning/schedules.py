@@ -11,8 +11,8 @@ from streamsketch.core.notebooks import ShownAsText
 from streamsketch.core.numbers import check_int, short
 from streamsketch.core.text import aligned
 from streamsketch.errors import InvalidInputError, NoiseTooWideError
+from streamsketch.privacy.schedule import Schedule
 from streamsketch.schedules.factorisation import Factorisation
-from streamsketch.schedules.schedule import Schedule
 from streamsketch.schedules.separate import Separate
 from streamsketch.schedules.tree import Tree
 

@@ -1,6 +1,6 @@
 from .budget import Budget
 from .counting import Counting
-from .guarantee import Guarantee, compose
+from .guarantee import Guarantee
 from .l1 import L1
 from .l2 import L2
 from .mechanism import Mechanism
@@ -18,5 +18,4 @@ __all__ = [
     "Neighbours",
     "OneCoordinate",
     "SketchL2",
-    "compose",
 ]

@@ -11,9 +11,9 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.counting import Counting
 from streamsketch.privacy.noise import NOISES, Noise, NoiseMoments
+from streamsketch.privacy.schedule import Schedule
+from streamsketch.privacy.schedule_kinds import schedule_of
 from streamsketch.privacy.sign_flips import FlipLaw
-from streamsketch.schedules.kinds import schedule_of
-from streamsketch.schedules.schedule import Schedule
 
 NoisePlace: TypeAlias = Literal["output", "input", "hadamard"]
 """Noise on the cells of A x̃; on the coordinates of x̃; or between the Hadamard and the sparse matrix of an FJLT."""

@@ -15,7 +15,7 @@ from streamsketch.core.numbers import Exact, check_int, exact_fraction, short
 from streamsketch.core.text import check_text
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.noise import Sensitivity
-from streamsketch.schedules.schedule import Schedule
+from streamsketch.privacy.schedule import Schedule
 
 MOST_KEYS = (1 << 32) - 1  # what the exchange format carries
 _COMMON = ("bound", "unit", "max_keys")  # the fields of every relation

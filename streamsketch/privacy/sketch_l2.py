@@ -9,7 +9,7 @@ from streamsketch.core.numbers import Exact
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.neighbours import MOST_KEYS, Cells, Clip, Moved, Neighbours, Norm
 from streamsketch.privacy.noise import Sensitivity
-from streamsketch.schedules.schedule import Schedule
+from streamsketch.privacy.schedule import Schedule
 
 _MOST_STEPS = 1 << 31  # of a sketch's norm: its square fits int64
 _ROOT_DIGITS = 7  # of a square root that is rounded up to a decimal

@@ -20,13 +20,13 @@ from streamsketch.privacy.mechanism import NoisePlace
 from streamsketch.privacy.neighbours import Neighbours
 from streamsketch.privacy.noise import Noise, Sensitivity
 from streamsketch.privacy.samplers import BitSource
+from streamsketch.privacy.schedule import Schedule
 from streamsketch.projections.base import Projection
 from streamsketch.release.history import HistoryPart
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch, SketchClip
 from streamsketch.release.private_table import PrivateTable
 from streamsketch.release.publishers import Publisher
 from streamsketch.release.ready import Calibrated, Facts, Ready, ReadyRows, Stated, numbers_of
-from streamsketch.schedules.schedule import Schedule
 from streamsketch.sketching.sketch import Sketch
 
 

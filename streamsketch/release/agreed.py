@@ -8,10 +8,10 @@ from streamsketch.accounting.ledger import Ledger, charge_for
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.terms import Selected
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
-from streamsketch.privacy.guarantee import compose
 from streamsketch.privacy.neighbours import Neighbours
 from streamsketch.release.additive_noise import AdditiveNoise
 from streamsketch.release.agreed_publisher import publisher_of
+from streamsketch.release.composition import compose
 from streamsketch.release.in_windows import release_windows
 from streamsketch.release.key_choice import KeyChoice
 from streamsketch.release.published import load_published

@@ -1,6 +1,5 @@
 """Who publishes under an agreement with terms."""
 
-import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -8,18 +7,13 @@ from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.terms import Selected
 from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
+from streamsketch.products import Registry
 from streamsketch.release.additive_noise import AdditiveNoise
 from streamsketch.release.publishers import Publisher
 
-_PRODUCTS = ("streamsketch.signs.publishers",)  # which enter their mechanisms when they are imported
-
-PUBLISHERS: dict[str, Callable[..., Publisher[Any]]] = {}
-"""The mechanisms that an agreement may name besides noise on cells. Products enter theirs by `register_publisher`."""
-
-
-def register_publisher(name: str, make: Callable[..., Publisher[Any]]) -> None:
-    """Let agreements name a mechanism; ``make`` returns its publisher for ``epsilon`` and ``neighbours``."""
-    PUBLISHERS[name] = make
+PUBLISHERS: Registry[Callable[..., Publisher[Any]]] = Registry("mechanism")
+"""The mechanisms that an agreement may name besides noise on cells: each makes a publisher of ``epsilon`` and
+``neighbours``."""
 
 
 def publisher_of(agreement: Agreement) -> Publisher[Any]:
@@ -29,6 +23,8 @@ def publisher_of(agreement: Agreement) -> Publisher[Any]:
     ------
     InvalidInputError
         If the agreement has no terms, or names a mechanism that is unknown here or does not fit the neighbours.
+    MissingProductError
+        If the mechanism is not installed.
     """
     terms, neighbours = agreement.terms, agreement.neighbours
     if terms is None or neighbours is None:
@@ -46,10 +42,7 @@ def publisher_of(agreement: Agreement) -> Publisher[Any]:
         return AdditiveNoise(**budget, neighbours=neighbours, mechanism=terms.mechanism, **known)
     if spent.delta:
         raise InvalidInputError(f"mechanisms of signs have δ = 0, and the agreement has {terms}; leave out delta")
-    for product in _PRODUCTS:
-        if terms.mechanism not in PUBLISHERS:
-            importlib.import_module(product)
-    make = PUBLISHERS.get(terms.mechanism)
+    make = PUBLISHERS.get(terms.mechanism, f"the mechanism {short(terms.mechanism)} of the agreement")
     if make is None:
         names = ", ".join(sorted(PUBLISHERS)) or "none"
         raise InvalidInputError(

@@ -9,7 +9,7 @@ import numpy as np
 from streamsketch.core.numbers import Floats, check_int, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.noise import NoiseMoments
-from streamsketch.schedules.schedule import Schedule
+from streamsketch.privacy.schedule import Schedule
 
 HISTORY_ID_BYTES = 8
 _MOST = (1 << 32) - 1  # what the exchange format carries

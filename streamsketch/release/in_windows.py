@@ -10,14 +10,15 @@ from streamsketch.agreement.terms import Selected
 from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.bounds import Basis
-from streamsketch.privacy.guarantee import Guarantee, compose
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.products import SERVICES
 from streamsketch.release.additive_noise import AdditiveNoise
 from streamsketch.release.agreed_publisher import publisher_of
+from streamsketch.release.composition import compose
 from streamsketch.release.key_choice import KeyChoice
 from streamsketch.release.publishers import Publisher
 from streamsketch.release.ready import Calibrated
 from streamsketch.release.released_again import note_release, warn_of_another
-from streamsketch.release.releaser import Releaser
 from streamsketch.sketching.in_windows import windows_of
 from streamsketch.sketching.sketch import Sketch
 from streamsketch.sketching.table import SketchTable
@@ -153,7 +154,7 @@ def _rows(
     ids = sorted({each for one in exact.values() for each in one.data_ids.published()})
     spent = spent_in_window(agreement, calibrated.guarantee)
     charge_for(ledger, dataset, spent, agreement.projection, ids)
-    releaser = Releaser(calibrated, agreement.projection)
+    releaser = SERVICES.need("rows of a schedule", "a schedule")(calibrated, agreement.projection)
     released = {name: releaser.add(one) for name, one in exact.items()}
     for one in exact.values():
         note_release(one.data_ids, calibrated.guarantee)

@@ -13,12 +13,13 @@ from streamsketch.core.notebooks import facts
 from streamsketch.core.numbers import Exact, Ints, exact_fraction, short
 from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError, SketchOverflowError
-from streamsketch.privacy.claims import Claim
 from streamsketch.privacy.counting import Counting
-from streamsketch.privacy.guarantee import Guarantee, Populations, compose
+from streamsketch.privacy.guarantee import Guarantee, Populations
 from streamsketch.privacy.mechanism import NoisePlace
 from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.projections.base import Projection
+from streamsketch.release.claims import Claim
+from streamsketch.release.composition import compose
 from streamsketch.release.history import HistoryPart, check_streams
 from streamsketch.release.published import Published, check_independent, check_same_place, copy_with, with_agreement
 
@@ -150,6 +151,8 @@ class PrivateSketch(Published):
     >>> PrivateSketch.from_bytes(released.to_bytes()) == released
     True
     """
+
+    magic = b"\x89SSK\r\n\x1a\n"
 
     __slots__ = (
         "_agreement",

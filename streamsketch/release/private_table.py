@@ -5,10 +5,11 @@ from typing import Any
 
 from streamsketch.core.libraries import pa
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.guarantee import Guarantee, Populations, compose
+from streamsketch.privacy.guarantee import Guarantee, Populations
+from streamsketch.release.composition import compose
 from streamsketch.release.history import HistoryPart
 from streamsketch.release.private_sketch import PrivateSketch
-from streamsketch.release.published_table import PublishedTable
+from streamsketch.release.published_table import TABLES, PublishedTable
 
 
 class PrivateTable(PublishedTable[PrivateSketch]):
@@ -120,6 +121,9 @@ class PrivateTable(PublishedTable[PrivateSketch]):
             )
         compose([self, other], populations=populations)  # of all keys, where a row sees its own
         return self.of_one({key: mine.combine(other[key], populations=populations) for key, mine in self.items()})
+
+
+TABLES.enter(PrivateTable.column, PrivateTable)
 
 
 def _named(release: PrivateSketch) -> str:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 from streamsketch.agreement.same import check_fingerprint
 from streamsketch.core.files import write_whole
@@ -14,11 +14,12 @@ from streamsketch.core.files import write_whole
 if TYPE_CHECKING:
     from streamsketch.agreement.agreement import Agreement
     from streamsketch.projections.base import Projection
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from typing import Protocol
 
 from streamsketch.errors import DependentNoiseError, InvalidInputError
 from streamsketch.privacy.mechanism import NoisePlace
+from streamsketch.products import Registry
 from streamsketch.release.history import HistoryPart, check_streams
 
 ReleaseT = TypeVar("ReleaseT", bound=Any)
@@ -70,10 +71,25 @@ def check_same_place(releases: Iterable[Noisy]) -> None:
         )
 
 
+class OtherFile(NamedTuple):
+    """A kind of file that is no release, which readers of releases tell from damaged ones."""
+
+    holds: Callable[[str | os.PathLike[str]], bool]
+    """Whether a file is one, by its first bytes."""
+    read_by: str
+    """What it is, and how it is read."""
+
+
+OTHER_FILES: Registry[OtherFile] = Registry("other file")
+
+
 class Encoded:
     """An object that has bytes in the exchange format (WIRE.md)."""
 
     __slots__ = ()
+
+    magic: ClassVar[bytes]
+    """The first bytes, which tell its kind."""
 
     def to_bytes(self) -> bytes:
         """Return the object in the exchange format (WIRE.md): the same bytes for equal objects."""
@@ -193,14 +209,10 @@ class Published(Encoded, ABC):
 
 
 @functools.cache
-def _wire(module: Literal["registry", "sign_tables"] = "registry") -> ModuleType:
+def _wire() -> ModuleType:
     from streamsketch.wire import registry  # noqa: PLC0415 - the wire knows what is published, not the reverse
 
-    if module == "registry":
-        return registry
-    from streamsketch.wire import sign_tables  # noqa: PLC0415 - which loads the mechanisms of signs
-
-    return sign_tables
+    return registry
 
 
 def load_published(path: str | os.PathLike[str], **checked: Any) -> Any:
@@ -211,12 +223,6 @@ def load_published(path: str | os.PathLike[str], **checked: Any) -> Any:
 def _holds(path: Path, data: bytes) -> bool:
     with path.open("rb") as file:
         return file.read(len(data) + 1) == data
-
-
-def sign_rows(path: str | os.PathLike[str], **agreed: Any) -> Iterator[Any]:
-    """Yield the published signs in a file as matrices: ``streamsketch.wire.sign_tables.sign_rows``."""
-    rows: Iterator[Any] = _wire("sign_tables").sign_rows(path, **agreed)
-    return rows
 
 
 def with_agreement(release: ReleaseT, agreement: str | None) -> ReleaseT:

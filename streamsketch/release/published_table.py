@@ -14,10 +14,14 @@ from streamsketch.data.columns import key_column
 from streamsketch.errors import InvalidInputError, UnknownKeyError
 from streamsketch.privacy.assertions import apart_in_tables, with_conditions
 from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.products import Registry
 from streamsketch.projections.base import Projection
 from streamsketch.release.published import Published, copy_with
 
 Row = TypeVar("Row", bound=Any)
+
+TABLES: Registry["type[PublishedTable[Any]]"] = Registry("table")
+"""The kinds of tables, by the Parquet column that holds their releases."""
 
 
 class PublishedTable(Published, Mapping[Any, Row]):
@@ -42,6 +46,8 @@ class PublishedTable(Published, Mapping[Any, Row]):
         If there are none, the keys have no common type, the guarantees differ, or releases of the same data let a unit
         in ``max_keys`` sketches be in more releases than that: one guarantee does not cover them.
     """
+
+    magic = b"PAR1"
 
     row_type: ClassVar[type[Any]]
     """The class of its rows."""

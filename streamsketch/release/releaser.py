@@ -17,6 +17,8 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.assertions import KEYS_ARE_PUBLIC, with_conditions
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.samplers import BitSource, SystemBits
+from streamsketch.privacy.schedule import Schedule
+from streamsketch.products import SERVICES
 from streamsketch.projections.base import Projection
 from streamsketch.release.additive_noise import AdditiveNoise, CalibratedNoise
 from streamsketch.release.history import HISTORY_ID_BYTES, HistoryPart
@@ -27,7 +29,6 @@ from streamsketch.release.readable import check_readable
 from streamsketch.release.ready import numbers_of, warn_of_exceeded
 from streamsketch.release.terms_kept import keys_for, refuse_private_choice
 from streamsketch.schedules.progress import Progress
-from streamsketch.schedules.schedule import Schedule
 from streamsketch.sketching.sketch import Sketch
 from streamsketch.sketching.table import SketchTable
 
@@ -419,3 +420,6 @@ class _Windows(NamedTuple):
 
 def _keys_text(keys: tuple[Any, ...] | None) -> str:
     return "none" if keys is None else short(list(keys))
+
+
+SERVICES.enter("rows of a schedule", Releaser)

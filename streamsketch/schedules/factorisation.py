@@ -7,8 +7,8 @@ import numpy as np
 
 from streamsketch.core.numbers import Floats, Ints, check_int
 from streamsketch.errors import InvalidInputError
-from streamsketch.schedules.kernels import least_upper
-from streamsketch.schedules.schedule import MOST_WINDOWS, Norms, Schedule, toeplitz_norms
+from streamsketch.kernels.schedules import least_upper
+from streamsketch.privacy.schedule import MOST_WINDOWS, SCHEDULES, Norms, Schedule, toeplitz_norms
 
 _LEAST_BITS = 4  # that a publisher takes by itself; fewer cost accuracy
 _MOST_BITS = 12  # so that the sums of `toeplitz_norms` stay below 2^62: 4096 · 2·sqrt(100000/π) is below 2^21
@@ -134,6 +134,9 @@ class Factorisation(Schedule):
         least_upper(held.coefficients[order], lows[order], highs[order], self.horizon, envelope)
         falling = np.maximum.accumulate(envelope[::-1])[::-1]
         return toeplitz_norms(falling, (columns[0], columns[1]), self)
+
+
+SCHEDULES.enter(Factorisation.kind, Factorisation)
 
 
 def _root(count: int) -> Floats:

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
-from streamsketch.schedules.kernels import add_blocks, solve_prefixes
-from streamsketch.schedules.schedule import Schedule
+from streamsketch.kernels.schedules import add_blocks, solve_prefixes
+from streamsketch.privacy.schedule import Schedule
 
 
 class Progress:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from streamsketch.core.numbers import Ints
-from streamsketch.schedules.schedule import Norms, Schedule
+from streamsketch.privacy.schedule import SCHEDULES, Norms, Schedule
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -51,3 +51,6 @@ class Separate(Schedule):
     def largest_norms(self) -> Norms:
         """Return `Schedule.norms`."""
         return Norms(self.most, self.most, 1)
+
+
+SCHEDULES.enter(Separate.kind, Separate)

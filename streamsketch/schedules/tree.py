@@ -8,7 +8,7 @@ import numpy as np
 
 from streamsketch.core.numbers import Ints, check_int
 from streamsketch.errors import InvalidInputError
-from streamsketch.schedules.schedule import Norms, Schedule
+from streamsketch.privacy.schedule import SCHEDULES, Norms, Schedule
 
 _DEEPEST = 64
 
@@ -129,6 +129,9 @@ class Tree(Schedule):
                 squared += blocks * inside**2 + left**2
                 together += inside
         return Norms(self.most * deepest, squared, together)
+
+
+SCHEDULES.enter(Tree.kind, Tree)
 
 
 def _terms(horizon: int, depth: int) -> int:

@@ -14,7 +14,7 @@ from streamsketch.data.arrow_messages import message_batches
 from streamsketch.data.columns import check_keys, is_key_type
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.kernels.popcount import COLUMNS
-from streamsketch.release.published import Encoded
+from streamsketch.release.published import OTHER_FILES, Encoded, OtherFile
 from streamsketch.signs.index_members import MOST_MEMBERS, Content
 from streamsketch.signs.sketch import Signs
 
@@ -104,3 +104,9 @@ def _keys_in(content: Any, count: int) -> "pa.Array":
     except (pa.ArrowException, InvalidInputError, UnicodeDecodeError) as error:
         raise WireFormatError("keys", f"they are damaged: {short(str(error))}") from None
     return keys
+
+
+OTHER_FILES.enter(
+    "index of signs",
+    OtherFile(is_index, "an index of signs, which is searched: read it with streamsketch.signs.SignIndex.load(path)"),
+)

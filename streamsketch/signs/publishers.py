@@ -27,9 +27,9 @@ from streamsketch.privacy.sign_flips import FlipLaw, rate_below
 from streamsketch.projections.base import Projection
 from streamsketch.projections.independent import GaussianProjection
 from streamsketch.projections.oporp import OPORP
-from streamsketch.release.agreed_publisher import register_publisher
+from streamsketch.release.agreed_publisher import PUBLISHERS
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES
-from streamsketch.release.published_table import PublishedTable
+from streamsketch.release.published_table import TABLES, PublishedTable
 from streamsketch.release.publishers import Publisher
 from streamsketch.release.ready import Calibrated, Stated
 from streamsketch.signs.sign_changes import (
@@ -508,4 +508,6 @@ class DPSignLogistic(SignMechanism):
 
 # DPSignRPRR needs a bound on norms, which no agreement has
 for _mechanism in (DPSignRPRRSmooth, DPSignOPORPRR, DPSignOPORPRRSmooth, DPSignLogistic):
-    register_publisher(_mechanism.name, _mechanism)
+    PUBLISHERS.enter(_mechanism.name, _mechanism)
+
+TABLES.enter(SignTable.column, SignTable)

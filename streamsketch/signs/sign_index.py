@@ -13,7 +13,7 @@ from streamsketch.core.numbers import Floats, check_int, short
 from streamsketch.data.columns import key_column
 from streamsketch.errors import DependentNoiseError, IncompatibleProjectionsError, InvalidInputError, WireFormatError
 from streamsketch.kernels.hashing import Words
-from streamsketch.release.published import sign_rows
+from streamsketch.products import SERVICES
 from streamsketch.signs.angles import angle_at, product_curve
 from streamsketch.signs.flip_check import warn_of_flips
 from streamsketch.signs.hamming import Nearest, nearest_in, words_of
@@ -115,9 +115,10 @@ class SignIndex:
             As in `SignIndex`, and if a key is in two files or keys have two types.
         """
         members, keys = Members(), list[pa.Array]()
+        rows_of = SERVICES.need("rows of signs", "an index of files")
         for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
             with _naming(path):
-                for part in sign_rows(path, signer=signer):
+                for part in rows_of(path, signer=signer):
                     members.add_rows(part.like, part.words, part.ids)
                     if keys and part.keys.type != keys[0].type:
                         raise InvalidInputError(f"keys have one type, got {keys[0].type} and {part.keys.type}")

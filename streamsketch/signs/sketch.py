@@ -11,12 +11,12 @@ from streamsketch.core.numbers import short
 from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels.hashing import Words
-from streamsketch.privacy.claims import Claim
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.privacy.sign_flips import FlipLaw
 from streamsketch.projections.base import Projection
 from streamsketch.projections.oporp import OPORP
+from streamsketch.release.claims import Claim
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES
 from streamsketch.release.published import Published, with_agreement
 
@@ -190,6 +190,8 @@ class SignSketch(Signs):
     (32, True)
     """
 
+    magic = b"\x89SSG\r\n\x1a\n"
+
     guarantee_type = Guarantee
 
     __slots__ = ("_data_ids", "_law")
@@ -260,6 +262,8 @@ class IndividualSignSketch(Signs):
         give: one of another mechanism, δ where only Gaussian noise has one or none where it has, and for a method of an
         OPORP another projection than `OPORP` or neighbours than `OneCoordinate`.
     """
+
+    magic = b"\x89SSI\r\n\x1a\n"
 
     guarantee_type = IndividualGuarantee
 

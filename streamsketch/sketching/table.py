@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core.jit import read_only
-from streamsketch.core.numbers import Ints, short
+from streamsketch.core.numbers import Cells, Ints, short
 from streamsketch.core.wrong import COLUMN, MERGED_TABLE, listed, wrong_type
 from streamsketch.data import data_ids
 from streamsketch.data.data_ids import DataIds
 from streamsketch.errors import InvalidInputError, UnknownKeyError
-from streamsketch.features.kernels import Cells
 from streamsketch.intake.events import Events
 from streamsketch.intake.rows import Intake
 from streamsketch.kernels.slots import add_dense, add_masses, add_to_cells, looked_up, seen

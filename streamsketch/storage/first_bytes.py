@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from streamsketch.release.published import OTHER_FILES, OtherFile
+
 SUFFIX = ".raw-sketch"
 RAW = b"SSRW"
 """The kind of the SQLite files."""
@@ -30,3 +32,9 @@ def is_raw(path: str | os.PathLike[str]) -> bool:
 def is_old_sketch(start: bytes) -> bool:
     """Return whether bytes begin as raw sketches of earlier versions do."""
     return start.startswith(OLD_RAW)
+
+
+OTHER_FILES.enter(
+    "raw sketch",
+    OtherFile(is_raw, "a raw sketch, which is secret: read it with streamsketch.storage.load_raw(path)"),
+)

@@ -11,10 +11,10 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.intake.clock import AheadLimit, ClockKind
 from streamsketch.privacy.assertions import with_conditions
 from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.privacy.schedule import Schedule
 from streamsketch.release.additive_noise import AdditiveNoise, CalibratedNoise
 from streamsketch.release.agreed_publisher import publisher_of
 from streamsketch.release.in_windows import window_guarantee
-from streamsketch.schedules.schedule import Schedule
 from streamsketch.streams.job import Job
 
 

@@ -1,97 +1,69 @@
-"""Kinds of objects in the exchange format: their first bytes, their classes and their codecs.
+"""Kinds of objects in the exchange format: their first bytes, their classes, and functions that write and read them.
 
-A class and its codec are loaded when such bytes are read, so reading a release loads no mechanism for signs or reports.
+A codec is entered by the module that has it, which is loaded when such bytes are read: reading a release loads no
+mechanism for signs or reports, and works where these are not installed.
 """
 
-from importlib import import_module
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-
-def _named(where: str) -> Any:
-    module, _, name = where.rpartition(".")
-    return getattr(import_module(f"streamsketch.{module}"), name)
+from streamsketch.products import Registry
+from streamsketch.release.published import Encoded
 
 
 class Codec(NamedTuple):
-    """How one kind of object becomes bytes, and how these bytes are recognised.
+    """How one kind of object becomes bytes, and is read from them.
 
     Parameters
     ----------
-    where
-        The class: its folder and name.
+    kind
+        The class, whose ``magic`` are the first bytes.
     name
         What it is called in errors.
-    magic
-        The first bytes, by which files are distinguished.
-    encoder, decoder
-        Functions of this folder: ``encoder(thing)`` returns bytes; ``decoder(data, **agreed)`` an object, or raises
-        `WireFormatError`.
+    encode
+        A function of an object that returns bytes.
+    decode
+        A function ``decode(data, **agreed)`` that returns an object or raises `WireFormatError`.
+    read_by
+        For what is no release: what it is, and how it is read, for the errors of `streamsketch.load`.
+    is_alone
+        Whether bytes are read without what the parties agreed on.
     """
 
-    where: str
+    kind: type[Encoded]
     name: str
-    magic: bytes
-    encoder: str
-    decoder: str
+    encode: Callable[[Any], bytes]
+    decode: Callable[..., Any]
+    read_by: str = ""
+    is_alone: bool = True
 
     @property
-    def kind(self) -> type[Any]:
-        """The class."""
-        kind: type[Any] = _named(self.where)
-        return kind
-
-    def encode(self, thing: Any) -> bytes:
-        """Return an object as bytes."""
-        data: bytes = _named(f"wire.{self.encoder}")(thing)
-        return data
-
-    def decode(self, data: bytes, **agreed: Any) -> Any:
-        """Return the object in bytes, or raise `WireFormatError`."""
-        return _named(f"wire.{self.decoder}")(data, **agreed)
+    def magic(self) -> bytes:
+        """The first bytes, by which files are distinguished. They are like PNG's: they reveal text-mode mangling."""
+        return self.kind.magic
 
 
-def is_of(kind: type[Any], codec: Codec) -> bool:
-    """Return whether a class is that of a codec, or extends it."""
-    folder, _, name = codec.where.rpartition(".")
-    home = f"streamsketch.{folder}."
-    return any(each.__qualname__ == name and each.__module__.startswith(home) for each in kind.__mro__)
+CODECS: Registry[Codec] = Registry("codec")
+"""By `Codec.magic`."""
+LONGEST_MAGIC = max(map(len, CODECS))
 
 
-# The magic is like PNG's: it reveals text-mode mangling and seven-bit transport.
-RELEASES = Codec(
-    "release.PrivateSketch",
-    "private sketch",
-    b"\x89SSK\r\n\x1a\n",
-    "releases.encode_release",
-    "releases.decode_release",
-)
-SIGNS = Codec("signs.SignSketch", "sign sketch", b"\x89SSG\r\n\x1a\n", "signs.encode_signs", "signs.decode_signs")
-INDIVIDUAL_SIGNS = Codec(
-    "signs.IndividualSignSketch",
-    "individual sign sketch",
-    b"\x89SSI\r\n\x1a\n",
-    "signs.encode_signs",
-    "signs.decode_individual_signs",
-)
-PRIVATE_TABLES = Codec(
-    "release.PrivateTable",
-    "table of private sketches",
-    b"PAR1",
-    "tables.encode_table",
-    "tables.decode_private_table",
-)
-SIGN_TABLES = Codec(
-    "signs.SignTable", "table of sign sketches", b"PAR1", "tables.encode_table", "tables.decode_sign_table"
-)
-REPORTS = Codec(
-    "local.Report", "report", b"\x89SSR\r\n\x1a\n", "local_reports.encode_report", "local_reports.decode_report"
-)
-MEANS = Codec(
-    "local.MeanAggregator",
-    "local mean",
-    b"\x89SSM\r\n\x1a\n",
-    "local_reports.encode_aggregator",
-    "local_reports.decode_aggregator",
-)
-CODECS = (RELEASES, SIGNS, INDIVIDUAL_SIGNS, PRIVATE_TABLES, SIGN_TABLES, REPORTS, MEANS)
-LONGEST_MAGIC = max(len(codec.magic) for codec in CODECS)
+def enter_codec(codec: Codec) -> Codec:
+    """Enter a codec by its first bytes, and return it."""
+    return CODECS.enter(codec.magic, codec)
+
+
+def magic_in(start: bytes) -> bytes | None:
+    """Return the first bytes with which a file begins; None if they are those of no kind."""
+    return next((magic for magic in CODECS if start.startswith(magic)), None)
+
+
+def codec_of(magic: bytes | None) -> Codec | None:
+    """Return the codec of first bytes; None for None.
+
+    Raises
+    ------
+    MissingProductError
+        If the product that has it is not installed.
+    """
+    return None if magic is None else CODECS.get(magic, "reading these bytes")

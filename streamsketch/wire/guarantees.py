@@ -25,9 +25,9 @@ from streamsketch.privacy.mechanism import (
 )
 from streamsketch.privacy.neighbours import NEIGHBOURS, Neighbours
 from streamsketch.privacy.noise import NOISES
+from streamsketch.privacy.schedule import Schedule
+from streamsketch.privacy.schedule_kinds import schedule_of
 from streamsketch.privacy.sign_flips import FlipLaw, Shape
-from streamsketch.schedules.kinds import schedule_of
-from streamsketch.schedules.schedule import Schedule
 from streamsketch.wire import wire_pb2
 from streamsketch.wire.parsing import at, ratio_message, ratio_of
 

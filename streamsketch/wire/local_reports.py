@@ -10,7 +10,7 @@ from streamsketch.local.mechanism import Mechanism, mechanism_from_fields
 from streamsketch.local.plausible_lengths import all_fit, implausible
 from streamsketch.local.report import Report
 from streamsketch.wire import wire_pb2
-from streamsketch.wire.codecs import MEANS, REPORTS
+from streamsketch.wire.codecs import Codec, enter_codec
 from streamsketch.wire.parsing import at, parse
 from streamsketch.wire.releases import frame, unframe, values_message, values_of
 
@@ -23,14 +23,14 @@ _FRAME_BYTES = 64  # of a report beside its values
 
 def encode_report(report: Report) -> bytes:
     """Return a report as a framed message; equal reports give equal bytes."""
-    return frame(REPORTS.magic, _report_message(report).SerializeToString(deterministic=True))
+    return frame(Report.magic, _report_message(report).SerializeToString(deterministic=True))
 
 
 def decode_report(data: bytes, *, mechanism: Mechanism) -> Report:
     """Return the report in a framed message; see `Report.from_bytes`."""
     layout = mechanism.layout
     packed_bytes = -(-layout.value_bits // 8)
-    payload = unframe(REPORTS.magic, "report", data, packed_bytes + _FRAME_BYTES)
+    payload = unframe(Report.magic, "report", data, packed_bytes + _FRAME_BYTES)
     message = wire_pb2.LocalReport()
     parse(message, payload)
     if message.mechanism != _number(mechanism.fingerprint):
@@ -54,12 +54,12 @@ def decode_report(data: bytes, *, mechanism: Mechanism) -> Report:
 
 def encode_aggregator(aggregator: MeanAggregator) -> bytes:
     """Return an aggregator as a framed message; equal aggregators give equal bytes."""
-    return frame(MEANS.magic, _aggregator_message(aggregator).SerializeToString(deterministic=True))
+    return frame(MeanAggregator.magic, _aggregator_message(aggregator).SerializeToString(deterministic=True))
 
 
 def decode_aggregator(data: bytes, *, max_bytes: int | None) -> MeanAggregator:
     """Return the aggregator in a framed message; see `MeanAggregator.from_bytes`."""
-    payload = unframe(MEANS.magic, "local mean", data, max_bytes)
+    payload = unframe(MeanAggregator.magic, "local mean", data, max_bytes)
     message = wire_pb2.LocalMean()
     parse(message, payload)
     given = {descriptor.name: value for descriptor, value in message.mechanism.ListFields()}
@@ -102,3 +102,24 @@ def _number(fingerprint: str) -> int:
 def _check_canonical(message: Any, payload: bytes) -> None:
     if message.SerializeToString(deterministic=True) != payload:
         raise WireFormatError("payload", "is not in canonical form; it was not written by this format's rules")
+
+
+REPORTS = enter_codec(
+    Codec(
+        Report,
+        "report",
+        encode_report,
+        decode_report,
+        "a report: read it with streamsketch.local.Report.from_bytes(data, mechanism)",
+        is_alone=False,
+    )
+)
+MEANS = enter_codec(
+    Codec(
+        MeanAggregator,
+        "local mean",
+        encode_aggregator,
+        decode_aggregator,
+        "a sum of reports: read it with streamsketch.local.MeanAggregator.from_bytes(data)",
+    )
+)

@@ -12,23 +12,20 @@ from streamsketch.agreement.same import check_fingerprint, fingerprint_of
 from streamsketch.core.limits import current_limits, read_open
 from streamsketch.core.wrong import AGREEMENT, check_path, wrong_type
 from streamsketch.errors import WireFormatError
+from streamsketch.products import SERVICES
 from streamsketch.projections.base import Projection
-from streamsketch.storage.first_bytes import is_raw
+from streamsketch.release.published import OTHER_FILES
+from streamsketch.release.published_table import PublishedTable
 from streamsketch.wire import tables
-from streamsketch.wire.codecs import CODECS, LONGEST_MAGIC, MEANS, PRIVATE_TABLES, REPORTS, Codec, is_of
+from streamsketch.wire.codecs import CODECS, LONGEST_MAGIC, Codec, codec_of, magic_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from streamsketch.agreement.agreement import Agreement
-    from streamsketch.parties.keys import PublicKey
+    from streamsketch.agreement.same import Signer
 
 Expected: TypeAlias = Union[Projection, "Agreement", str, None]
-
-_LOCAL = {
-    REPORTS: "a report: read it with streamsketch.local.Report.from_bytes(data, mechanism)",
-    MEANS: "a sum of reports: read it with streamsketch.local.MeanAggregator.from_bytes(data)",
-}
 
 
 def encode(thing: Any) -> bytes:
@@ -52,28 +49,28 @@ def encode(thing: Any) -> bytes:
 
 def decode(data: bytes, kind: type[Any], **agreed: Any) -> Any:
     """Return the object of a class in ``data``; see the ``from_bytes`` of that class."""
-    codec = _codec_of(kind)
+    decode_it = _codec_of(kind).decode
+    if issubclass(kind, PublishedTable):
+        agreed |= {"kind": kind}
     if "expect" not in agreed:
-        return codec.decode(data, **agreed)
+        return decode_it(data, **agreed)
     projection, agreement = _expected(agreed["expect"])
-    return _following(agreement, codec.decode(data, **agreed | {"expect": projection}))
+    return _following(agreement, decode_it(data, **agreed | {"expect": projection}))
 
 
 def decode_any(data: bytes) -> Any:
     """Return the object in bytes, whose first bytes identify its kind; see `Encoded.any_from_bytes`."""
-    codec = _codec_with(data[:LONGEST_MAGIC])
-    if codec is None or codec is REPORTS:
+    codec = codec_of(magic_in(data[:LONGEST_MAGIC]))
+    if codec is None or not codec.is_alone:
         raise WireFormatError("bytes 0-7", "are not those of any release or mean of reports")
-    if codec.magic == PRIVATE_TABLES.magic:
-        return tables.read_table(io.BytesIO(data), len(data), None, expect=None, max_bytes=None)
-    return codec.decode(data, max_bytes=None, **({} if codec in _LOCAL else {"expect": None}))
+    return codec.decode(data, max_bytes=None, **({} if codec.read_by else {"expect": None}))
 
 
 def load(
     path: str | os.PathLike[str],
     *,
     expect: Expected = None,
-    signer: "PublicKey | Iterable[PublicKey] | None" = None,
+    signer: "Signer | Iterable[Signer] | None" = None,
     max_bytes: int | None = None,
 ) -> Any:
     """Read a release from a file, and verify its signature if asked to.
@@ -102,6 +99,8 @@ def load(
     WireFormatError
         If the file is too long, truncated, changed, inconsistent, or of another version, projection or agreement than
         expected. If it is a raw sketch, which is secret; `streamsketch.storage.load_raw` reads it.
+    MissingProductError
+        If it holds what a part of the package reads that is not installed.
     SignatureError
         If there is no signature of a ``signer``, if it is for other bytes, or if it has expired.
     OSError
@@ -123,13 +122,13 @@ def load(
         # the first read of a pipe may return fewer bytes than the magic has
         piped = None if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else read_open(file, most)
         start = (file.peek(LONGEST_MAGIC) if piped is None else piped)[:LONGEST_MAGIC]
-        codec = _codec_with(start)
+        codec = codec_of(magic_in(start))
         if codec is None:
             raise WireFormatError("bytes 0-7", _not_published(path, start))
-        if codec in _LOCAL:
-            raise WireFormatError("bytes 0-7", f"are those of {_LOCAL[codec]}")
+        if codec.read_by:
+            raise WireFormatError("bytes 0-7", f"are those of {codec.read_by}")
         found: Any
-        if codec.magic != PRIVATE_TABLES.magic:
+        if codec.magic != PublishedTable.magic:
             data = _verified(read_open(file, most) if piped is None else piped, path, signer)
             found = codec.decode(data, expect=projection, max_bytes=most)
         else:
@@ -150,7 +149,7 @@ def _naming(path: str | os.PathLike[str]) -> "Iterator[None]":
 def table_in(
     file: BinaryIO,
     path: str | os.PathLike[str],
-    signer: "PublicKey | Iterable[PublicKey] | None",
+    signer: "Signer | Iterable[Signer] | None",
     max_bytes: int | None,
 ) -> tuple[BinaryIO, int]:
     """Return a Parquet file, and its size, once it is known to be signed, if it has to be."""
@@ -175,26 +174,26 @@ def kind_of(path: str | os.PathLike[str]) -> type[Any] | None:
     """
     with Path(path).open("rb") as file:
         start = file.read(LONGEST_MAGIC)
-        codec = _codec_with(start)
-        if codec is not None and codec.magic == PRIVATE_TABLES.magic:
+        codec = codec_of(magic_in(start))
+        if codec is not None and codec.magic == PublishedTable.magic:
             return tables.kind_of(file, _size_of(file))
     return None if codec is None else codec.kind
 
 
 def _codec_of(kind: type[Any]) -> Codec:
-    found = next((codec for codec in CODECS if is_of(kind, codec)), None)
-    if found is None:
+    codec = codec_of(getattr(kind, "magic", None))
+    if codec is None:
         raise TypeError(f"a {kind.__name__} has no bytes in the exchange format")
-    return found
+    return codec
 
 
-def _verified(data: bytes, path: str | os.PathLike[str], signer: "PublicKey | Iterable[PublicKey] | None") -> bytes:
+def _verified(data: bytes, path: str | os.PathLike[str], signer: "Signer | Iterable[Signer] | None") -> bytes:
     """Return a file's bytes, once they are known to be signed, if they have to be."""
     if signer is None:
         return data
-    from streamsketch.parties.signing import verify  # noqa: PLC0415 - signatures are an extra
-
-    return verify(path, signer, content=data).content
+    verify = SERVICES.need("signatures", "a signature")
+    content: bytes = verify(path, signer, content=data).content
+    return content
 
 
 def _expected(expect: Expected) -> tuple[Projection | None, str | None]:
@@ -217,18 +216,12 @@ def _following(agreement: str | None, found: Any) -> Any:
     return found
 
 
-def _codec_with(start: bytes) -> Codec | None:
-    return next((codec for codec in CODECS if start.startswith(codec.magic)), None)
-
-
 def _not_published(path: str | os.PathLike[str], start: bytes) -> str:
-    if Path(path).is_file() and is_raw(path):
-        return "are those of a raw sketch, which is secret: read it with streamsketch.storage.load_raw(path)"
-    from streamsketch.signs.index_file import is_index  # noqa: PLC0415 - for files that are nothing else
-
-    if Path(path).is_file() and is_index(path):
-        return "are those of an index of signs, which is searched: read it with streamsketch.signs.SignIndex.load(path)"
-    cut = any(codec.magic.startswith(start) for codec in CODECS)
+    if Path(path).is_file():
+        for other in OTHER_FILES.installed():
+            if other.holds(path):
+                return f"are those of {other.read_by}"
+    cut = any(magic.startswith(start) for magic in CODECS)
     return "are not there: it was cut off" if cut else "are not those of any release"
 
 

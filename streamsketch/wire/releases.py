@@ -25,7 +25,7 @@ from streamsketch.projections.families import projection_from_fields
 from streamsketch.release.history import HistoryPart
 from streamsketch.release.private_sketch import NoisePart, PrivateSketch, SketchClip
 from streamsketch.wire import wire_pb2
-from streamsketch.wire.codecs import RELEASES
+from streamsketch.wire.codecs import Codec, enter_codec
 from streamsketch.wire.guarantees import guarantee_message, guarantee_of, place_name, place_of
 from streamsketch.wire.parsing import at, parse, ratio_message, ratio_of
 
@@ -47,12 +47,12 @@ _MOST_KEPT = 4096  # bytes of a guarantee
 
 def encode_release(release: PrivateSketch) -> bytes:
     """Return a release as a framed message; equal releases give equal bytes."""
-    return frame(RELEASES.magic, _bytes_of(_message(release)))
+    return frame(PrivateSketch.magic, _bytes_of(_message(release)))
 
 
 def decode_release(data: bytes, *, expect: Projection | None, max_bytes: int | None) -> PrivateSketch:
     """Return the release in a framed message; see `PrivateSketch.from_bytes`."""
-    payload = unframe(RELEASES.magic, "private sketch", data, max_bytes)
+    payload = unframe(PrivateSketch.magic, "private sketch", data, max_bytes)
     message = wire_pb2.PrivateSketch()
     parse(message, payload)
     message.DiscardUnknownFields()
@@ -350,3 +350,6 @@ def values_of(where: str, message: wire_pb2.Values, count: int) -> Ints:
             f"{len(message.cells)} bytes, but {count} cells of {message.width} bytes were announced",
         )
     return np.frombuffer(message.cells, dtype=f"<i{message.width}").astype(np.int64)
+
+
+RELEASES = enter_codec(Codec(PrivateSketch, "private sketch", encode_release, decode_release))

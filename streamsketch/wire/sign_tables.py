@@ -17,19 +17,20 @@ from streamsketch.core.libraries import pa
 from streamsketch.data.columns import check_keys, joined_bytes, key_column
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.kernels.hashing import Words
+from streamsketch.products import SERVICES
 from streamsketch.projections.base import Projection
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES
 from streamsketch.signs.publishers import SignTable
 from streamsketch.signs.sketch import Signs, SignSketch
 from streamsketch.wire import wire_pb2
-from streamsketch.wire.codecs import LONGEST_MAGIC, SIGN_TABLES
+from streamsketch.wire.codecs import LONGEST_MAGIC
 from streamsketch.wire.parsing import fields
 from streamsketch.wire.registry import load, table_in
 from streamsketch.wire.releases import CHECKSUM_BYTES, HEADER, checksum
 from streamsketch.wire.tables import checked, kind_of, read_table
 
 if TYPE_CHECKING:
-    from streamsketch.parties.keys import PublicKey
+    from streamsketch.agreement.same import Signer
 
 Bytes = NDArray[np.uint8]
 
@@ -51,9 +52,7 @@ class SignRows(NamedTuple):
     """Their n keys."""
 
 
-def sign_rows(
-    path: str | os.PathLike[str], *, signer: "PublicKey | Iterable[PublicKey] | None" = None
-) -> Iterator[SignRows]:
+def sign_rows(path: str | os.PathLike[str], *, signer: "Signer | Iterable[Signer] | None" = None) -> Iterator[SignRows]:
     """Yield the published signs of a file, in its order, a part of a table at a time; see `SignIndex.from_files`.
 
     Raises
@@ -64,7 +63,7 @@ def sign_rows(
         As in `load`.
     """
     with open(path, "rb") as file:  # noqa: PTH123 - path may be any path-like
-        if stat.S_ISREG(os.fstat(file.fileno()).st_mode) and file.peek(LONGEST_MAGIC).startswith(SIGN_TABLES.magic):
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode) and file.peek(LONGEST_MAGIC).startswith(SignTable.magic):
             image, size = table_in(file, path, signer, None)
             if kind_of(image, size) is SignTable:
                 if not (yield from rows_of_table(image, size)):
@@ -192,3 +191,6 @@ def _keys(column: "pa.Array") -> "pa.Array":
 
 def _memory(keys: "pa.Array", words: Words) -> int:
     return int(keys.nbytes + words.nbytes + RELEASE_ID_BYTES * len(words))
+
+
+SERVICES.enter("rows of signs", sign_rows)

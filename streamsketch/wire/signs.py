@@ -7,7 +7,7 @@ from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.projections.base import Projection
 from streamsketch.signs.sketch import IndividualSignSketch, Signs, SignSketch
 from streamsketch.wire import wire_pb2
-from streamsketch.wire.codecs import INDIVIDUAL_SIGNS, SIGNS, Codec
+from streamsketch.wire.codecs import Codec, enter_codec
 from streamsketch.wire.guarantees import guarantee_message, guarantee_of, law_message, law_of
 from streamsketch.wire.parsing import at, parse
 from streamsketch.wire.releases import (
@@ -22,8 +22,7 @@ from streamsketch.wire.releases import (
 
 def encode_signs(release: Signs) -> bytes:
     """Return published signs as a framed message; equal releases give equal bytes."""
-    magic = SIGNS.magic if isinstance(release, SignSketch) else INDIVIDUAL_SIGNS.magic
-    return frame(magic, _message(release).SerializeToString(deterministic=True))
+    return frame(release.magic, _message(release).SerializeToString(deterministic=True))
 
 
 def decode_signs(data: bytes, *, expect: Projection | None, max_bytes: int | None) -> Signs:
@@ -39,7 +38,7 @@ def decode_individual_signs(data: bytes, *, expect: Projection | None, max_bytes
 def _decoded(data: bytes, codec: Codec, message: Any, expect: Projection | None, max_bytes: int | None) -> Signs:
     payload = unframe(codec.magic, codec.name, data, max_bytes)
     parse(message, payload)
-    release = at("signs", lambda: _release(message, codec.kind, expect))
+    release = at("signs", lambda: _release(message, cast("type[Signs]", codec.kind), expect))
     if _message(release).SerializeToString(deterministic=True) != payload:
         raise WireFormatError("payload", "is not in canonical form; it was not written by this format's rules")
     return release
@@ -104,3 +103,9 @@ def _release(message: Any, kind: type[Signs], expect: Projection | None) -> Sign
         release_id=message.release_id,
         agreement=agreement_of(message),
     )
+
+
+SIGNS = enter_codec(Codec(SignSketch, "sign sketch", encode_signs, decode_signs))
+INDIVIDUAL_SIGNS = enter_codec(
+    Codec(IndividualSignSketch, "individual sign sketch", encode_signs, decode_individual_signs)
+)

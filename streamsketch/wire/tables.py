@@ -7,7 +7,6 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from streamsketch import signs
 from streamsketch.core.libraries import is_installed, pa, pq
 from streamsketch.core.limits import check_length, current_limits
 from streamsketch.core.numbers import short
@@ -17,9 +16,10 @@ from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.projections.base import Projection
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.private_table import PrivateTable
-from streamsketch.release.published_table import PublishedTable
+from streamsketch.release.published_table import TABLES, PublishedTable
 from streamsketch.release.readable import row_memory
 from streamsketch.wire import plain_parquet
+from streamsketch.wire.codecs import Codec, enter_codec
 from streamsketch.wire.parquet_pages import check_footer, measure, read_footer
 from streamsketch.wire.parsing import at
 
@@ -143,24 +143,14 @@ def _plain_rows(
 
 
 def _kind_with(names: list[str]) -> type[PublishedTable[Any]] | None:
-    if PrivateTable.column in names:
-        return PrivateTable
-    return signs.SignTable if signs.SignTable.column in names else None
+    column = next((column for column in TABLES if column in names), None)
+    return None if column is None else TABLES.get(column, f"a table of {column}")
 
 
-def decode_private_table(data: bytes, **agreed: Any) -> PublishedTable[Any]:
-    """Return the table of private sketches in bytes; see `read_table`."""
-    return _decode(PrivateTable, data, **agreed)
-
-
-def decode_sign_table(data: bytes, **agreed: Any) -> PublishedTable[Any]:
-    """Return the table of sign sketches in bytes; see `read_table`."""
-    return _decode(signs.SignTable, data, **agreed)
-
-
-def _decode(
-    kind: type[PublishedTable[Any]], data: bytes, *, expect: Projection | None, max_bytes: int | None
+def decode_table(
+    data: bytes, *, expect: Projection | None, max_bytes: int | None, kind: type[PublishedTable[Any]] | None = None
 ) -> PublishedTable[Any]:
+    """Return the table of releases in bytes; by default its kind follows from the columns, see `read_table`."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise wrong_type("a table is read from bytes", data, BYTES)
     return read_table(io.BytesIO(data), len(data), kind, expect=expect, max_bytes=max_bytes)
@@ -258,3 +248,6 @@ def _keys(column: "pa.Array") -> list[Any]:
         return [values[place] for place in places]
     except InvalidInputError as error:
         raise WireFormatError("key", f"must be text, bytes, integers, dates or times, all present: {error}") from None
+
+
+PRIVATE_TABLES = enter_codec(Codec(PublishedTable, "table of releases", encode_table, decode_table))

@@ -15,11 +15,12 @@ import streamsketch as ss
 from streamsketch.accounting.book import START, Book, Dataset, Entry, Spending, digest_of, spending_of
 from streamsketch.accounting.sensitivity import most_in_a_cell, sensitivity_of
 from streamsketch.errors import LedgerError
-from streamsketch.privacy import Budget, Mechanism, compose
+from streamsketch.privacy import Budget, Mechanism
 from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.laplace import DiscreteLaplace
 from streamsketch.privacy.mechanism import AddedNoise, KeySelection
 from streamsketch.privacy.zcdp import pure_rho, rho_to_epsilon
+from streamsketch.release.composition import compose
 from tests.accounting.spending import spend
 from tests.cli.running import Forks
 

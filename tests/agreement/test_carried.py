@@ -14,8 +14,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.errors import BoundExceededWarning
 from streamsketch.storage.sketches import RawSketch
-from streamsketch.wire.codecs import RELEASES
-from streamsketch.wire.releases import frame
+from streamsketch.wire.releases import RELEASES, frame
 from tests.tampering import raw_bytes, raw_from_bytes, with_fields
 
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)

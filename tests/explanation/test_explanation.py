@@ -13,10 +13,11 @@ from streamsketch.explanation.joint import explain_jointly
 from streamsketch.privacy import Budget, Mechanism, Neighbours
 from streamsketch.privacy.composition import PrivacyCost, account
 from streamsketch.privacy.gaussian import DiscreteGaussian
-from streamsketch.privacy.guarantee import Populations, compose
+from streamsketch.privacy.guarantee import Populations
 from streamsketch.privacy.mechanism import KeySelection
 from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.release.checking.noise import NoiseCheck
+from streamsketch.release.composition import compose
 from streamsketch.release.private_sketch import PrivateSketch
 from tests.tampering import tampered
 

@@ -11,9 +11,10 @@ import pytest
 import streamsketch as ss
 from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy import Guarantee, Neighbours, compose
+from streamsketch.privacy import Guarantee, Neighbours
 from streamsketch.privacy.bounds import Bounds
 from streamsketch.privacy.neighbours import NEIGHBOURS, register_relation
+from streamsketch.release.composition import compose
 from streamsketch.schedules.tree import Tree
 
 PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from streamsketch.errors import WireFormatError
 from streamsketch.local import MeanAggregator, Mechanism, PrivUnitG, Report
 from streamsketch.wire import wire_pb2
-from streamsketch.wire.codecs import MEANS, REPORTS
+from streamsketch.wire.local_reports import MEANS, REPORTS
 from streamsketch.wire.releases import frame
 from tests.golden.test_wire_bytes import double, fields, one
 from tests.local.directions import bits, directions

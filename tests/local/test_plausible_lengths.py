@@ -27,7 +27,7 @@ from streamsketch.local import (
 )
 from streamsketch.local.plausible_lengths import Lengths
 from streamsketch.wire import wire_pb2
-from streamsketch.wire.codecs import MEANS
+from streamsketch.wire.local_reports import MEANS
 from streamsketch.wire.releases import frame, values_message
 from tests.local.directions import bits, directions, repeated
 from tests.local.zoo import DIM, zoo

@@ -8,8 +8,8 @@ import pytest
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.planning import plan_schedule
+from streamsketch.privacy.schedule_kinds import schedule_of
 from streamsketch.schedules.factorisation import Factorisation
-from streamsketch.schedules.kinds import schedule_of
 from streamsketch.schedules.separate import Separate
 from streamsketch.schedules.tree import Tree
 

@@ -15,7 +15,7 @@ import streamsketch as ss
 from streamsketch import PrivateSketch, PrivateTable
 from streamsketch.privacy.bounds import Bounds
 from streamsketch.privacy.noise import NoiseMoments
-from streamsketch.privacy.redundancy import non_redundant, sharing_data
+from streamsketch.release.redundancy import non_redundant, sharing_data
 
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
 OTHER_MAP = PROJECTION.replace(seed=8)

@@ -17,9 +17,9 @@ from streamsketch.privacy import Counting, Neighbours
 from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.laplace import DiscreteLaplace
 from streamsketch.privacy.noise import Sensitivity
+from streamsketch.privacy.schedule import Schedule
 from streamsketch.schedules.factorisation import Factorisation
 from streamsketch.schedules.progress import Progress
-from streamsketch.schedules.schedule import Schedule
 from streamsketch.schedules.separate import Separate
 from streamsketch.schedules.tree import Tree
 from tests.oracles.naive_noise import gaussian_masses, lattice_delta

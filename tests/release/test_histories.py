@@ -15,10 +15,11 @@ import streamsketch as ss
 from streamsketch.accounting import Ledger
 from streamsketch.continual import Factorisation, HistoryPart, Releaser, Schedule, Separate, Tree, release
 from streamsketch.errors import DependentNoiseError, InvalidInputError, LedgerError
-from streamsketch.privacy import Counting, compose
+from streamsketch.privacy import Counting
 from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.checking.release import check_release
+from streamsketch.release.composition import compose
 from streamsketch.release.private_sketch import NoisePart
 from streamsketch.report import page_of
 from tests.release.ranges import range_of

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsketch.errors import InvalidInputError
+from streamsketch.privacy.schedule import Schedule
+from streamsketch.privacy.schedule_kinds import schedule_from_json, schedule_of
 from streamsketch.schedules.factorisation import Factorisation
-from streamsketch.schedules.kinds import schedule_from_json, schedule_of
 from streamsketch.schedules.progress import Progress, decoded
-from streamsketch.schedules.schedule import Schedule
 from streamsketch.schedules.separate import Separate
 from streamsketch.schedules.tree import Tree
 

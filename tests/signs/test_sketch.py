@@ -24,7 +24,7 @@ from streamsketch.privacy.mechanism import FlippedSigns
 from streamsketch.signs.sign_changes import FlipLaw
 from streamsketch.signs.sketch import Method, Signs, pack_signs
 from streamsketch.wire import wire_pb2
-from streamsketch.wire.codecs import RELEASES
+from streamsketch.wire.releases import RELEASES
 
 SIGNS_MAGIC, INDIVIDUAL_SIGNS_MAGIC = b"\x89SSG\r\n\x1a\n", b"\x89SSI\r\n\x1a\n"
 

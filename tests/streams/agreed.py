@@ -3,7 +3,7 @@
 from typing import Any
 
 import streamsketch as ss
-from streamsketch.schedules.kinds import schedule_of
+from streamsketch.privacy.schedule_kinds import schedule_of
 from streamsketch.streams.job import Job
 from streamsketch.streams.policy import StreamPolicy
 

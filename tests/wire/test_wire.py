@@ -20,7 +20,7 @@ from streamsketch.privacy.mechanism import AddedNoise, FlippedSigns, KeySelectio
 from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.privacy.sign_flips import FlipLaw
 from streamsketch.wire import wire_pb2
-from streamsketch.wire.codecs import RELEASES
+from streamsketch.wire.releases import RELEASES
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=8, sparsity=2, seed=5)
 GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism.of_noise(DiscreteLaplace(Fraction(2))))

@@ -29,12 +29,13 @@ from streamsketch.beam.streams.opening import OpenWindows
 from streamsketch.beam.streams.secret import clock_of
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
 from streamsketch.privacy.assertions import KEYS_AND_WINDOWS_ARE_PUBLIC, KEYS_ARE_PUBLIC, with_conditions
-from streamsketch.privacy.guarantee import Guarantee, compose
+from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.schedule import Schedule
 from streamsketch.projections.base import Projection
 from streamsketch.release.additive_noise import AdditiveNoise
+from streamsketch.release.composition import compose
 from streamsketch.release.publishers import Publisher
 from streamsketch.release.terms_kept import keys_for
-from streamsketch.schedules.schedule import Schedule
 from streamsketch.sketching.encoding import counting_of
 from streamsketch.sketching.sketch import Sketch
 

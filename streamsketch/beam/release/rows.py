@@ -27,11 +27,11 @@ from streamsketch.data.windows import Tumbling
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.privacy.schedule import Schedule
 from streamsketch.projections.base import Projection
 from streamsketch.release.additive_noise import AdditiveNoise, relation_over_windows
 from streamsketch.release.ready import numbers_of
 from streamsketch.schedules.progress import Progress
-from streamsketch.schedules.schedule import Schedule
 from streamsketch.sketching.encoding import counting_of
 from streamsketch.sketching.sketch import Sketch
 

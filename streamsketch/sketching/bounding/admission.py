@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from streamsketch.core.concealed import concealed
 from streamsketch.errors import WireFormatError
 from streamsketch.kernels.hashing import Words
-from streamsketch.schedules.schedule import Schedule
+from streamsketch.privacy.schedule import Schedule
 
 _UNIT = np.dtype("S16")  # two words as bytes, all of one length, so that NumPy sorts and compares them whole
 _ROW = np.dtype([("unit", _UNIT), ("windows", "<i4"), ("last", "<i4")])

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core.concealed import concealed
-from streamsketch.core.numbers import Ints
-from streamsketch.features.kernels import Cells
+from streamsketch.core.numbers import Cells, Ints
 from streamsketch.intake.events import Events
 from streamsketch.kernels.hashing import Words
 from streamsketch.sketching.bounding.digests import UnitDigests

@@ -13,7 +13,8 @@ import numpy as np
 
 from streamsketch.core.numbers import Floats, Ints, check_int
 from streamsketch.errors import InvalidInputError
-from streamsketch.schedules.kernels import solve_weights
+from streamsketch.kernels.schedules import solve_weights
+from streamsketch.products import Registry
 
 MOST_WINDOWS = 100_000
 _MOST_BLOCKS = 1 << 24  # in all rows: some seconds, and 1 GB while they are listed
@@ -281,6 +282,10 @@ class Schedule(ABC):
     @abstractmethod
     def words(self) -> str:
         """The kind of schedule, in words."""
+
+
+SCHEDULES: Registry[type[Schedule]] = Registry("schedule")
+"""The kinds of schedules by `Schedule.kind`."""
 
 
 def toeplitz_norms(envelope: Ints, column: tuple[int, int], schedule: Schedule) -> Norms:

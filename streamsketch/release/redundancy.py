@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
 
-from streamsketch.privacy.claims import Claim, check_claims, is_computed
+from streamsketch.release.claims import Claim, check_claims, is_computed
 
 _Column: TypeAlias = tuple[Any, bytes]
 _Row: TypeAlias = dict[_Column, Fraction]

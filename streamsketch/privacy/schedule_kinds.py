@@ -1,4 +1,4 @@
-"""The kinds of schedules, and how one is read from JSON."""
+"""How a schedule is read from JSON, whatever its kind."""
 
 import dataclasses
 import json
@@ -8,13 +8,7 @@ from typing import Any
 from streamsketch.core.numbers import short
 from streamsketch.core.wrong import check_json_text
 from streamsketch.errors import InvalidInputError
-from streamsketch.schedules.factorisation import Factorisation
-from streamsketch.schedules.schedule import Schedule
-from streamsketch.schedules.separate import Separate
-from streamsketch.schedules.tree import Tree
-
-KINDS: dict[str, type[Schedule]] = {kind.kind: kind for kind in (Separate, Tree, Factorisation)}
-"""Schedules by `Schedule.kind`."""
+from streamsketch.privacy.schedule import SCHEDULES, Schedule
 
 
 def schedule_of(fields: Any) -> Schedule:
@@ -24,16 +18,19 @@ def schedule_of(fields: Any) -> Schedule:
     ------
     InvalidInputError
         For anything else.
+    MissingProductError
+        If its kind is not installed.
 
     Examples
     --------
     >>> schedule_of({"kind": "tree", "horizon": 365}).depth
     5
     """
-    kind = KINDS.get(fields["kind"]) if isinstance(fields, Mapping) and isinstance(fields.get("kind"), str) else None
+    name = fields.get("kind") if isinstance(fields, Mapping) else None
+    kind = SCHEDULES.get(name, f"a schedule of the kind {short(name)}") if isinstance(name, str) else None
     if kind is None:
         raise InvalidInputError(
-            f"a schedule must be an object with a kind out of {', '.join(KINDS)}, got {short(fields)}"
+            f"a schedule must be an object with a kind out of {', '.join(SCHEDULES)}, got {short(fields)}"
         )
     given = {name: value for name, value in fields.items() if name != "kind"}
     if unknown := given.keys() - {field.name for field in dataclasses.fields(kind)}:
@@ -50,8 +47,7 @@ def schedule_from_json(text: str) -> Schedule:
 
     Examples
     --------
-    >>> from streamsketch.schedules.tree import Tree
-    >>> schedule_from_json(Tree(horizon=365).to_json()) == Tree(horizon=365)
+    >>>     >>> schedule_from_json(Tree(horizon=365).to_json()) == Tree(horizon=365)
     True
     """
     check_json_text(text, "a schedule")

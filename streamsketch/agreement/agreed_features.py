@@ -1,0 +1,49 @@
+"""What an agreement knows of features: their columns and their map. `streamsketch.features` makes them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from streamsketch.core.numbers import Cells
+from streamsketch.projections.identity import Identity
+
+if TYPE_CHECKING:
+    from streamsketch.core.libraries import pa
+
+LONGEST_ROW = 1 + 1 / 512
+"""A length that no row of features exceeds: cells are rounded."""
+
+
+class AgreedFeatures(ABC):
+    """Vectors that are made of columns of rows, whatever these hold, and summed."""
+
+    columns: Any
+    """What each column is, by its name."""
+
+    @property
+    @abstractmethod
+    def dim(self) -> int:
+        """How many features a row has, D."""
+
+    @property
+    @abstractmethod
+    def projection(self) -> Identity:
+        """The map that sums features."""
+
+    @property
+    @abstractmethod
+    def lenient(self) -> dict[str, bool]:
+        """Its columns, in which rows may hold anything, and whether each holds lists."""
+
+    @property
+    @abstractmethod
+    def numeric(self) -> list[str]:
+        """Its columns of numbers."""
+
+    @abstractmethod
+    def cells(self, columns: "Mapping[str, pa.Array]") -> Cells:
+        """Return the features of rows in grid steps: int32, (n, D). No row is refused for what it holds."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return the features as what JSON can hold."""
