@@ -46,6 +46,14 @@ PARTS: dict[str, dict[Any, str]] = {
 }
 """The module, below the package, that enters each name, by registry."""
 
+HELD = {
+    b"\x89SSG\r\n\x1a\n": "published signs",
+    b"\x89SSI\r\n\x1a\n": "individually private signs",
+    b"\x89SSR\r\n\x1a\n": "a local report",
+    b"\x89SSM\r\n\x1a\n": "a sum of local reports",
+}
+"""What the bytes of products hold, for errors where these are not installed."""
+
 
 class Registry(Generic[T]):
     """Things of one kind by name. Those of a product are there once it is imported, which asking for one does.
@@ -58,9 +66,9 @@ class Registry(Generic[T]):
     Examples
     --------
     >>> from streamsketch.privacy.schedule import SCHEDULES
-    >>> SCHEDULES.get("tree", "a schedule")
+    >>> SCHEDULES.get("tree", "this is a schedule")
     <class 'streamsketch.schedules.tree.Tree'>
-    >>> SCHEDULES.get("another", "a schedule") is None
+    >>> SCHEDULES.get("another", "this is a schedule") is None
     True
     """
 
@@ -81,7 +89,7 @@ class Registry(Generic[T]):
         name
             As it was entered.
         what
-            What needs it, for the error: ``"a file of this kind"``.
+            What asks for it, for the error: ``"these bytes hold published signs"``.
 
         Raises
         ------
@@ -119,9 +127,7 @@ def _import(module: str, what: str) -> None:
         name = error.name or ""
         if name.partition(".")[0] != "streamsketch":
             raise
-        raise MissingProductError(
-            f"{what} needs {name}, which is not installed: install streamsketch as a whole"
-        ) from None
+        raise MissingProductError(f"{what}, and {name} is not installed: install all of streamsketch") from None
 
 
 SERVICES: Registry[Any] = Registry("service")

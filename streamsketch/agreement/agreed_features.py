@@ -1,13 +1,14 @@
 """What an agreement knows of features: their columns and their map. `streamsketch.features` makes them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from streamsketch.core.numbers import Cells
 from streamsketch.projections.identity import Identity
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streamsketch.core.libraries import pa
 
 LONGEST_ROW = 1 + 1 / 512

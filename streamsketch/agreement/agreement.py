@@ -818,7 +818,7 @@ def _read_keys(fields: dict[str, Any]) -> Any:
 def _read_features(fields: dict[str, Any]) -> AgreedFeatures | None:
     if "features" not in fields:
         return None
-    features: AgreedFeatures = SERVICES.need("agreed features", "an agreement with features")(fields["features"])
+    features: AgreedFeatures = SERVICES.need("agreed features", "the agreement has features")(fields["features"])
     return features
 
 

@@ -5,7 +5,7 @@ import difflib
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, cast, get_args
 
 import streamsketch as ss
 from streamsketch.agreement.same import check_alike
@@ -152,7 +152,7 @@ def load_agreement(path: Path, sketches: Mapping[str, AnySketch]) -> tuple[ss.Ag
     with name_in_errors(name, str(path)):
         sketch.projection.check_same(agreed.projection)
         check_alike(sketch.agreement, agreed)
-    return agreed, agreed.features
+    return agreed, cast("ss.features.Features", agreed.features)
 
 
 def say_agreement_is_missing(sketch: AnySketch) -> None:

@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -202,7 +202,8 @@ def columns_apart(
     found = ss.estimation.column_differences(x, y, agreed, confidence=confidence, samples=samples).to_pylist()
     rows = [row | {"differs": row["low"] > 0} for row in found]
     # the order of those that do not is noise, so they come as the agreement has them
-    order = {} if agreed.features is None else {block.name: at for at, block in enumerate(agreed.features.blocks)}
+    features = cast("ss.features.Features | None", agreed.features)
+    order = {} if features is None else {block.name: at for at, block in enumerate(features.blocks)}
     return sorted(rows, key=lambda row: -1 if row["differs"] else order[row["column"]])
 
 

@@ -1,7 +1,7 @@
 """``streamsketch agree``: the file by which all parties sketch."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -330,7 +330,7 @@ def _check_features(agreed: ss.Agreement, sample: Path | None, schema: "pa.Schem
             f"features are compared as averages over units, and so their number must be published: {remedy}"
         )
     if sample is not None and schema is not None:
-        check_columns(agreed.features, schema, sample)
+        check_columns(cast("ss.features.Features", agreed.features), schema, sample)
 
 
 def _facts(agreed: ss.Agreement, given: ss.projections.Projection) -> dict[str, str]:
@@ -341,10 +341,11 @@ def _facts(agreed: ss.Agreement, given: ss.projections.Projection) -> dict[str, 
         if agreed.neighbours is not None and agreed.neighbours.of_sketches and agreed.projection != given
         else ""
     )
+    features = cast("ss.features.Features | None", agreed.features)
     facts = {
         "title": agreed.title,
-        "features": "" if agreed.features is None else features_text(agreed.features),
-        "cells": "" if agreed.features is None else f"{agreed.features.dim:,}, by the seed {agreed.features.seed}",
+        "features": "" if features is None else features_text(features),
+        "cells": "" if features is None else f"{features.dim:,}, by the seed {features.seed}",
         "index": ", ".join(map(str, agreed.index)),
         "value": "" if agreed.features is not None else agreed.value or "1 a row",
         "key": "" if agreed.key is None else str(agreed.key),

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -456,7 +456,7 @@ def _features_of(sketches: Sequence[AnySketch], agreement: Agreement) -> Feature
     check_comparable(sketches)
     for sketch in sketches:
         check_alike(sketch.agreement, agreement)
-    return agreement.features
+    return cast("Features", agreement.features)
 
 
 def _lengths(features: Features) -> Floats:

@@ -336,7 +336,7 @@ def explain_jointly(
 def _explain_one(release: Published) -> Any:
     if isinstance(release, PublishedTable):
         return explain_table(release)
-    explain_it = EXPLANATIONS.get(type(release).magic, "an explanation")
+    explain_it = EXPLANATIONS.get(type(release).magic, f"a {type(release).__name__} is to be explained")
     if explain_it is None:
         raise TypeError(f"no explanation of a {type(release).__name__} is known: enter one in EXPLANATIONS")
     return explain_it(release)

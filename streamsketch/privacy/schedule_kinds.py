@@ -27,7 +27,7 @@ def schedule_of(fields: Any) -> Schedule:
     5
     """
     name = fields.get("kind") if isinstance(fields, Mapping) else None
-    kind = SCHEDULES.get(name, f"a schedule of the kind {short(name)}") if isinstance(name, str) else None
+    kind = SCHEDULES.get(name, f"this is a schedule of the kind {short(name)}") if isinstance(name, str) else None
     if kind is None:
         raise InvalidInputError(
             f"a schedule must be an object with a kind out of {', '.join(SCHEDULES)}, got {short(fields)}"

@@ -42,7 +42,7 @@ def publisher_of(agreement: Agreement) -> Publisher[Any]:
         return AdditiveNoise(**budget, neighbours=neighbours, mechanism=terms.mechanism, **known)
     if spent.delta:
         raise InvalidInputError(f"mechanisms of signs have δ = 0, and the agreement has {terms}; leave out delta")
-    make = PUBLISHERS.get(terms.mechanism, f"the mechanism {short(terms.mechanism)} of the agreement")
+    make = PUBLISHERS.get(terms.mechanism, f"the agreement names the mechanism {short(terms.mechanism)}")
     if make is None:
         names = ", ".join(sorted(PUBLISHERS)) or "none"
         raise InvalidInputError(

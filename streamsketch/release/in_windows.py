@@ -154,7 +154,7 @@ def _rows(
     ids = sorted({each for one in exact.values() for each in one.data_ids.published()})
     spent = spent_in_window(agreement, calibrated.guarantee)
     charge_for(ledger, dataset, spent, agreement.projection, ids)
-    releaser = SERVICES.need("rows of a schedule", "a schedule")(calibrated, agreement.projection)
+    releaser = SERVICES.need("rows of a schedule", "the agreement has a schedule")(calibrated, agreement.projection)
     released = {name: releaser.add(one) for name, one in exact.items()}
     for one in exact.values():
         note_release(one.data_ids, calibrated.guarantee)

@@ -115,7 +115,7 @@ class SignIndex:
             As in `SignIndex`, and if a key is in two files or keys have two types.
         """
         members, keys = Members(), list[pa.Array]()
-        rows_of = SERVICES.need("rows of signs", "an index of files")
+        rows_of = SERVICES.need("rows of signs", "files of signs are to be indexed")
         for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
             with _naming(path):
                 for part in rows_of(path, signer=signer):

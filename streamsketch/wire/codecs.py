@@ -7,7 +7,7 @@ mechanism for signs or reports, and works where these are not installed.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from streamsketch.products import Registry
+from streamsketch.products import HELD, Registry
 from streamsketch.release.published import Encoded
 
 
@@ -66,4 +66,4 @@ def codec_of(magic: bytes | None) -> Codec | None:
     MissingProductError
         If the product that has it is not installed.
     """
-    return None if magic is None else CODECS.get(magic, "reading these bytes")
+    return None if magic is None else CODECS.get(magic, f"these bytes hold {HELD.get(magic, 'a release')}")

@@ -191,7 +191,7 @@ def _verified(data: bytes, path: str | os.PathLike[str], signer: "Signer | Itera
     """Return a file's bytes, once they are known to be signed, if they have to be."""
     if signer is None:
         return data
-    verify = SERVICES.need("signatures", "a signature")
+    verify = SERVICES.need("signatures", "a signature is to be verified")
     content: bytes = verify(path, signer, content=data).content
     return content
 

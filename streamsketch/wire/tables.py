@@ -144,7 +144,7 @@ def _plain_rows(
 
 def _kind_with(names: list[str]) -> type[PublishedTable[Any]] | None:
     column = next((column for column in TABLES if column in names), None)
-    return None if column is None else TABLES.get(column, f"a table of {column}")
+    return None if column is None else TABLES.get(column, f"this table holds {column}")
 
 
 def decode_table(
