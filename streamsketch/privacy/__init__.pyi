@@ -8,14 +8,4 @@ from .neighbours import Neighbours
 from .one_coordinate import OneCoordinate
 from .sketch_l2 import SketchL2
 
-__all__ = [
-    "L1",
-    "L2",
-    "Budget",
-    "Counting",
-    "Guarantee",
-    "Mechanism",
-    "Neighbours",
-    "OneCoordinate",
-    "SketchL2",
-]
+__all__ = ["L1", "L2", "Budget", "Counting", "Guarantee", "Mechanism", "Neighbours", "OneCoordinate", "SketchL2"]
