@@ -112,9 +112,7 @@ def test_the_core_makes_its_journey_without_a_part(parts: list[str]) -> None:
 
 def test_what_the_core_needs_is_missed() -> None:
     """Blocked like a product, a folder of the core ends the journey."""
-    code = (
-        "from tests import removal as it; it.PARTS['x'] = ('wire',); it.OWNERS['wire'] = 'x'; it.remove('x')"
-    )
+    code = "from tests import removal as it; it.PARTS['x'] = ('wire',); it.OWNERS['wire'] = 'x'; it.remove('x')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)  # noqa: S603
     assert re.search("streamsketch.wire.* is (blocked|not installed)", done.stderr.splitlines()[-1])
 

@@ -9,6 +9,7 @@ import matplotlib as mpl
 import pytest
 
 from tests.cli.running import ROOT
+from tests.removal import PARTS
 from tests.test_structure import ORDER
 
 PAGE = ROOT / "docs" / "explanation" / "architecture.md"
@@ -54,3 +55,12 @@ def test_the_picture_shows_each_folder_and_import(graph: Any, variant: str) -> N
     assert set(re.findall(r'id="folder-(\w+)"', svg)) == set(graph)
     lines = {(folder, other) for folder, found in graph.items() for other in found}
     assert set(re.findall(r'id="import-(\w+)-(\w+)"', svg)) == lines
+
+
+@pytest.mark.parametrize("variant", ["light", "dark"])
+def test_the_picture_shows_the_core_and_each_part(variant: str) -> None:
+    """It is made again by ``make pictures``."""
+    svg = PICTURE.with_name(f"parts-{variant}.svg").read_text(encoding="utf-8")
+    assert set(re.findall(r'id="part-(\w+)"', svg)) == {"core", *PARTS}
+    folders = {module for modules in PARTS.values() for module in modules if "." not in module}
+    assert all(folder.removesuffix("__main__") in svg for folder in folders)

@@ -58,7 +58,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "raw header": ("storage/raw_files read_header",),
     "raw of version 2": ("storage/old_formats read_old_sketch",),
     "release": ("beam/run/coders PrivateSketchCoder.decode", "release/published Published.from_bytes",
-                "wire/codecs Codec.decode", "wire/parsing parse", "wire/registry decode"),
+                "wire/parsing parse", "wire/registry decode"),
     "report of sqkr": ("local/report Report.from_bytes", "wire/local_reports decode_report"),
     "round": ("parties/rounds Round.from_json",),
     "sign index": ("signs/index_file read_index", "signs/sign_index SignIndex.load"),
@@ -68,8 +68,8 @@ READERS: dict[str, tuple[str, ...]] = {
     "state of rows": ("sketching/bounding/admission Admission.restored", "once/rows Rows.restored"),
     "state of units": ("streams/state read_state", "streams/open_windows Windows.restore",
                        "streams/open_windows Windows.restored"),
-    "table": ("wire/registry kind_of", "wire/tables decode_private_table", "wire/tables decode_sign_table",
-              "wire/tables kind_of", "wire/tables read_table"),
+    "table": ("wire/registry kind_of", "wire/tables decode_table", "wire/tables kind_of",
+              "wire/tables read_table"),
 }  # fmt: skip
 """Functions by the reader of the tests that changes the bytes they get."""
 
