@@ -128,6 +128,6 @@ def test_the_tests_of_the_core_pass_without_a_part(part: str) -> None:
     ]
     assert len(files) > 20
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "tests.removal", "-p", "no:cacheprovider", *files]
-    environment = {**os.environ, "BLOCKED": part}
+    environment = {**os.environ, "BLOCKED": part, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)  # noqa: S603
     assert done.returncode == 0, done.stdout[-4000:]

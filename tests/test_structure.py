@@ -67,7 +67,6 @@ HANDED_ON = {
     "projections.base.Projection.table",
     "projections.base.Projection.transform",
     "agreement.agreement._publishing",
-    "agreement.infer._planning",
     "sketching.encoding.exit_noise",
     "release.published._wire",
     "release.published.Published.explain",
@@ -260,7 +259,7 @@ def test_few_methods_hand_on() -> None:
     """Each of them is there."""
     deferred = {f"{name_of(path)}.{found.where}" for path in MODULES for found in imports(path)}
     assert deferred >= HANDED_ON
-    assert len(HANDED_ON) <= 12
+    assert len(HANDED_ON) <= 11
     assert all(pydoc.locate(f"streamsketch.{name}") for name in ANNOTATED)
 
 

@@ -4,7 +4,6 @@ import dataclasses
 import secrets
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from types import ModuleType
 from typing import Any
 
 from streamsketch.agreement.agreed_features import AgreedFeatures
@@ -24,6 +23,7 @@ from streamsketch.privacy.counting import Counting
 from streamsketch.privacy.neighbours import MOST_KEYS, Clip, Neighbours
 from streamsketch.privacy.schedule import Schedule
 from streamsketch.privacy.sketch_l2 import SketchL2
+from streamsketch.products import SERVICES
 from streamsketch.projections.base import Projection
 from streamsketch.projections.sjlt import CountSketch
 
@@ -198,13 +198,14 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     if units is None:
         return agreed
     weighed = counting_of if counting is None else None
-    planned: Agreement = _planning().with_planned_size(agreed, units, items, catalogue, weighed)
+    plan = SERVICES.need("planned sizes", "the size of sketches is to be planned")
+    planned: Agreement = plan(agreed, units, items, catalogue, weighed)
     return planned
 
 
 def _map_of(
     projection: Projection | None,
-    features: Features | None,
+    features: AgreedFeatures | None,
     schedule: Schedule | None,
     terms: Terms | None,
     stated: dict[str, Any],
@@ -247,12 +248,6 @@ def _map_of(
         )
     seed = stated["seed"]
     return CountSketch(sketch_dim=_PLANNED_FROM, seed=secrets.randbits(63) if seed is None else seed)
-
-
-def _planning() -> ModuleType:
-    from streamsketch.planning import agreed_sizes  # noqa: PLC0415 - plans know agreements, not the reverse
-
-    return agreed_sizes
 
 
 def _windows_of(windows: Windows | None, schema: "pa.Schema") -> Windows | None:

@@ -10,6 +10,7 @@ from streamsketch.planning.typical import TypicalUnit
 from streamsketch.planning.unit_plans import plan_sizes
 from streamsketch.privacy.counting import Counting
 from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.products import SERVICES
 from streamsketch.projections.base import Projection
 
 _ITEMS = 10.0  # of a unit in a key, if nobody states it; as in the command
@@ -60,3 +61,6 @@ def with_planned_size(
             PlanAssumedWarning,
         )
     return agreed.replace(projection=projection, counting=counting)
+
+
+SERVICES.enter("planned sizes", with_planned_size)

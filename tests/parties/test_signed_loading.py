@@ -12,6 +12,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.errors import InvalidInputError, SignatureError, WireFormatError
 from streamsketch.parties import Key, sign, signing
+from streamsketch.products import SERVICES
 from tests.parties.test_signing import AGREEMENT, NORTH, ONE, PROJECTION, SOUTH, a_release, everything
 
 LOADED = ("PrivateSketch", "PrivateTable", "SignSketch", "SignTable")
@@ -44,9 +45,7 @@ def test_what_is_not_a_release_is_read_from_the_verified_bytes(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", ["a.sketch", "a.parquet"])
-def test_the_bytes_that_are_read_are_those_that_were_verified(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_bytes_that_are_read_are_those_that_were_verified(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     table = PROJECTION.table()
     table.update(["a"], ["x"])
@@ -64,8 +63,11 @@ def test_the_bytes_that_are_read_are_those_that_were_verified(
             file.truncate()
         return found
 
-    monkeypatch.setattr(signing, "verify", swapping)
-    assert ss.load(path, signer=NORTH.public) == signed
+    SERVICES.enter("signatures", swapping)
+    try:
+        assert ss.load(path, signer=NORTH.public) == signed
+    finally:
+        SERVICES.enter("signatures", verify)
     assert ss.load(path) != signed
 
 
