@@ -63,7 +63,8 @@ class _Blocker(importlib.abc.MetaPathFinder):
 
 def block(*parts: str) -> None:
     """Let no module of some parts be imported from now on."""
-    assert not [name for name in sys.modules if name.startswith("streamsketch")], "imported before it was blocked"
+    loaded = [name.removeprefix("streamsketch.") for name in sys.modules if name.startswith("streamsketch.")]
+    assert not [name for name in loaded if part_of(name) in parts], "imported before it was blocked"
     assert set(parts) <= set(PARTS), parts
     sys.meta_path.insert(0, _Blocker(parts))
 
