@@ -4,8 +4,8 @@ Aircraft, customers and patients are protected in all of their keys. Each data s
 sketch dimension, and released at each ε. The histogram has a cell for each item of a public list. The exact answer is
 the cosine of the same bounded sums in a sketch without noise of 2^14 cells.
 
-How it misleads: 16 maps a setting, so errors are known to a few hundredths, and the coverage of a pair to 5 %: of a
-thousand pairs whose intervals cover in 95 %, the least covered one is covered in 11 or 12 of 16. Pairs without a cosine
+How it misleads: 12 maps a setting, so errors are known to a few hundredths, and the coverage of a pair to 6 %: of a
+thousand pairs whose intervals cover in 95 %, the least covered one is covered in 8 of 12. Pairs without a cosine
 of their own, below the noise floor, count as 0. That is too good for pairs alone if cosines are small, and too bad if
 they are large.
 """
@@ -70,7 +70,7 @@ class Found(NamedTuple):
 
 def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for all studies
     """Release four data sets at six ε, with two sketch dimensions and maps, and as histograms."""
-    maps = effort.size(16, 1)
+    maps = effort.size(12, 1)
     sets = _sets(effort)
     found = [one for name, rows in sets.items() for one in _compare(name, rows, maps)]
     histograms = {

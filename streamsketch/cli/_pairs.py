@@ -25,8 +25,11 @@ from streamsketch.cli._showing import (
 )
 from streamsketch.estimation.blocks import AnySketch, block_of, check_comparable, is_secret
 from streamsketch.estimation.estimate import Estimates, interval_text, value_text
+from streamsketch.estimation.joint import JOINT_BY
+from streamsketch.estimation.joint_estimate import JointEstimates
 from streamsketch.estimation.measures import MEASURES, By
-from streamsketch.report.choice import measure_of
+from streamsketch.report.choice import measure_of, order_of, quantity_of
+from streamsketch.report.series import in_time_order
 
 if TYPE_CHECKING:
     from streamsketch.signs.sketch import Signs
@@ -56,6 +59,17 @@ Norms = Annotated[
         "Euclidean norm of the vectors whose signs were published, if it is public. NAME=NORM gives it for one "
         "release. Angles need it if flips depend on the cells.",
         "--norm",
+    ),
+]
+
+Joint = Annotated[
+    bool,
+    option(
+        "Estimates",
+        "",
+        "Estimate all pairs together, from the cells of all sketches: with less error where noise dominates. Intervals "
+        "are those of each pair alone.",
+        "--joint",
     ),
 ]
 
@@ -112,6 +126,7 @@ def load_pairs(
     norm: list[str] | None,
     signer: list[Path] | None,
     raw: bool = False,
+    joint: bool = False,
 ) -> Pairs:
     """Return all pairs of the releases in files; parameters are the options of a command.
 
@@ -131,30 +146,49 @@ def load_pairs(
                 f"cosine is shown"
             )
         return SignPairs(select_names(load_signs(files, least=2, command=command, signer=signer), only, command), norm)
+    if joint:
+        check_joint(by)
     if norm:
         raise ss.InvalidInputError("--norm is for published signs; these are sketches, which hold their norms")
     sketches = load_sketches(files, least=2, command=command, raw=raw, signer=signer)
-    return SketchPairs(select_names(sketches, only, command), by)
+    return SketchPairs(select_names(sketches, only, command), by, joint=joint)
+
+
+def check_joint(by: By | None) -> None:
+    """Raise `InvalidInputError` for a measure that has no joint estimates."""
+    if by is not None and by not in JOINT_BY:
+        raise ss.InvalidInputError(f"--joint is not for --by {by}: leave out one of them")
 
 
 class SketchPairs:
-    """Pairs of sketches, by the requested measure or the report's choice, and by a second measure; see `Pairs`."""
+    """Pairs of sketches, by the requested measure or the report's choice, and by a second measure; see `Pairs`.
 
-    def __init__(self, sketches: Mapping[str, AnySketch], by: By | None) -> None:
-        self.names = list(sketches)
-        self.sketches = sketches
+    If ``joint``, both are estimated for all pairs together: in the order of time, if all are windows of one stream.
+    """
+
+    def __init__(self, sketches: Mapping[str, AnySketch], by: By | None, *, joint: bool = False) -> None:
+        self.names = in_time_order(sketches) if joint else list(sketches)
+        self.sketches = {name: sketches[name] for name in self.names}
+        self._joint = joint
         self._asked = by is not None
         self._by: By = _named(sketches, measure_of) if by is None else by
         self._beside: By = "cosine" if self._by == "distance" else "distance"
 
     @functools.cached_property
     def _estimates(self) -> Estimates:
-        return _compare_all(self.sketches, self._by)
+        return self._compare_all(self._by)
+
+    def _compare_all(self, by: By) -> Estimates:
+        order = order_of(self.names) if self._joint else None
+        return _named(self.sketches, lambda every: ss.pairwise(every, by=by, together=self._joint, order=order))
+
+    def _title(self, by: By) -> str:
+        return quantity_of(by, joint=self._joint)
 
     @functools.cached_property
     def _estimates_beside(self) -> Estimates | None:
         try:
-            return _compare_all(self.sketches, self._beside)
+            return self._compare_all(self._beside)
         except ss.InvalidInputError:  # noise before the map, which leaves no cosines
             return None
 
@@ -171,9 +205,13 @@ class SketchPairs:
         Cosines of sketches below the noise floor, for example, are not defined, whatever the noise made of them.
         """
         value = self._estimates.value
-        lost = self._lost & (MEASURES[self._by].needs is not None)
+        lost = self._lost & self._lacks(self._by)
         unknown = np.isnan(value) | lost[:, None] | lost
         return np.where(unknown, np.inf, MEASURES[self._by].sign * value)
+
+    def _lacks(self, by: By) -> bool:
+        """Return whether a sketch without what the measure needs has no estimate: joint ones are of all."""
+        return MEASURES[by].needs is not None and not self._joint
 
     def _order(self, nearness: np.ndarray, below: np.ndarray) -> np.ndarray:
         """Return places by nearness, those of noise alone last."""
@@ -208,17 +246,17 @@ class SketchPairs:
     def columns(self, pairs: Sequence[Pair], confidence: float, candidates: int | None = None) -> dict[str, list[str]]:
         """Return the fields as columns."""
         estimates = [self._estimate(pair) for pair in pairs]
-        columns = estimate_columns(estimates, confidence, MEASURES[self._by].title, candidates=candidates)
+        columns = estimate_columns(estimates, confidence, self._title(self._by), candidates=candidates)
         if candidates is None:
             others = [self._estimate_beside(pair) for pair in pairs]
-            columns[MEASURES[self._beside].title] = [UNDEFINED if one is None else value_text(one) for one in others]
+            columns[self._title(self._beside)] = [UNDEFINED if one is None else value_text(one) for one in others]
         return columns
 
     def _estimate(self, pair: Pair) -> ss.estimation.Estimate | None:
         return _estimate_at(self._estimates, pair) if self.is_defined(pair) else None
 
     def _estimate_beside(self, pair: Pair) -> ss.estimation.Estimate | None:
-        of_noise = MEASURES[self._beside].needs is not None and self._lost[list(pair)].any()
+        of_noise = self._lacks(self._beside) and self._lost[list(pair)].any()
         return None if of_noise else _estimate_at(self._estimates_beside, pair)
 
     def title(self, pairs: Sequence[Pair]) -> None:
@@ -233,13 +271,17 @@ class SketchPairs:
             say(
                 "Compared by cosine, which tells most of these streams apart. --by distance compares squared distances."
             )
+        if isinstance(self._estimates, JointEstimates):
+            say(f"{str(self._estimates.model).capitalize()}. Intervals are those of each pair alone.")
         lost = [name for name, without in zip(self.names, self._lost, strict=True) if without]
         if not lost:
             return
         measure = MEASURES[self._by]
         why = f"the {measure.floor.number} are {measure.floor.level}. These are empty, or too small for their noise"
         who = join_names(lost)
-        if measure.needs is None:
+        if self._joint:
+            say(f"Listed last, as {why}, so that their {measure.titles} are what the other streams suggest: {who}.")
+        elif measure.needs is None:
             say(
                 f"Listed last, as such {measure.titles} show only noise and the size of the other stream, and {why}: "
                 f"{who}."
@@ -251,11 +293,6 @@ class SketchPairs:
 def _estimate_at(estimates: Estimates | None, pair: Pair) -> ss.estimation.Estimate | None:
     """Return one comparison, or None if it is undefined."""
     return None if estimates is None or np.isnan(estimates.value[pair]) else estimates[pair]
-
-
-def _compare_all(sketches: Mapping[str, AnySketch], by: By) -> Estimates:
-    """Compare all pairs."""
-    return _named(sketches, lambda all_of_them: ss.pairwise(all_of_them, by=by))
 
 
 def _named(sketches: Mapping[str, AnySketch], compute: Callable[[list[AnySketch]], Result]) -> Result:

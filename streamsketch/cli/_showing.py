@@ -85,9 +85,9 @@ def estimate_fields(
     """Return an estimate as JSON fields; a missing end of an interval is null."""
     fields = estimate.with_interval(confidence)
     ends = {end: at if math.isfinite(at) else None for end, at in fields.items() if end in ("low", "high")}
-    secret = {"secret": True} if estimate.secret else {}
+    marks = {mark: fields[mark] for mark in ("secret", "joint") if mark in fields}
     shown = {name: fields["value"], "standard_error": fields["standard_error"], **ends, "confidence": confidence}
-    return shown | secret
+    return shown | marks
 
 
 def selected_fields(estimate: ss.estimation.Estimate, confidence: float, candidates: int, name: str) -> dict[str, Any]:

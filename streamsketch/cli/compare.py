@@ -10,9 +10,9 @@ from streamsketch.cli._items import FollowedAgreement, Index
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._layout import show, table_of
 from streamsketch.cli._options import option
-from streamsketch.cli._pairs import BY_HELP, Norms, Only, Pairs, SketchPairs, check_top, load_pairs
+from streamsketch.cli._pairs import BY_HELP, Joint, Norms, Only, Pairs, SketchPairs, check_top, load_pairs
 from streamsketch.cli._populations import show_populations
-from streamsketch.cli._reading import Files, Raw
+from streamsketch.cli._reading import Files, Raw, hold_signs
 from streamsketch.cli._showing import Confidence, Json, show_json
 from streamsketch.estimation.measures import By
 
@@ -35,6 +35,7 @@ def compare(  # noqa: PLR0913 - a command's options are its parameters
         bool,
         option("Estimates", "", "Make intervals hold for all pairs together, whichever pairs are shown.", "--together"),
     ] = False,
+    joint: Joint = False,
     why: Annotated[
         Path | None,
         option(
@@ -62,7 +63,8 @@ def compare(  # noqa: PLR0913 - a command's options are its parameters
 
     Each interval holds for its pair alone: the smallest of many estimates is too small on average. With --together, the
     intervals hold for all pairs together. If noise dominates, an estimated squared distance may be negative and a
-    cosine above 1. Intervals are clipped to what is possible.
+    cosine above 1. Intervals are clipped to what is possible. With --joint, an estimate is drawn towards what the cells
+    of all sketches say of it; the output marks it as a joint estimate.
 
     If --agreement has features, the measure is the discrepancy of two populations, from 0 to 4, with p-values of the
     hypothesis that they are the same, and the columns in which the two farthest populations differ. --by chooses
@@ -81,6 +83,8 @@ def compare(  # noqa: PLR0913 - a command's options are its parameters
     shown: dict[str, Any] = {"confidence": confidence, "as_json": as_json}
     of_why = {"--index": index, "--category": category, "--picture": picture}
     agreed_on_features = _features_file(agreement, {"--why": why, **of_why, "--norm": norm})
+    if joint and (why is not None or (agreed_on_features is not None and by is None) or hold_signs(files)):
+        raise ss.InvalidInputError("--joint is for distances and cosines of sketches: leave it out")
     if agreed_on_features is not None and by is None:
         show_populations(files, agreed_on_features, top=top, together=together, **given, **shown)
         return
@@ -93,7 +97,7 @@ def compare(  # noqa: PLR0913 - a command's options are its parameters
     for name, value in (of_why | {"--agreement": None if agreed_on_features else agreement}).items():
         if value is not None:
             raise ss.InvalidInputError(f"{name} is for what separates two streams: give --why DICTIONARY")
-    among = load_pairs(files, "compare", by=by, norm=norm, **given)
+    among = load_pairs(files, "compare", by=by, norm=norm, joint=joint, **given)
     if isinstance(among, SketchPairs):
         if agreed_on_features is not None:
             load_agreement(agreed_on_features, among.sketches)

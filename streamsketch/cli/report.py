@@ -12,7 +12,7 @@ from streamsketch.cli._features import Shares, load_agreement, shares_of
 from streamsketch.cli._items import Index, agreement_of, items_of_file
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._options import option
-from streamsketch.cli._pairs import BY_NAMES, Only, select_names
+from streamsketch.cli._pairs import BY_NAMES, Joint, Only, check_joint, select_names
 from streamsketch.cli._reading import Force, files_in, load_files, new_file
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, show_json
@@ -48,6 +48,7 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
             "--by",
         ),
     ] = None,
+    joint: Joint = False,
     why: Annotated[
         Path | None,
         option(
@@ -91,7 +92,8 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
 
     The page begins with what stands out: groups of streams, or windows that changed. Streams below the noise floor are
     named and not drawn. Cells that cannot be distinguished from 0 are hatched. A pair has one interval on the page, and
-    those of all pairs hold together.
+    those of all pairs hold together. With --joint, estimates are joint ones and marked as such; what stands out still
+    follows from intervals of each pair alone.
 
     With an agreement that has features, the page is the report of a federation: which sites stand out from the others,
     in which columns, how many people they have and what these are like. If the names of releases are of windows, such
@@ -115,6 +117,7 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
             "title": title,
             "plan": plan,
             "by": by,
+            "joint": joint,
             "why": why,
             "index": index,
             "category": category,
@@ -129,9 +132,11 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
     of_features = agreement is not None and why is None and ss.Agreement.load(agreement).features is not None
     of_items = {"--index": index, "--category": category}
     if of_features:
-        _check_federation({"--plan": plan, "--by": by, **of_items})
+        _check_federation({"--plan": plan, "--by": by, "--joint": joint, **of_items})
     else:
         _check_streams(why, {**of_items, "--agreement": agreement}, {"--share": share, "--tolerance": tolerance})
+    if joint:
+        check_joint(by)
     paths, left_out = files_in(places)
     found, published = load_files(paths, least=2, command="report", signer=signer)
     releases = {name: sketch for name, sketch in found.items() if isinstance(sketch, ss.PrivateSketch)}
@@ -154,9 +159,10 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
         plan=None if plan is None else _plan(plan),
         by=by,
         why=None if why is None else _dictionary(next(iter(releases.values())), why, index, category, agreement),
+        together=joint,
     )
     write_whole(output, page.encode())
-    _say(output, releases, left_out, {} if as_json else None)
+    _say(output, releases, left_out, {"joint": joint} if as_json else None)
 
 
 def _check_federation(others: dict[str, object]) -> None:

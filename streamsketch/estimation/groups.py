@@ -13,7 +13,7 @@ from streamsketch.core.numbers import Floats, check_int
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable, streams_of
 from streamsketch.estimation.estimate import SECRECY
-from streamsketch.estimation.measures import MEASURES, By, check_by, compare_blocks
+from streamsketch.estimation.measures import MEASURES, By, check_by, check_together, compare_all
 from streamsketch.estimation.noise_effect import OutputNoise
 
 Method: TypeAlias = Literal["average", "complete", "single", "weighted"]
@@ -53,6 +53,8 @@ class Linkage:
     """(n - 1,): the share of draws in which the streams of a row form a group, 0 to 1; NaN without draws."""
     secret: bool = False
     """Whether it is as secret as a raw sketch that took part."""
+    joint: bool = False
+    """Whether the distances are joint estimates, as `pairwise` makes them with ``together=True``."""
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: FBT001 - as NumPy calls it
         """Return the matrix."""
@@ -63,7 +65,8 @@ class Linkage:
         return _places(_groups(self.matrix)[row])
 
     def __repr__(self) -> str:
-        return f"<Linkage of {len(self.matrix) + 1} streams" + (f", {SECRECY}>" if self.secret else ">")
+        marks = [", by joint estimates"] * self.joint + [f", {SECRECY}"] * self.secret
+        return f"<Linkage of {len(self.matrix) + 1} streams{''.join(marks)}>"
 
 
 def linkage(
@@ -73,6 +76,8 @@ def linkage(
     method: Method = "average",
     draws: int = 200,
     seed: int = 0,
+    together: bool = False,
+    order: Literal["time"] | None = None,
 ) -> Linkage:
     """Cluster n streams hierarchically by debiased distances, and show how stable each branch is under the noise.
 
@@ -101,6 +106,9 @@ def linkage(
     seed
         Seed of the draws: the same releases and seed give the same stability. The draws use only public values and
         protect nothing.
+    together, order
+        As in `pairwise`: whether groups are joined by joint estimates of all distances, which every stream has. Each
+        draw then fits the model again, which takes about a tenth of a second for ten streams.
 
     Returns
     -------
@@ -132,13 +140,14 @@ def linkage(
     if len(sketches) < 2:
         raise InvalidInputError(f"linkage needs at least two sketches, got {len(sketches)}")
     check_by(by)
+    check_together(by, together=together, order=order)
     if method not in _METHODS:
         raise InvalidInputError(f"method must be 'average', 'complete', 'single' or 'weighted', got {method!r:.40}")
     check_int(draws, "draws", 0)
     check_int(seed, "seed", 0)
     check_comparable(sketches)
     block = block_of(sketches)
-    squares = _squares(block, by)
+    squares = _squares(block, by, together=together, order=order)
     lost = np.flatnonzero(np.isnan(np.diagonal(squares)))
     if np.isnan(squares).any():
         floor = MEASURES[by].floor
@@ -153,14 +162,14 @@ def linkage(
     source = _Source(seed)
     redrawn = _Redrawn(block)
     for _ in range(draws):
-        again = _squares(redrawn.draw(source), by)
+        again = _squares(redrawn.draw(source), by, together=together, order=order)
         # what a draw cannot compare joins last
         again = np.where(np.isnan(again), np.nanmax(again, initial=0.0), again)
         for group in _groups(tree_of(again, method)):
             if group in counts:
                 counts[group] += 1
     stability = np.array([counts[group] for group in found], dtype=np.float64) / (draws or np.nan)
-    return Linkage(matrix, stability, block.secret)
+    return Linkage(matrix, stability, block.secret, together)
 
 
 def tree_of(squared_distances: Floats, method: Method = "average") -> Floats:
@@ -252,8 +261,8 @@ class _Redrawn:
         return noise
 
 
-def _squares(block: Block, by: By) -> Floats:
-    return compare_blocks(block, block, MEASURES[by].squares or by, same=True).value
+def _squares(block: Block, by: By, *, together: bool, order: Literal["time"] | None) -> Floats:
+    return compare_all(block, MEASURES[by].squares or by, together=together, order=order).value
 
 
 def _groups(matrix: Floats) -> list[int]:

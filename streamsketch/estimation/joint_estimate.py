@@ -15,6 +15,7 @@ JOINT_METADATA = "streamsketch.joint"
 """The schema metadata of Arrow tables of joint estimates: how they were made, as JSON."""
 
 _BISECTIONS = 40
+_MARGIN = 1.05  # of the standard errors at which a law cuts, for cells that are few or not normal
 _NO_WEIGHT = 0.005
 
 
@@ -74,13 +75,14 @@ class CosineLaw:
         return dataclasses.replace(self, cosine=cosine, level=level, growth=growth)
 
     def within(self, ends: Intervals, z: float) -> Intervals:
-        """Return intervals without the values that the cosine is more than z of *their* standard errors from.
+        """Return intervals without the values that the cosine is more than 1.05z of *their* standard errors from.
 
-        With so few cells that these are no interval, those given.
+        This is for intervals that hold by themselves: the law's tails are too uncertain for many at once. With so few
+        cells that these are no interval, those given.
         """
         if 2 * z * self.coefficient**0.5 >= 1:
             return ends
-        low, high = (self._end(end, z) for end in (-1.0, 1.0))
+        low, high = (self._end(end, _MARGIN * z) for end in (-1.0, 1.0))
         if self.profile:
             low, high = 2 - 2 * high, 2 - 2 * low
         return Intervals(np.maximum(ends.low, low), np.minimum(ends.high, high))
@@ -132,7 +134,7 @@ class JointEstimate(Estimate):
         if self.alone is None:
             return super().selected_interval(candidates, confidence)
         ends = self.alone.selected_interval(candidates, confidence)
-        return self._extended(ends, quantile(1 - (1 - confidence) / candidates, "normal"))
+        return self._extended(ends, None)
 
     def _extended(self, ends: Interval, z: float | None) -> Interval:
         low, high = _extended(Intervals(*map(np.asarray, ends)), self, self.law, z)
@@ -163,8 +165,8 @@ class SecretJointEstimate(JointEstimate, SecretEstimate):
 class JointEstimates(Estimates):
     """Estimates of all pairs from all streams together, as `pairwise` returns them with ``together=True``.
 
-    Indexing returns a `JointEstimate`. The intervals are those of ``alone``, without the values that the ``law``
-    contradicts, and extended to the values.
+    Indexing returns a `JointEstimate`. The intervals are those of ``alone``, extended to the values; if they hold for
+    each pair by itself, without the values that the ``law`` contradicts.
 
     Parameters
     ----------
@@ -186,14 +188,13 @@ class JointEstimates(Estimates):
         They are never NaN: where a pair alone is undefined, the interval is the whole range.
         """
         ends = self.alone.interval(confidence, method, level=level)
-        candidates = self.alone.distinct if level == "all" else 1
-        z = quantile(1 - (1 - confidence) / candidates, method) if method == "normal" else None
+        z = quantile(confidence, method) if method == "normal" and level == "each" else None
         return _extended(ends, self, self.law, z)
 
     def selected_interval(self, candidates: int, confidence: float = 0.95) -> Intervals:
         """Return intervals for estimates that were selected for their values; see `Estimate.selected_interval`."""
         ends = self.alone.selected_interval(candidates, confidence)
-        return _extended(ends, self, self.law, quantile(1 - (1 - confidence) / candidates, "normal"))
+        return _extended(ends, self, None, None)
 
     def as_secret(self) -> "SecretJointEstimates":
         """Return the estimates as secret ones."""

@@ -88,21 +88,31 @@ def pairwise(
     sketches = streams_of(sketches, "pairwise compares several streams")
     if len(sketches) < 2:
         raise InvalidInputError(f"pairwise needs at least two sketches, got {len(sketches)}")
+    if by != "product":
+        check_by(by)
+    check_together(by, together=together, order=order)
+    check_comparable(sketches)
+    found = compare_all(block_of(sketches), by, together=together, order=order)
+    return found if names is None else dataclasses.replace(found, names=names)
+
+
+def check_together(by: str, *, together: bool, order: str | None) -> None:
+    """Raise `InvalidInputError` for an order without joint estimates, or a measure that has none."""
     if order not in (None, "time"):
         raise InvalidInputError(f"order must be None or 'time', got {order!r:.40}")
     if order and not together:
         raise InvalidInputError("order='time' needs together=True: without it each pair is estimated alone")
-    if by != "product":
-        check_by(by)
     if together and by not in JOINT_BY:
         raise InvalidInputError(f"together=True compares by {', '.join(map(repr, JOINT_BY))}, got {by!r:.40}")
-    check_comparable(sketches)
-    block = block_of(sketches)
+
+
+def compare_all(
+    block: Block, by: By | Literal["product"], *, together: bool = False, order: Literal["time"] | None = None
+) -> Estimates:
+    """Compare a block with itself, as `pairwise` does with what it has checked."""
     if together:
-        found: Estimates = joint_between(block, cast("JointBy", by), in_time=order == "time")
-    else:
-        found = products_among(block) if by == "product" else compare_blocks(block, block, by, same=True)
-    return found if names is None else dataclasses.replace(found, names=names)
+        return joint_between(block, cast("JointBy", by), in_time=order == "time")
+    return products_among(block) if by == "product" else compare_blocks(block, block, by, same=True)
 
 
 def check_by(by: str) -> None:

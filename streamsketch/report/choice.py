@@ -1,8 +1,8 @@
 """What a report compares streams by, and which of them it can draw: computed from the releases alone."""
 
 import functools
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,20 @@ from streamsketch.estimation.blocks import AnySketch, block_of, check_comparable
 from streamsketch.estimation.cosines import below_noise_floor
 from streamsketch.estimation.estimate import Estimates
 from streamsketch.estimation.intervals import Intervals
-from streamsketch.estimation.measures import ABOVE_NOISE_FLOOR, MEASURES, By, Need, check_by, compare_blocks
+from streamsketch.estimation.joint_estimate import JointEstimates, JointModel
+from streamsketch.estimation.measures import (
+    ABOVE_NOISE_FLOOR,
+    MEASURES,
+    By,
+    Need,
+    check_by,
+    check_together,
+    compare_all,
+    compare_blocks,
+)
 from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.report.series import series_in
 
 ENOUGH = 0.5
 """A report shows cosines unasked if their `distinguishable_share` is at least this."""
@@ -40,6 +51,13 @@ class Chosen(NamedTuple):
     """What the others lack."""
     given: int | None = None
     """How many streams those kept were selected from; None if all are kept."""
+    joint: JointModel | None = None
+    """How the estimates were made, if they are joint ones."""
+
+    @property
+    def quantity(self) -> str:
+        """What a value is, marked if it is a joint estimate."""
+        return quantity_of(self.by, joint=self.joint is not None)
 
     @property
     def streams(self) -> int:
@@ -61,7 +79,22 @@ class Chosen(NamedTuple):
         return np.argsort(MEASURES[self.by].sign * values, kind="stable")
 
 
-def choose(releases: Sequence[PrivateSketch], by: By | None) -> Chosen:
+def quantity_of(by: By, *, joint: bool) -> str:
+    """Return what a measure's values are called, for people."""
+    return f"joint {MEASURES[by].title}" if joint else MEASURES[by].title
+
+
+def order_of(names: Iterable[str]) -> Literal["time"] | None:
+    """Return the order of joint estimates of streams, of which those of windows are in `in_time_order`.
+
+    It is that of time if they are all windows of one stream.
+    """
+    return "time" if len(series_in(names)) == 1 else None
+
+
+def choose(
+    releases: Sequence[PrivateSketch], by: By | None, *, together: bool = False, order: Literal["time"] | None = None
+) -> Chosen:
     """Compare streams by what was asked for or, if nothing was, by what the releases can tell apart.
 
     Cosines are chosen if, for at least half of the streams above the noise floor, they tell the most alike other
@@ -74,6 +107,9 @@ def choose(releases: Sequence[PrivateSketch], by: By | None) -> Chosen:
         n ≥ 2 releases.
     by
         As in `streamsketch.pairwise`, or None.
+    together, order
+        As in `streamsketch.pairwise`: whether the estimates are joint ones, of the streams that are kept. The choice
+        is the same.
 
     Raises
     ------
@@ -108,8 +144,14 @@ def choose(releases: Sequence[PrivateSketch], by: By | None) -> Chosen:
         by = "cosine" if shares.get("cosine", 0.0) >= ENOUGH else "distance"
     elif everything and MEASURES[by].needs is not None:
         by = "distance"
-    squares = compare(MEASURES[by].squares or by)
-    return Chosen(by, kept, np.flatnonzero(lost).tolist(), shares, compare(by), squares, floor, count)
+    below = np.flatnonzero(lost).tolist()
+    if not together:
+        squares = compare(MEASURES[by].squares or by)
+        return Chosen(by, kept, below, shares, compare(by), squares, floor, count)
+    check_together(by, together=True, order=order)
+    joint, squares = (compare_all(block, one, together=True, order=order) for one in (by, MEASURES[by].squares or by))
+    model = joint.model if isinstance(joint, JointEstimates) else None
+    return Chosen(by, kept, below, shares, joint, squares, floor, count, model)
 
 
 def measure_of(sketches: Sequence[AnySketch]) -> By:

@@ -16,7 +16,7 @@ from streamsketch.estimation.measures import MEASURES, By
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.private_table import PrivateTable
 from streamsketch.report.changes import changes_in
-from streamsketch.report.choice import Chosen, choose
+from streamsketch.report.choice import Chosen, choose, order_of
 from streamsketch.report.differences import Dictionary, pair_facts, separated
 from streamsketch.report.guarantees import guarantees
 from streamsketch.report.pairs import Pairs, pairs_of
@@ -46,6 +46,7 @@ def page_of(
     by: By | None = None,
     why: Dictionary | None = None,
     on: dt.date | None = None,
+    together: bool = False,
 ) -> str:
     """Return a report of all pairs of releases, as HTML.
 
@@ -76,6 +77,10 @@ def page_of(
         streams, or between each of several and the average of the others.
     on
         The day that the page states it was made, by default today (UTC).
+    together
+        Whether to show joint estimates, as `streamsketch.pairwise` makes them with ``together=True``, of the streams
+        that are drawn: in the order of time, if they are all windows of one stream. The page marks them as such.
+        Intervals are those of each pair alone, and tests of change stay as they are.
 
     Raises
     ------
@@ -90,7 +95,7 @@ def page_of(
             f"a report shows at most {_MAX_RELEASES:,} releases, got {len(releases):,}; choose some of them"
         )
     releases = {name: releases[name] for name in in_time_order(releases)}
-    chosen = choose(list(releases.values()), by)
+    chosen = choose(list(releases.values()), by, together=together, order=order_of(releases) if together else None)
     everything = [shorten(name) for name in releases]
     names = [everything[place] for place in chosen.kept]
     drawn = len(chosen.kept) < len(releases) or not chosen.below_noise_floor
@@ -112,6 +117,8 @@ def page_of(
         "ranked": drawn,
         "sizes": [_size(release, cells) for release, cells in _of_kept(releases, sizes, chosen)],
         **comparison_facts(names, pairs, chosen.by, scale, display_unit(pairs, chosen.by), together=True),
+        "quantity": chosen.quantity,
+        "joint": None if chosen.joint is None else chosen.joint.to_dict(),
         **tree_facts(tree, similar, found.groups),
         "differing": None if why is None else pair_facts(_kept(releases, chosen), why, by),
     }
@@ -136,7 +143,8 @@ def page_of(
             by=chosen.by,
             measure=MEASURES[chosen.by],
             of_what=MEASURES[MEASURES[chosen.by].squares or chosen.by].of_what,
-            quantity=MEASURES[chosen.by].title,
+            quantity=chosen.quantity,
+            joint=chosen.joint,
             precise_for={one: round(share * len(names)) for one, share in chosen.distinguishable_shares.items()},
             compared=len(names),
             asked=by is not None,

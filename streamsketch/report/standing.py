@@ -164,7 +164,7 @@ def _of_streams(names: Sequence[str], chosen: Chosen, found: Groups, *, drawn: b
         value, shown, interval = estimate_cells(chosen.estimates[0, 1], pair)
         unclear = ", so it cannot be distinguished from 0" if pair.low <= 0 <= pair.high else ""
         return Answer(
-            f"{names[0]} and {names[1]}: {title} {value} ± {shown}.",
+            f"{names[0]} and {names[1]}: {chosen.quantity} {value} ± {shown}.",
             f"With 95\u00a0% confidence it is in {interval}{unclear}.",
             [],
         )
@@ -211,12 +211,11 @@ def _of_pairs(names: Sequence[str], chosen: Chosen) -> Answer:
         shown, surest = low > 0, value
     count, pairs = int(shown.sum()), len(low)
     order = [int(place) for place in np.argsort(surest, kind="stable") if shown[place]]
-    title = measure.title
-    listed = []
+    title, listed = measure.title, []
     for place in order[:_MOST_PAIRS]:
         i, j = int(first[place]), int(second[place])
         cells = estimate_cells(chosen.estimates[i, j], Interval(float(low[place]), float(high[place])))
-        listed.append((f"{names[i]} and {names[j]}", f"{title} {cells[0]} ± {cells[1]}, in {cells[2]}"))
+        listed.append((f"{names[i]} and {names[j]}", f"{chosen.quantity} {cells[0]} ± {cells[1]}, in {cells[2]}"))
     if not count:
         return Answer(f"No two streams are shown to {'be similar' if alike else 'differ'}.", _NO_GROUP, listed)
     some = f"All {pairs:,} pairs" if count == pairs else f"{count:,} of {pairs:,} pairs"

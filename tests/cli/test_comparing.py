@@ -392,3 +392,68 @@ def test_equal_keys_of_several_tables_are_named_by_their_files_stem(tmp_path: Pa
     (tmp_path / "south.parquet").rename(tmp_path / "other" / "north.parquet")
     (row,) = json.loads(forks.run("compare", "north.parquet", "other/north.parquet", "--json", cwd=tmp_path).stdout)
     assert (row["first"], row["second"]) == ("north.parquet:tea", "other/north.parquet:tea")
+
+
+MONTHS = [f"shop 2024-{month:02}" for month in range(1, 7)]
+
+
+@pytest.fixture
+def months(tmp_path: Path) -> list[Path]:
+    for place, name in enumerate(MONTHS):
+        release(400 + 100 * place).save(tmp_path / f"{name}.sketch")
+    return [tmp_path / f"{name}.sketch" for name in MONTHS]
+
+
+def test_joint_estimates_are_those_of_pairwise_and_marked(forks: Forks, months: list[Path]) -> None:
+    """In the order of time, as all are windows of one stream, in whatever order the files are named."""
+    releases = [ss.load(path) for path in months]
+    expected = ss.pairwise(releases, by="cosine", together=True, order="time")
+    for options, level in (((), "each"), (("--together",), "all")):
+        arguments = ("compare", *months[::-1], "--by", "cosine", "--joint", *options)
+        rows = json.loads(forks.run(*arguments, "--json", cwd=months[0].parent).stdout)
+        assert len(rows) == 15
+        ends = expected.interval(level=level)  # type: ignore[arg-type]
+        for row in rows:
+            place = MONTHS.index(row["first"]), MONTHS.index(row["second"])
+            assert row["cosine"] == pytest.approx(expected.value[place])
+            assert row["low"] == pytest.approx(ends.low[place])
+            assert row["joint"] == expected.model.to_dict()  # type: ignore[attr-defined]
+        shown = forks.run(*arguments, cwd=months[0].parent)
+        assert "joint cosine" in shown.stdout
+        assert f"Joint estimate: {expected.model.target}" in " ".join(shown.stderr.split())  # type: ignore[attr-defined]
+    plain = forks.run("compare", *months, "--by", "cosine", "--json", cwd=months[0].parent).stdout
+    assert "joint" not in plain
+
+
+def test_a_report_of_joint_estimates_says_so(forks: Forks, months: list[Path]) -> None:
+    folder = months[0].parent
+    for name, options in (("joint", ["--joint"]), ("alone", [])):
+        page = folder / f"{name}.html"
+        answer = forks.run("report", *months, "--by", "cosine", *options, "-o", page, "--json", cwd=folder)
+        assert json.loads(answer.stdout)["joint"] == bool(options)
+    joint, alone = ((folder / f"{name}.html").read_text("utf-8") for name in ("joint", "alone"))
+    for mark in (
+        "All joint cosines",
+        "joint estimate: ",
+        "typical error of a joint cosine",
+        '"quantity":"joint cosine"',
+    ):
+        assert mark in joint
+        assert mark not in alone
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("compare", "--by", "mean"), "--joint is not for --by mean"),
+        (("report", "--by", "mean", "-o", "x.html"), "--joint is not for --by mean"),
+        (("compare", "--why", "items.txt"), "--joint is for distances and cosines of sketches"),
+    ],
+)
+def test_joint_estimates_are_refused_where_there_are_none(
+    arguments: tuple[str, ...], words: str, forks: Forks, months: list[Path]
+) -> None:
+    (months[0].parent / "items.txt").write_text("tea\n")
+    refused = forks.run(arguments[0], *months, *arguments[1:], "--joint", cwd=months[0].parent)
+    assert refused.returncode
+    assert words in " ".join(refused.stderr.split())

@@ -11,7 +11,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.estimation.blocks import block_of
-from streamsketch.estimation.joint import JOINT_BY, JointBy, _in_noises
+from streamsketch.estimation.joint import JOINT_BY, JointBy, _in_noises, nearest_cosines
 from streamsketch.estimation.joint_estimate import JointEstimate, JointEstimates
 from streamsketch.estimation.joint_fit import choose
 from streamsketch.projections import FJLT, OPORP
@@ -224,3 +224,51 @@ def test_where_noise_is_small_a_wrong_model_does_no_harm() -> None:
     model = choose(_in_noises(block_of(releases)), in_time=False).whole
     assert np.abs(model - own).max() > 0.025
     assert np.abs(found.value - own).max() < 0.01
+
+
+def test_what_is_said_of_hidden_streams_does_not_move_the_others() -> None:
+    """Cosines of streams with an estimate are projected as if the hidden ones were not there."""
+    rng = np.random.default_rng(5)
+    cells = rng.normal(size=(6, 3))
+    cosines = cells @ cells.T
+    cosines /= np.sqrt(np.outer(np.diagonal(cosines), np.diagonal(cosines)))
+    cosines = np.clip(cosines + 0.05 * np.triu(rng.normal(size=(6, 6)), 1), -1, 1)
+    cosines = np.triu(cosines, 1) + np.triu(cosines, 1).T + np.eye(6)
+    cosines[4:, :4] = cosines[:4, 4:].T
+    cosines[4, :4] = cosines[:4, 4] = [0.95, 0.95, -0.95, -0.95]  # no vectors have these
+    found = nearest_cosines(cosines, np.arange(6) >= 4)
+    alone = nearest_cosines(cosines[:4, :4])
+    moved = nearest_cosines(cosines)[:4, :4] - alone
+    assert np.linalg.eigvalsh(found)[0] > -1e-9
+    assert np.abs(found[:4, :4] - alone).max() < 0.2 * np.abs(moved).max()
+
+
+def test_groups_by_joint_estimates_have_every_stream() -> None:
+    """An empty stream has no cosine of its own, so that it cannot be in a tree of these."""
+    releases = RELEASES["hashed"]
+    joint = ss.pairwise(releases, by="profile", together=True)
+    tree = ss.linkage(releases, by="cosine", together=True, draws=3)
+    again = ss.linkage(releases, by="cosine", together=True, draws=3)
+    assert tree.joint
+    assert "by joint estimates" in repr(tree)
+    assert (tree.stability == again.stability).all()
+    nearest = joint.value[np.triu_indices(6, 1)].min()
+    assert tree.matrix[0, 2] == pytest.approx(nearest**0.5, abs=1e-9)
+    assert not ss.linkage(releases, draws=0).joint
+    with pytest.raises(ss.InvalidInputError, match="order='time' needs together=True"):
+        ss.linkage(releases, order="time")
+    with pytest.raises(ss.InvalidInputError, match="together=True compares by"):
+        ss.linkage(releases, by="mean", together=True)
+
+
+def test_intervals_of_all_pairs_at_once_are_those_of_pairs_alone() -> None:
+    """What cuts an interval that holds by itself is too uncertain in its tails for many at once."""
+    found = ss.pairwise(SETS["coarse"], by="cosine", together=True)
+    assert isinstance(found, JointEstimates)
+    for ends, alone in (
+        (found.interval(level="all"), found.alone.interval(level="all")),
+        (found.selected_interval(9), found.alone.selected_interval(9)),
+    ):
+        known = ~np.isnan(alone.low)
+        assert (ends.low == np.fmin(alone.low, found.value))[known].all()
+        assert (ends.high == np.fmax(alone.high, found.value))[known].all()
