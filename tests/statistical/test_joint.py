@@ -200,3 +200,19 @@ def test_the_order_of_time_is_only_used_if_the_cells_confirm_it() -> None:
     assert (ordered - shuffled).mean() < 0
     difference = shuffled - 1.2**2 * without
     assert difference.mean() <= SURE * difference.std() / draws**0.5
+
+
+def test_joint_estimates_move_by_no_more_than_the_noise_can_explain() -> None:
+    """Where the model is farther from the pairs' own cosines than noise is, it is wrong, whatever halves of cells say.
+
+    With as many cells as items, a half of the cells has other items than the other half.
+    """
+    setting = Setting("empty", "soft", cells=1024, map="one cell")
+    some = np.asarray(streams(setting.kind) != 0).any(axis=1)
+    pairs = np.triu_indices(int(some.sum()), 1)
+    for seed in range(3000, 3012):
+        found = joint_between(drawn(setting, seed), "cosine", in_time=True)
+        shown = np.ix_(some, some)
+        moved = (found.value - found.alone.value)[shown][pairs]
+        noise = found.alone.noise_variance[shown][pairs]
+        assert (moved**2).mean() <= 0.5 * noise.mean(), seed
