@@ -216,3 +216,17 @@ def test_joint_estimates_move_by_no_more_than_the_noise_can_explain() -> None:
         moved = (found.value - found.alone.value)[shown][pairs]
         noise = found.alone.noise_variance[shown][pairs]
         assert (moved**2).mean() <= 0.5 * noise.mean(), seed
+
+
+def test_a_pair_for_which_nothing_shows_how_good_the_model_is_keeps_half_of_its_own() -> None:
+    """Two streams whose halves are below the noise floor."""
+    own = 0
+    for seed in range(20):
+        found = joint_between(
+            drawn(Setting("two", "middling", 64, "one cell", "laplace", unequal=True), seed), "cosine", in_time=False
+        )
+        assert isinstance(found, JointEstimates)
+        if not np.isnan(found.alone.value[0, 1]):
+            own += 1
+            assert found.model.weight <= 0.5
+    assert own >= 5
