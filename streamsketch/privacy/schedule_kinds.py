@@ -47,7 +47,8 @@ def schedule_from_json(text: str) -> Schedule:
 
     Examples
     --------
-    >>>     >>> schedule_from_json(Tree(horizon=365).to_json()) == Tree(horizon=365)
+    >>> from streamsketch.continual import Tree
+    >>> schedule_from_json(Tree(horizon=365).to_json()) == Tree(horizon=365)
     True
     """
     check_json_text(text, "a schedule")
