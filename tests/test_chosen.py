@@ -32,7 +32,7 @@ def test_a_file_stands_for_its_folder(place: str) -> None:
     assert folder_of(place) == "report"
 
 
-@pytest.mark.parametrize("place", ["", "streamsketch", "reprot"])
+@pytest.mark.parametrize("place", ["", "streamsketch", "raport-of-nothing"])
 def test_no_folder_is_refused(place: str) -> None:
     with pytest.raises(SystemExit, match="pass FOLDER="):
         folder_of(place)

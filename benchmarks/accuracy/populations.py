@@ -500,7 +500,7 @@ def _points(waves: int, count: int) -> Iterator[tuple[Any, ...]]:
     for seed in range(count):
         rng, held = np.random.default_rng([waves, seed]), _patient_map(waves, seed)
         features = held.agreement.features
-        length = features.block(JOINT).amplitude / (1 << 15) if features else math.nan
+        length = features.block(JOINT).amplitude / (1 << 15) if isinstance(features, Features) else math.nan
         for people, times in settings:
             samples = _sample(people, 1.0, rng), _sample(people, times, rng)
             x, y = held.released(samples, f"point {people} {times} {waves} {seed}")

@@ -39,7 +39,7 @@ class Rows(NamedTuple):
 
     table: pa.Table
     key: str
-    index: str
+    item: str
     unit: str
     in_time: bool
 
@@ -147,9 +147,9 @@ def _compare(name: str, rows: Rows, maps: int) -> list[Found]:
 
 def _histograms(rows: Rows, draws: int) -> list[tuple[float, float]]:
     """Return the errors of cosines of noisy histograms by ε, pairs below the noise floor counted as 0."""
-    codes = rows.table[rows.index].combine_chunks().dictionary_encode()
+    codes = rows.table[rows.item].combine_chunks().dictionary_encode()
     items = codes.indices.cast("int64")
-    rows = rows._replace(table=rows.table.append_column("item number", items), index="item number")
+    rows = rows._replace(table=rows.table.append_column("item number", items), item="item number")
     table, agreed = _bounded_by(rows, Identity(dim=len(codes.dictionary)))
     names = sorted(table)
     wanted = ss.pairwise([table[key] for key in names], by="cosine").value
@@ -172,7 +172,7 @@ def _bounded(rows: Rows, cells: int, seed: int) -> tuple[Any, ss.Agreement]:
 
 def _bounded_by(rows: Rows, projection: ss.projections.Projection) -> tuple[Any, ss.Agreement]:
     keys = len(pc.unique(rows.table[rows.key].drop_null()))
-    columns: dict[str, Any] = {"key": rows.key, "index": rows.index, "unit": rows.unit}
+    columns: dict[str, Any] = {"key": rows.key, "index": rows.item, "unit": rows.unit}
     agreed = ss.agree(rows.table, projection, **columns, max_keys=keys, missing="drop")
     return ss.bound(rows.table, agreed), agreed
 
