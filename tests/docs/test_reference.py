@@ -9,80 +9,37 @@ from pathlib import Path
 from types import ModuleType
 
 import streamsketch as ss
-from streamsketch import beam, bounding, errors, jobs, local, parties, planning, signs, spark
-from streamsketch.beam import streams
+from streamsketch import bounding, errors, limits
 from streamsketch.cli._pages import PAGES as PAGES_OF_GUIDE
 from streamsketch.projections.families import KINDS
 from tests.cli.running import ROOT
+from tests.generated.namespaces import documented
 
-FRAMEWORKS = ("streamsketch.integrations.flower.", "streamsketch.integrations.nvflare.")
-PAGES = ROOT / "docs" / "reference" / "api"
-# What folders of the package take from one another, and no user needs.
-AMONG_US = {
-    *("signs.Expected", "signs.FlipLaw", "signs.Method", "signs.Shape", "signs.Signs", "signs.cell_steps"),
-    *("signs.check_comparable", "signs.check_flips", "signs.check_individual", "signs.check_signs"),
-    *("signs.distances_between", "signs.expected", "signs.is_index", "signs.needs_norms", "signs.words_of"),
-    *(
-        "signs.SignProducts",
-        "signs.SignPublisher",
-        "signs.plain_products",
-        "signs.shared_covariance",
-        "signs.sign_products",
-    ),
-    *("beam.claim_path", "beam.streams.slot_of"),
-    *("jobs.LogForm", "jobs.comparisons"),
-    *("jobs.logs", "jobs.read_comparisons", "jobs.read_releases", "jobs.write"),
-    *("local.all_fit", "local.implausible", "local.mechanism_from_fields", "local.step_exponent_of"),
-}
+FRAMEWORKS = ("integrations.flower", "integrations.nvflare")
+REFERENCE = ROOT / "docs" / "reference"
 ELSEWHERE = {"__version__", *(name for name in ss.__all__ if isinstance(getattr(ss, name), ModuleType))}
 
 
-# These too, although an example shows what each does.
-SHOWN_AMONG_US = {
-    *("estimation.format_value", "estimation.quantile", "features.cosine_table", "projections.hadamard_transform"),
-    *("release.check_release", "signs.FlipLaw", "signs.expected", "signs.sign_products"),
-    *("storage.append_raw", "storage.is_raw", "storage.read_header", "storage.transaction"),
-}
-
-
-def documented() -> Counter[str]:
-    """Return how often each name has a directive of its own; `make test-federated` has what frameworks need."""
-    found: Counter[str] = Counter()
-    for page in PAGES.glob("*.md"):
-        module = ""
-        for kind, name in re.findall(r"^\.\. ([\w:]+):: (\S+)$", page.read_text(), re.MULTILINE):
-            if kind in ("py:module", "currentmodule"):
-                module = name
-            elif kind.startswith("auto") and kind != "autosummary":
-                found[name if name.startswith("streamsketch.") else f"{module}.{name}"] += 1
-    return Counter({name: count for name, count in found.items() if not name.startswith(FRAMEWORKS)})
+def entries() -> list[str]:
+    """Return each entry of the reference; `make test-federated` has what frameworks need."""
+    return [
+        f"streamsketch.{namespace}.{name}".replace("..", ".")
+        for namespace, names in documented().items()
+        for name in names
+        if namespace not in FRAMEWORKS
+    ]
 
 
 def test_every_public_name_is_documented_once() -> None:
-    found = documented()
-    assert max(found.values()) == 1
-    wanted = {f"streamsketch.{name}" for name in set(ss.__all__) - ELSEWHERE - set(vars(errors))}
-    for folder in (beam, spark, streams, jobs, local, parties, signs, bounding, planning):
-        inside = folder.__name__.removeprefix("streamsketch.")
-        wanted |= {f"streamsketch.{inside}.{name}" for name in folder.__all__ if f"{inside}.{name}" not in AMONG_US}
-    shown = {id(_thing(name)) for name in found}
-    assert not {name for name in wanted if id(_thing(name)) not in shown}, "add it to a page of docs/reference/api"
+    """What a namespace shows has an entry: see `test_namespaces_show_what_their_pages_document` too."""
+    assert max(Counter(entries()).values()) == 1
+    wanted = {f"streamsketch.errors.{name}" for name, thing in vars(errors).items() if isinstance(thing, type)}
+    for module in (bounding, limits):
+        wanted |= {f"{module.__name__}.{name}" for name in module.__all__}
+    documented_things = {id(_thing(name)) for name in entries()}
+    assert not {name for name in wanted if id(_thing(name)) not in documented_things}
     kinds = {f"streamsketch.projections.{kind.__name__}" for kind, _ in KINDS.values()}
-    assert {name.replace(".projections", "") for name in kinds - set(found)} <= set(found)
-
-
-def test_what_an_example_shows_to_users_is_documented() -> None:
-    """In all folders that `ss` names: an estimator that only its folder lists is for users too."""
-    found = {id(_thing(name)) for name in documented()} | {id(error) for error in vars(errors).values()}
-    shown = set()
-    for folder in sorted(name for name in ss.__all__ if isinstance(getattr(ss, name), ModuleType)):
-        module = getattr(ss, folder)
-        for name, thing in ((name, getattr(module, name)) for name in getattr(module, "__all__", ())):
-            if not (inspect.isroutine(thing) or inspect.isclass(thing)):
-                continue
-            if "\nExamples\n" in inspect.cleandoc(thing.__doc__ or "") and id(thing) not in found:
-                shown.add(f"{folder}.{name}")
-    assert shown == SHOWN_AMONG_US, "add it to a page of docs/reference/api, or here if no user needs it"
+    assert {name.replace(".projections", "") for name in kinds - set(entries())} <= set(entries())
 
 
 def _thing(name: str) -> object:
@@ -97,7 +54,7 @@ def test_every_name_of_the_top_namespace_has_an_example() -> None:
 
 
 def test_what_is_documented_is_there() -> None:
-    for name in documented():
+    for name in entries():
         module, _, attribute = name.rpartition(".")
         assert hasattr(__import__(module, fromlist=[attribute]), attribute), name
 
@@ -117,7 +74,7 @@ def messages() -> list[str]:
 
 
 def test_every_error_that_is_explained_can_happen() -> None:
-    page = (PAGES.parent / "error-messages.md").read_text()
+    page = (REFERENCE / "error-messages.md").read_text()
     explained = re.findall(r"^`(.*)`\n: ", page, re.MULTILINE)
     assert len(explained) > 20
     known = [*messages(), *vars(errors)]
@@ -127,7 +84,7 @@ def test_every_error_that_is_explained_can_happen() -> None:
 
 
 def test_every_error_is_explained() -> None:
-    page = (PAGES.parent / "error-messages.md").read_text()
+    page = (REFERENCE / "error-messages.md").read_text()
     for name, thing in vars(errors).items():
         if isinstance(thing, type):
             assert page.count(name) >= 2, name

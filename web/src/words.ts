@@ -482,7 +482,7 @@ function checkOne(guarantee: Readonly<Guarantee>, projection: Readonly<Projectio
 }
 
 function parameterText(amount: Ratio): string {
-  return amount.denominator === 1n || amount.toString().length <= 12 ? `${amount}` : general(amount.toNumber());
+  return amount.denominator === 1n ? `${amount}` : general(amount.toNumber());
 }
 
 /** Return the logarithm of the least δ for which N(0, σ²) is (ε, δ)-DP at ℓ2 sensitivity 1. */
