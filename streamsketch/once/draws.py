@@ -52,11 +52,6 @@ class DrawSecret:
     def __init__(self, value: bytes | StateSecret | None = None) -> None:
         self._secret = StateSecret.of(secrets.token_bytes(_SECRET_BYTES) if value is None else value)
 
-    @classmethod
-    def of_earlier_version(cls, stream: StateSecret, number: int) -> "DrawSecret":
-        """Return the secret for a state without one, from the state's own secret and the number of its next window."""
-        return cls(stream.with_value(stream.derive("drw", b"draw" + number_bytes(number))))
-
     @property
     def value(self) -> bytes:
         """The 32 bytes."""
@@ -64,7 +59,7 @@ class DrawSecret:
 
     def after(self) -> "DrawSecret":
         """Return the secret of the following window."""
-        return DrawSecret(self._secret.with_value(self._secret.derive("drw", b"next")))
+        return DrawSecret(self._secret.derive("drw", b"next"))
 
     def draw(self, number: int, publisher: Calibrated[Any], sketches: Mapping[Any, Sketch]) -> Draw:
         """Return the draw of a window with these exact sketches, by key."""

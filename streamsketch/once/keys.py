@@ -1,6 +1,5 @@
 """Secrets that follow from one secret, each for one use: HKDF-SHA-256 (RFC 5869) of names that no two uses share."""
 
-import hashlib
 import hmac
 from collections.abc import Iterable
 
@@ -47,13 +46,10 @@ class StateSecret:
     ----------
     value
         32 bytes.
-    earlier
-        Whether the state was begun by a version that derived its secrets by keyed BLAKE2b. Such a stream goes on with
-        these: its history, its open windows and its next draws are then those that it began with.
     """
 
-    def __init__(self, value: bytes, *, earlier: bool = False) -> None:
-        self.value, self.earlier = value, earlier
+    def __init__(self, value: bytes) -> None:
+        self.value = value
 
     @classmethod
     def of(cls, secret: "bytes | StateSecret") -> "StateSecret":
@@ -62,15 +58,8 @@ class StateSecret:
 
     def derive(self, use: str, name: bytes, size: int = 32) -> bytes:
         """Return bytes for a use: ``win`` of open windows, ``drw`` of draws, ``his`` of histories, ``sid`` of ids."""
-        if self.earlier:
-            person = b"streamsketch." + use.encode()
-            return hashlib.blake2b(name, digest_size=size, key=self.value, person=person).digest()
         return hkdf(self.value, b"stream", use.encode(), name)[:size]
 
     def ids(self, use: str, name: bytes) -> DataIds:
         """Return the ids of data, as `ids_from`."""
         return from_list([self.derive(use, name, SECRET_BYTES)])
-
-    def with_value(self, value: bytes) -> "StateSecret":
-        """Return another secret of the same stream, which is derived from in the same way."""
-        return StateSecret(value, earlier=self.earlier)

@@ -19,7 +19,7 @@ from streamsketch.storage.sketches import RawSketch, read_sketch, write_sketch
 STREAM_SUFFIX = ".raw-stream"
 
 KEYS_VERSION = 2
-"""How secrets follow from that of the state: by HKDF. A state without this number was begun by an earlier version."""
+"""How secrets follow from that of the state: by HKDF."""
 
 _KIND = b"SSST"
 _PART = re.compile(r"(window|waiting|held|units) (0|-?[1-9][0-9]{0,18})", re.ASCII)
@@ -160,8 +160,8 @@ def _check(header: dict[str, Any]) -> None:
     valid = {
         **{name: _is_hex(header[name], size) for name, size in _SECRETS.items()},
         **{name: _is_count(header[name]) for name in _COUNTS},
-        "keys": "keys" not in header or header["keys"] == KEYS_VERSION,
-        "draws": "draws" not in header or _is_hex(header["draws"], 32),
+        "keys": header["keys"] == KEYS_VERSION,
+        "draws": _is_hex(header["draws"], 32),
         "first_draw": "first_draw" not in header or _is_hex(header["first_draw"], 16),
         "rows_after_end": "rows_after_end" not in header or _is_count(header["rows_after_end"]),
         "conditions": "conditions" not in header or _are_texts(header["conditions"]),

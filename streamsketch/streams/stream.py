@@ -201,7 +201,7 @@ class Stream:
         if changed := policy.job.changed(header["job"]):
             raise InvalidInputError(f"{self._path} follows a job with another {', '.join(changed)}; {ANEW}")
         self._id = bytes.fromhex(header["stream"])
-        self._secret = StateSecret(bytes.fromhex(header["secret"]), earlier="keys" not in header)
+        self._secret = StateSecret(bytes.fromhex(header["secret"]))
         self._conditions = tuple(header.get("conditions", ()))
         self._calibrate()
         self.windows = Windows(policy, self._secret, strict=self._strict)
@@ -209,11 +209,7 @@ class Stream:
         self.events, self.released, self.bad_lines = header["events"], header["released"], header["bad_lines"]
         self.windows.clocks.restore(header["newest"], header.get("sources", {}))
         self.windows.next = header["next"]
-        self._draws = (
-            DrawSecret(self._secret.with_value(bytes.fromhex(header["draws"])))
-            if "draws" in header
-            else DrawSecret.of_earlier_version(self._secret, self.windows.next)
-        )
+        self._draws = DrawSecret(bytes.fromhex(header["draws"]))
         self.windows.counts.rows_late = header["rows_late"]
         self.windows.counts.rows_before_start = header["rows_before_start"]
         self.windows.counts.rows_after_end = header.get("rows_after_end", 0)
@@ -444,6 +440,7 @@ class Stream:
             "stream": self._id.hex(),
             "secret": self._secret.value.hex(),
             "draws": self._draws.value.hex(),
+            "keys": KEYS_VERSION,
             "agreement": self._agreement.fingerprint,
             "job": self._policy.job.to_dict(),
             "place": self.position,
@@ -456,8 +453,6 @@ class Stream:
             "rows_before_start": windows.counts.rows_before_start,
             "bounding": dataclasses.asdict(windows.counts.bounding),
         }
-        if not self._secret.earlier:
-            header["keys"] = KEYS_VERSION
         if self._conditions:
             header["conditions"] = list(self._conditions)
         if sources := windows.clocks.to_dict():
