@@ -121,7 +121,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
             "Size of the sketch",
             "NUMBERS",
             "Public numbers of units, such as 500,3000 or DE=95,UK=3900. The size of the sketch is then planned, for "
-            "ε = 1, unless it is stated; keys that drown are named.",
+            "ε = 1, unless it is stated; keys below the noise floor are named.",
         ),
     ] = None,
     further: Annotated[
@@ -246,13 +246,13 @@ def _planned(
 
 
 def _say_size(agreed: ss.Agreement, sized: tuple[ss.planning.UnitPlan, ss.planning.UnitPlan] | None) -> None:
-    """Print what the size of a sketch rests on, and which keys drown, if units are clipped in sketch space."""
+    """Print what a size rests on, and the keys below the noise floor, if units are clipped in sketch space."""
     if sized is None:
         in_cells = agreed.neighbours is not None and agreed.neighbours.of_sketches
         if agreed.unit is not None and agreed.features is None and in_cells:
             say(
-                f"Nobody planned k = {agreed.projection.sketch_dim:,} cells: small keys may drown in noise that fewer "
-                f"cells would not have. --units NUMBERS plans the size, and names the keys that drown."
+                f"Nobody planned k = {agreed.projection.sketch_dim:,} cells: noise may hide small keys that fewer "
+                f"cells would show. --units NUMBERS plans the size, and names the keys below the noise floor."
             )
         return
     plan, best = sized

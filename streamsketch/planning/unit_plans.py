@@ -179,7 +179,7 @@ class UnitPlan(ShownAsText):
 
     @property
     def standing(self) -> tuple[str, ...]:
-        """Which keys stand out from the noise, which drown, and what would lift these, in sentences."""
+        """Which keys are above the noise floor, which are below, and what would change that, in sentences."""
         return tuple(_standing(self))
 
     @functools.cached_property
@@ -414,7 +414,8 @@ def plan_sizes(
     Returns
     -------
     tuple of UnitPlan
-        With the agreed projection, and with the recommended one. `UnitPlan.standing` tells which keys drown.
+        With the agreed projection, and with the recommended one. `UnitPlan.standing` tells which keys are below the
+        noise floor.
 
     Raises
     ------
