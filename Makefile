@@ -4,6 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 OUT    ?= out
 MINUTES ?= 60
+RUNS   ?= 5
 FLINK  := .flink
 # its workers, too, are of that environment
 SPARK  := PYSPARK_PYTHON=$(abspath .spark/bin/python) SPARK_LOCAL_IP=127.0.0.1 .spark/bin/python
@@ -16,7 +17,7 @@ EXTRAS := $(foreach extra,beam objects parties postgres sklearn streams,--extra 
 STAMP  := $(VENV)/.complete-$(shell $(PYTHON) -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo parties-demo test test-for test-long test-tools test-streams coverage test-matrix test-arm flink pin-jars flink-demo stream-demo soak test-federated test-flink test-postgres test-spark web test-web test-web-mutants lint style types stubs dist docs docs-links pictures generated format bench lock changelog clean
+.PHONY: help env demo parties-demo test test-for test-long test-salted faults test-tools test-streams coverage test-matrix test-arm flink pin-jars flink-demo stream-demo soak test-federated test-flink test-postgres test-spark web test-web test-web-mutants lint style types stubs dist docs docs-links pictures generated format bench lock changelog clean
 
 CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
   { echo "streamsketch needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
@@ -66,6 +67,12 @@ test-tools: env  ## pages, pictures, demos, the wheel, the benchmarks' entries, 
 test-streams: env $(PRISM)  ## streams on Prism, Beam's local runner with event time, which go builds in some 100 seconds
 	@test -n "$(PRISM)" || { echo "There is no go on the PATH to build Prism, on which these tests run."; exit 1; }
 	STREAMSKETCH_PRISM=$(PRISM) $(BIN)/python -m pytest -q -n auto --dist worksteal -m prism tests/beam/streams tests/jobs tests/clusters
+
+test-salted: env  ## every test with other secret bits, RUNS times: which fail, how often, beside what chance explains (RUNS=5)
+	$(BIN)/python -m tests.salted --runs $(RUNS)
+
+faults: env  ## put the faults of tests/faults into a copy, one by one: which do the tests notice? (FAULTS='privacy/ once/' for some)
+	$(BIN)/python -m tests.faults $(FAULTS)
 
 coverage: env  ## every test, with the branch coverage of all but compiled kernels; fails below 95 %
 	$(BIN)/python -m pytest -q -n auto --dist worksteal --cov --cov-report=term:skip-covered --cov-report=html:$(OUT)/coverage

@@ -7,7 +7,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"  # of NumPy, when it is imported: tests
 import gc
 import sys
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ import pytest
 from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
-from tests.noise import fixed_noise
+from tests.noise import SALT, fixed_noise
 from tests.workers import BriefReports, exit_at_once, import_in_turn
 
 if TYPE_CHECKING:
@@ -125,6 +125,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if collection_path.is_file() and _ignored(collection_path, config) else None
 
 
+DRAWN = pytest.StashKey[Mapping[str, object]]()
+"""What a test has drawn: empty for one that draws no secret bits."""
+
 ELSEWHERE = {
     "tools": "pages, pictures, demos and builds have a target of their own",
     "long": "larger versions of tests run every night",
@@ -162,8 +165,16 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, o
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Let a test draw the same noise at each run."""
-    with fixed_noise(item.nodeid):
+    with fixed_noise(item.nodeid) as item.stash[DRAWN]:
         return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Let the report of a run with a salt say which tests depend on it."""
+    if SALT and item.stash[DRAWN]:
+        item.user_properties.append(("drew", True))
+    return (yield)
 
 
 @pytest.hookimpl(wrapper=True)

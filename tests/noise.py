@@ -1,20 +1,28 @@
 """Noise that is the same at each run of a test, where other noise could fail it by chance."""
 
 import contextlib
+import hashlib
 import os
 import secrets
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from streamsketch.privacy.samplers import KeyedBits
 
 _SYSTEM = os.urandom
+SALT_NAME = "STREAMSKETCH_TEST_SALT"
+SALT = os.environ.get(SALT_NAME, "")
+"""Other bits for each test, where a run has a salt (make test-salted)."""
+
+_KEY = hashlib.sha256(SALT.encode()).digest() if SALT else bytes(32)
 
 
 @contextlib.contextmanager
-def fixed_noise(name: str) -> Iterator[None]:
+def fixed_noise(name: str) -> Iterator[Mapping[str, KeyedBits]]:
     """Let this process draw secret bits by the name of a test; processes that it forks draw the system's.
+
+    What it yields is empty as long as nothing is drawn.
 
     Each module draws from a stream of its own: what another draws when it is first imported, or for the name of a
     file, does not change the noise.
@@ -27,7 +35,7 @@ def fixed_noise(name: str) -> Iterator[None]:
             return _SYSTEM(size)
         with lock:
             if module not in streams:
-                streams[module] = KeyedBits(bytes(32), f"{name} {module}".encode())
+                streams[module] = KeyedBits(_KEY, f"{name} {module}".encode())
             return streams[module].read(size)
 
     def token_bytes(nbytes: int | None = None) -> bytes:
@@ -40,6 +48,6 @@ def fixed_noise(name: str) -> Iterator[None]:
     os.urandom = secrets.token_bytes = token_bytes
     secrets.randbits = randbits
     try:
-        yield
+        yield streams
     finally:
         os.urandom, secrets.token_bytes, secrets.randbits = before

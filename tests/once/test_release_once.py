@@ -16,6 +16,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.once.slots import VERSION
+from streamsketch.privacy.assertions import KEYS_AND_WINDOWS_ARE_PUBLIC
 from streamsketch.release import AdditiveNoise
 from streamsketch.streams import DatabaseSink, FileSink, ObjectSink, Released, ReleaseOnce, Sink, Slot
 from tests.once.stores import store_of
@@ -292,6 +293,23 @@ def test_windows_and_keys_are_those_that_are_public() -> None:
     assert [slot.key for slot in sink.puts[1:]] == KEYS, "and not on the caller: lives that differ meet at one slot"
     alone = once(Memory(), public_keys=None).release(0, {7: PROJECTION.sketch(), 5: PROJECTION.sketch()})
     assert sorted(alone.held) == [5, 7]
+
+
+@pytest.mark.parametrize(
+    ("listed", "keys", "conditions"),
+    [
+        (KEYS, KEYS, ()),
+        (None, KEYS, (KEYS_AND_WINDOWS_ARE_PUBLIC,)),
+        (None, [""], ()),  # a stream without keys shows none
+        (None, ["north"], (KEYS_AND_WINDOWS_ARE_PUBLIC,)),
+    ],
+)
+def test_keys_that_nobody_listed_are_public_by_a_condition(
+    listed: list[str] | None, keys: list[str], conditions: tuple[str, ...]
+) -> None:
+    sketches = {key: PROJECTION.sketch() for key in keys}
+    released = once(Memory(), public_keys=listed).release(0, sketches).held
+    assert {release.guarantee.conditions for release in released.values()} == {conditions}
 
 
 @pytest.mark.parametrize("clip", ["scale", "equal"])
