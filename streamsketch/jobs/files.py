@@ -107,8 +107,7 @@ class FilesJob:
 
     def __post_init__(self) -> None:
         agreed = self.agreement
-        if agreed.key is None or agreed.neighbours is None:
-            raise InvalidInputError("a job needs an agreement with a key column and neighbours; make one with both")
+        _check_agreement(agreed)
         if agreed.unit is None and self.clip not in (None, "none"):
             raise InvalidInputError(
                 f"clip={self.clip!r} needs an agreement with a unit column; make one, or leave out clip"
@@ -237,3 +236,14 @@ def _by_window(
     place = batch.schema.get_field_index(agreement.key.name)
     keys = pc.binary_join_element_wise(batch.column(place).cast(pa.string()), names, " ")
     return batch.set_column(place, batch.schema.field(place).with_type(pa.string()), keys)
+
+
+def _check_agreement(agreed: Agreement) -> None:
+    """Raise `InvalidInputError` if no job of files follows an agreement."""
+    if agreed.key is None or agreed.neighbours is None:
+        raise InvalidInputError("a job needs an agreement with a key column and neighbours; make one with both")
+    if agreed.windows is not None:
+        raise InvalidInputError(
+            f"a job of files releases all rows of a key together, and the agreement has windows of {agreed.windows}: "
+            "use `streamsketch.beam.Release` in a pipeline, or agreement.release(rows) in one process"
+        )

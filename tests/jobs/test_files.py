@@ -1,5 +1,6 @@
 """The job on a user's own files: releases, comparisons, bounds, and mistakes."""
 
+import dataclasses
 import shutil
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ AGREEMENT = ss.Agreement(
     neighbours=ss.L1(50, unit="receipt"),
     missing="keep",
 )
+HOURS = ss.Windows(time="sold_at", every="1 hour", first="2026-11-22T00:00Z", last="2026-11-22T23:00Z")
 
 
 @pytest.fixture
@@ -153,6 +155,11 @@ def test_the_keys_may_be_declared_public(sales: Path) -> None:
             "the key column shop is of type bytes",
         ),
         ({"delimiter": "::"}, "delimiter"),
+        ({"agreement": AGREEMENT.replace(windows=HOURS)}, r"has windows of .*: use `streamsketch\.beam\.Release`"),
+        (
+            {"agreement": AGREEMENT.replace(windows=dataclasses.replace(HOURS, are="keys"))},
+            r"has windows of .*: use `streamsketch\.beam\.Release`",
+        ),
     ],
 )
 def test_a_mistake_is_one_sentence(sales: Path, changed: dict[str, Any], message: str) -> None:
