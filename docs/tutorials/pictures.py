@@ -14,6 +14,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -56,11 +57,11 @@ def two_parties() -> Draw:
     flights = pq.read_table(DATA / "flights.parquet", columns=["carrier", "route", "scheduled_hour"])
     one = ss.L1(1, unit="flight")
     projection = ss.CountSketch(sketch_dim=8192, seed=2013, independence=6)
-    agreement = ss.agree(flights.schema, projection, index=["route", "scheduled_hour"], neighbours=one)
+    agreed = {"index": ["route", "scheduled_hour"], "neighbours": one}
     tables = [flights.filter(pc.equal(flights["carrier"], name)) for name in ("DL", "AA")]
-    sketches = [ss.sketch(table, agreement) for table in tables]
     scale = [0.2, 0.5, 1.0, 2.0, 5.0]
-    estimates = [ss.inner_product(*(each.release(epsilon=e, neighbours=one) for each in sketches)) for e in scale]
+    agreements = [ss.agree(flights.schema, projection, **agreed, epsilon=epsilon) for epsilon in scale]
+    estimates = [ss.inner_product(*map(agreement.release, tables)) for agreement in agreements]
     counts = [t.to_pandas().groupby(["route", "scheduled_hour"], observed=True).size() for t in tables]
     truth = pd.concat(counts, axis=1, join="inner").prod(axis=1).sum()
 
@@ -88,13 +89,20 @@ def unbounded_stream() -> Draw:
     """Return how to draw the cosine of each day to the first Monday."""
     flights = pd.read_parquet(DATA / "flights.parquet", columns=["scheduled_hour", "carrier", "route"])
     flights["day"] = flights["scheduled_hour"].dt.floor("D")
-    projection = ss.SJLT(sketch_dim=256, sparsity=1, seed=2013)
-    agreement = ss.Agreement(projection, key="carrier", index="route", neighbours=ss.L1(1, unit="flight"))
     days = pd.date_range("2013-01-07", periods=14)
     carriers = {"B6": "JetBlue (B6)", "EV": "ExpressJet (EV)"}
     flights = flights[flights["carrier"].isin(list(carriers))]
-    tables = [ss.sketch(flights[flights["day"] == day], agreement) for day in days]
-    released = [t.release(epsilon=2.0, neighbours=agreement.neighbours, public_keys=list(carriers)) for t in tables]
+    agreement = ss.agree(
+        flights,
+        ss.SJLT(sketch_dim=256, sparsity=1, seed=2013),
+        key="carrier",
+        keys=list(carriers),
+        index="route",
+        neighbours=ss.L1(1, unit="flight"),
+        windows=ss.Windows(time="scheduled_hour", every="1 day", first="2013-01-07", last="2013-01-20"),
+        epsilon=2,
+    )
+    released = list(agreement.release(flights).values())
     found = {name: [ss.cosine(released[0][name], each[name]) for each in released[1:]] for name in carriers}
     counts = pd.crosstab([flights["carrier"], flights["day"]], flights["route"])
     truth = {
@@ -138,10 +146,12 @@ def customers() -> Draw:
         value="quantity",
         unit="customer",
         max_keys=1,
+        keys="public",
         missing="drop",
+        epsilon=1,
+        delta=1e-6,
     )
-    how = {"epsilon": 1.0, "delta": 1e-6, "neighbours": agreement.neighbours, "keys_are_public": True}
-    tables = [ss.bound(rows, agreement).release(**how) for rows in (web, shops)]
+    tables = [agreement.release(rows) for rows in (web, shops)]
     countries = [name for name in tables[0] if all(_is_told(table[name]) for table in tables)]
     countries.sort(key=lambda name: -ss.squared_norm(tables[0][name]).value)
     lost = sorted(set(tables[0]) - set(countries))
@@ -177,14 +187,14 @@ def hospitals() -> Draw:
     size = np.clip(cases.data[:, 0] // 2, 3, 10).astype(int) - 3
     cell = size + 8 * (cases.target == 0)
     hospital = np.random.default_rng(1).integers(0, 5, len(cell))
+    rows = [pa.table({"cell": cell[hospital == number]}) for number in range(5)]
     counts, patient = ss.projections.Identity(dim=16), ss.L1(1, unit="patient")
-    sketches = [counts.sketch() for _ in range(5)]
-    for number, sketch in enumerate(sketches):
-        sketch.update(cell[hospital == number])
+    agreement = ss.agree(rows[0].schema, counts, index="cell", neighbours=patient, epsilon=0.25)
     keys = [ss.parties.Key.generate(name) for name in ("Ash", "Birch", "Cedar", "Dogwood", "Elm")]
-    agreed = ss.parties.Round(counts, epsilon=0.25, neighbours=patient, parties=[key.public for key in keys])
+    agreed = ss.parties.Round.of(agreement, [key.public for key in keys])
+    sketches = map(agreement.sketch, rows)
     together = agreed.combine(agreed.contribute(sketch, key) for sketch, key in zip(sketches, keys, strict=True))
-    merged, *others = [sketch.release(epsilon=0.25, neighbours=patient) for sketch in sketches]
+    merged, *others = map(agreement.release, rows)
     for other in others:
         merged = merged.combine(other, populations="disjoint")
     panels = {
@@ -317,16 +327,19 @@ def what_changed() -> Draw:
     """Return how to draw when Virgin America's routes changed, and which did."""
     flights = pq.read_table(DATA / "flights.parquet", columns=["scheduled_hour", "carrier", "route"])
     virgin = flights.filter(pc.equal(flights["carrier"], "VX"))
-    month = pc.strftime(virgin["scheduled_hour"], "%Y-%m")
-    projection = ss.SJLT(sketch_dim=2560, sparsity=5, seed=2013)
-    released = {}
-    for name in sorted(pc.unique(month).to_pylist()):
-        sketch = projection.sketch()
-        sketch.update(virgin.filter(pc.equal(month, name))["route"])
-        released[name] = sketch.release(epsilon=2.0, neighbours=ss.L1(1, unit="flight"))
+    agreement = ss.agree(
+        virgin.schema,
+        ss.SJLT(sketch_dim=2560, sparsity=5, seed=2013),
+        index="route",
+        neighbours=ss.L1(1, unit="flight"),
+        windows=ss.Windows(time="scheduled_hour", every="month", first="2013-01", last="2013-12", are="keys"),
+        epsilon=2,
+    )
+    released = dict(agreement.release(virgin))
     series = ss.changes(released, tolerance=60).table.to_pandas()
     routes = pc.unique(flights["route"])
-    found = ss.top_differences(released["2013-04"], released["2013-03"], routes, 8).table.to_pandas()
+    months = released["2013-04"], released["2013-03"]
+    found = ss.top_differences(*months, routes, 8, agreement=agreement).table.to_pandas()
 
     def draw(colours: Colours) -> Figure:
         figure = Figure(figsize=(9.5, 3.4), layout="constrained")
@@ -371,11 +384,10 @@ def sites() -> Draw:
     }
     people = make_sites.sites()
     features = ss.Features(kinds, seed=2028, joint=8)
-    agreement = ss.agree(people.schema, features=features, unit="person_id")
-    how = {"epsilon": 1.0, "delta": 1e-6, "neighbours": agreement.neighbours}
+    agreement = ss.agree(people.schema, features=features, unit="person_id", epsilon=1, delta=1e-6)
     names = list(make_sites.SITES)
     tables = [people.filter(pc.equal(people["site"], name)) for name in names]
-    releases = [ss.bound(table, agreement).release(**how) for table in tables]
+    releases = [agreement.release(table) for table in tables]
     tree = ss.linkage(releases, by="mean")
     differ = {
         name: ss.estimation.column_differences(releases[0], each, agreement).to_pandas().set_index("column")
@@ -420,15 +432,15 @@ def embeddings() -> Draw:
     lines = make_products.orders()
     vectors = products["embedding"].combine_chunks().take(lines["product"].combine_chunks())
     lines = lines.append_column("embedding", vectors)
-    lines = lines.append_column("month", pc.strftime(lines["time"], "%Y-%m"))
     features = ss.Features({"embedding": Embedding(384, waves=32, width=1.0)}, seed=2036)
-    agreement = ss.agree(lines.schema, features=features, unit="customer")
-    how: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "neighbours": agreement.neighbours}
+    agreed: dict[str, Any] = {"features": features, "unit": "customer", "epsilon": 1, "delta": 1e-6}
+    agreement = ss.agree(lines.schema, **agreed)
     shops = {name: lines.filter(pc.equal(lines["shop"], name)) for name in make_products.SHOPS}
-    releases = {name: ss.bound(rows, agreement).release(**how) for name, rows in shops.items()}
-    table: Any = ss.bound(shops["elm"], agreement.replace(key="month")).release(
-        **how, public_keys=make_products.MONTHS[1:]
+    releases = {name: agreement.release(rows) for name, rows in shops.items()}
+    months = ss.Windows(
+        time="time", every="month", first=make_products.MONTHS[1], last=make_products.MONTHS[-1], are="keys"
     )
+    table = ss.agree(lines.schema, **agreed, windows=months).release(shops["elm"])
     series = ss.changes(dict(table), by="mean", samples=True).table.to_pandas()
     profiles, kinds = features.transform(products), products["kind"].to_numpy(zero_copy_only=False)
     names = list(make_products.KINDS)

@@ -305,7 +305,7 @@ def test_the_dashboard_and_the_pages_show_every_metric() -> None:
     shown = set().union(*(metrics_in(one["expr"]) for panel in dashboard["panels"] for one in panel["targets"]))
     assert shown == METRICS.keys()
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
-    assert metrics_in((ROOT / "docs/how-to/operate.md").read_text()) == METRICS.keys()
+    assert metrics_in((ROOT / "docs/reference/monitoring.md").read_text()) == METRICS.keys()
     assert metrics_in((ROOT / "docs/how-to/runbook.md").read_text()) <= METRICS.keys()
 
 
