@@ -120,7 +120,7 @@ def _frequencies(lines: pa.Table, option: UnitOption, names: tuple[str, ...], co
             unit="customer",
             neighbours=option.neighbours,
             clip=option.clip,
-            counting=option.counting,
+            counting=option.layout.counting,
         )
         table: Any = ss.bound(lines, agreement)
         released = table.release(

@@ -25,6 +25,7 @@ from streamsketch.estimation.cosines import below_noise_floor
 from streamsketch.estimation.noise_effect import effect_of
 from streamsketch.intake.units import unit_events
 from streamsketch.privacy import Budget, Neighbours, calibration
+from streamsketch.privacy.layout import Layout
 from streamsketch.privacy.neighbours import Clip
 from streamsketch.privacy.noise import Noise
 from streamsketch.sketching.bounding.contributions import Contributions
@@ -390,7 +391,7 @@ def _noise(
     """Return a map like those released by, what is published of the number of people, and the calibrated noise."""
     projection = choice.projection(people, 0)
     counting = choice.counting(people, projection)
-    sensitivity = sensitivity_of(projection, choice.neighbours(people), counting)
+    sensitivity = sensitivity_of(projection, choice.neighbours(people), Layout(counting))
     return projection, counting, calibration.choose(sensitivity, Budget(epsilon, DELTA), choice.mechanism)
 
 

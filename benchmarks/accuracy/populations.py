@@ -37,6 +37,7 @@ from streamsketch.features import Category, Embedding, Features, Number
 from streamsketch.features.features import JOINT
 from streamsketch.release import AdditiveNoise
 from streamsketch.release.additive_noise import CalibratedNoise
+from streamsketch.sketching.exact import ExactSums
 from streamsketch.sketching.sketch import Sketch
 
 Floats = NDArray[np.float64]
@@ -249,9 +250,13 @@ def sums_of(cells: Ints, times: Ints, agreement: ss.Agreement) -> Sketch:
 def _summed(sums: Ints, people: int, agreement: ss.Agreement) -> Sketch:
     counts = np.array([people, 0], dtype=np.int64)
     return Sketch.from_state(
-        agreement.projection, sums, int(np.abs(sums).sum()), largest=1 << 15, agreement=agreement, bounds=_bounds(),
-        counts=counts,
-    )  # fmt: skip
+        agreement.projection,
+        ExactSums.of(sums, counts),
+        int(np.abs(sums).sum()),
+        largest=1 << 15,
+        agreement=agreement,
+        bounds=_bounds(),
+    )
 
 
 def _release(sketch: Sketch, bits: Any) -> ss.PrivateSketch:

@@ -105,7 +105,7 @@ def _kinds(horizon: int) -> dict[str, Schedule]:
 def _errors() -> Iterator[tuple[str | int | float, ...]]:
     for horizon in HORIZONS:
         for name, schedule in _kinds(horizon).items():
-            held = int(np.diff(schedule.layout.offsets).max()) - 1
+            held = int(np.diff(schedule.row_blocks.offsets).max()) - 1
             sliding = [schedule.worst_error(length) if length <= horizon else math.nan for length in LENGTHS]
             yield horizon, name, held, schedule.worst_error(), *sliding
         levels = math.ceil(math.log2(horizon + 1))

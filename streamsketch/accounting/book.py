@@ -83,8 +83,8 @@ def _rho_of_noise(guarantee: Guarantee, projection: Projection, choices: Sequenc
     one = guarantee.mechanism.the_noise
     if one is None or (one.place, one.layers) != ("output", 1):
         return None
-    sensitivity = sensitivity_of(projection, guarantee.neighbours, one.counting, one.schedule)
-    cell = most_in_a_cell(projection, guarantee.neighbours, one.counting, one.schedule)
+    sensitivity = sensitivity_of(projection, guarantee.neighbours, one.layout)
+    cell = most_in_a_cell(projection, guarantee.neighbours, one.layout)
     rho = one.noise.rho(sensitivity, cell, 1 if one.shares is None else one.shares.honest)
     try:
         budget = guarantee.budget.minus(Budget.total(choices) if choices else None)

@@ -11,13 +11,12 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import calibration
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.calibration import Candidate, candidates
-from streamsketch.privacy.counting import Counting
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.layout import CELLS, Layout
 from streamsketch.privacy.mechanism import Mechanism, NoisePlace
 from streamsketch.privacy.neighbours import Neighbours, check_neighbours
 from streamsketch.privacy.noise import Noise, Sensitivity
-from streamsketch.privacy.schedule import Schedule
 from streamsketch.projections.base import Projection
 
 _MOST = (1 << 63) - 1
@@ -78,36 +77,18 @@ def check_whole_steps(projection: Projection, neighbours: Neighbours, values: np
         )
 
 
-def sensitivity_of(
-    projection: Projection,
-    neighbours: Neighbours,
-    counting: Counting | None = None,
-    schedule: Schedule | None = None,
-) -> Sensitivity:
-    """Return how far one unit can move its sketches, in all keys together: `Neighbours.sensitivity`.
+def sensitivity_of(projection: Projection, neighbours: Neighbours, layout: Layout = CELLS) -> Sensitivity:
+    """Return how far one unit can move its sketches, in all keys together, and what is published beside them.
 
-    With ``counting`` it is of the cells and the counts beside them (`Counting`). With ``schedule`` it is of all its
-    rows together, for a unit in as many windows as the schedule says (`Neighbours.sensitivity_of_rows`).
+    For the cells alone it is `Neighbours.sensitivity`; for others, see `Layout.sensitivity`.
     """
     check_neighbours(neighbours)
-    window = neighbours.sensitivity(projection)
-    if counting is not None:
-        counting.check_free(projection)
-        window = counting.beside(window, neighbours)
-    return window if schedule is None else neighbours.sensitivity_of_rows(projection, window, schedule)
+    return layout.sensitivity(projection, neighbours)
 
 
-def most_in_a_cell(
-    projection: Projection,
-    neighbours: Neighbours,
-    counting: Counting | None = None,
-    schedule: Schedule | None = None,
-) -> int:
+def most_in_a_cell(projection: Projection, neighbours: Neighbours, layout: Layout = CELLS) -> int:
     """Return how far one unit can move a single cell or count at most, in grid steps; of a row, in all its windows."""
-    if schedule is not None:
-        return schedule.scale * schedule.most * most_in_a_cell(projection, neighbours, counting)
-    most = neighbours.most_in_a_cell(projection)
-    return most if counting is None else max(most, counting.most_steps(neighbours, projection.grid))
+    return layout.most_in_a_cell(projection, neighbours)
 
 
 def guarantee_of(
@@ -117,17 +98,16 @@ def guarantee_of(
     *,
     layers: int = 1,
     place: NoisePlace = "output",
-    counting: Counting | None = None,
-    schedule: Schedule | None = None,
+    layout: Layout = CELLS,
 ) -> Guarantee:
     """Return what noise calibrated to a budget guarantees: Laplace noise gives δ = 0, whatever the budget's δ.
 
     Parameters
     ----------
-    noise, layers, place, counting, schedule
+    noise, layers, place, layout
         As in `AddedNoise`.
     budget, neighbours
-        What the noise was calibrated to; with a schedule the unit is that of all its windows (`Schedule.unit_text`).
+        What the noise was calibrated to; for rows, the unit is that of all their windows (`Schedule.unit_text`).
 
     Raises
     ------
@@ -135,7 +115,7 @@ def guarantee_of(
         As in `check_carried`.
     """
     check_carried(neighbours)
-    mechanism = Mechanism.of_noise(noise, layers=layers, place=place, counting=counting, schedule=schedule)
+    mechanism = Mechanism.of_noise(noise, layers=layers, place=place, layout=layout)
     return Guarantee.of(noise.spends(budget), neighbours, mechanism)
 
 

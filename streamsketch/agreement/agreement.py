@@ -30,6 +30,7 @@ from streamsketch.data.columns import arrow_column, keys_named
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, WireFormatError
 from streamsketch.privacy.counting import Counting
 from streamsketch.privacy.key_selection import key_threshold
+from streamsketch.privacy.layout import Layout
 from streamsketch.privacy.neighbours import Clip, Neighbours, check_neighbours
 from streamsketch.privacy.schedule import Schedule
 from streamsketch.privacy.schedule_kinds import schedule_of
@@ -279,6 +280,11 @@ class Agreement:
             raise InvalidInputError("the bound of an agreement must be a fraction of 63-bit integers")
         check_fine(self.projection, self.neighbours)
         self.neighbours.check_steps(self.projection)
+
+    @functools.cached_property
+    def layout(self) -> Layout:
+        """What a release has of each key: `counting` and `schedule` together."""
+        return Layout(self.counting, self.schedule)
 
     def _check_counting(self) -> None:
         if self.counting is None:

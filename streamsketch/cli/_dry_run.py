@@ -15,12 +15,10 @@ from streamsketch.cli._showing import guarantee_fields, plural
 from streamsketch.explanation.release import explain_release
 from streamsketch.planning.noise_floor import NoiseFloor
 from streamsketch.privacy.assertions import KEYS_ARE_PUBLIC, with_conditions
-from streamsketch.privacy.counting import Counting
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.samplers import SystemBits
 from streamsketch.release.additive_noise import AdditiveNoise, CalibratedNoise
 from streamsketch.release.ready import Stated
-from streamsketch.sketching.encoding import counting_of
 from streamsketch.storage.releases import released_before
 from streamsketch.storage.sketches import PastRelease, RawHeader, RawSketch, State
 
@@ -82,7 +80,7 @@ class DryRun:
     def facts(self) -> dict[str, str]:
         """Return the release in words."""
         explained, floor, unit = explain_release(self._example), self.floor, self.guarantee.neighbours.unit
-        beside = "" if self._counting is None else f", and {' and '.join(self._counted)} with each"
+        beside = "" if not self._calibrated.layout.is_counted else f", and {' and '.join(self._counted)} with each"
         table = "" if self.header.keys is None else f"; columns {', '.join(self.columns)}"
         length, sure = floor.length(), floor.length(NoiseFloor.sure)
         found = {
@@ -151,19 +149,13 @@ class DryRun:
         return len(self._example.to_bytes()) * self.sketches
 
     @property
-    def _counting(self) -> Counting | None:
-        return self._calibrated.counting
-
-    @property
     def _counted(self) -> list[str]:
         names = {"units": f"a count of {self.guarantee.neighbours.units}", "total": "a total"}
         return [names[name] for name in explain_release(self._example).count_errors]
 
     @functools.cached_property
     def _calibrated(self) -> CalibratedNoise:
-        counting = counting_of(self._empty, self.publisher.neighbours)
-        publisher = dataclasses.replace(self.publisher, counting=counting)
-        calibrated = publisher.calibrated(self.header.projection)
+        calibrated = self.publisher.counted_as(self._empty).calibrated(self.header.projection)
         calibrated.check_single()
         return calibrated.with_guarantee(calibrated.guarantee_for(self._empty, assert_bounds=self.assert_bounds))
 
@@ -177,10 +169,8 @@ class DryRun:
         """A sketch as it would be published, with numbers that are not data: all are as large as noise sometimes is."""
         calibrated = self._calibrated
         usual = math.ceil(_USUAL * math.sqrt(calibrated.noise.cumulants.k2))
-        counting = calibrated.counting
-        counts = None if counting is None else np.full(counting.numbers, usual, dtype=np.int64)
-        cells = np.full(self.header.projection.sketch_dim, usual, dtype=np.int64)
-        return calibrated.published(cells, SystemBits(), Stated(self.header.ids), counts)
+        numbers = np.full(calibrated.width, usual, dtype=np.int64)
+        return calibrated.published(numbers, SystemBits(), Stated(self.header.ids))
 
 
 def _bytes(number: int) -> str:

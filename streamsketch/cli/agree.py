@@ -323,7 +323,7 @@ def _check_features(agreed: ss.Agreement, sample: Path | None, schema: "pa.Schem
     """Raise `InvalidInputError` if features would have no averages, or a sample has other columns."""
     if agreed.features is None:
         return
-    if agreed.counting is None:
+    if not agreed.layout.is_counted:
         many = agreed.neighbours is not None and agreed.neighbours.any_keys
         remedy = "give --max-keys, in how many keys a unit may be" if many else "leave out --set count=no"
         raise ss.InvalidInputError(

@@ -76,7 +76,7 @@ def new(
         **_terms_of(agreed, agreement, epsilon=epsilon, delta=delta, mechanism=mechanism),
         neighbours=agreed.neighbours,
         counting=agreed.counting,
-        clip=agreed.clip if agreed.counting and agreed.neighbours.of_sketches else None,  # type: ignore[arg-type] # never "cut"
+        clip=agreed.clip if agreed.layout.is_counted and agreed.neighbours.of_sketches else None,  # type: ignore[arg-type] # never "cut"
         honest=honest,
         parties=public_keys(party) or (),
     )

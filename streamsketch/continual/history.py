@@ -95,8 +95,7 @@ class History:
     ) -> None:
         rows = _in_order([_row_of(release, key) for release in releases])
         self._rows = rows
-        exact = [row.values if row.counts is None else np.concatenate([row.values, row.counts]) for row in rows]
-        self._prefixes = decoded(self.schedule, np.array(exact))
+        self._prefixes = decoded(self.schedule, np.array([row.numbers for row in rows]))
         self._times = None if names is None else _times_of(names, len(rows))
         self._names = None if names is None else list(names)
 
@@ -105,7 +104,7 @@ class History:
     @property
     def schedule(self) -> Schedule:
         """The schedule, that is, which sums of windows were published."""
-        return cast("Schedule", self.guarantee.mechanism.schedule)  # which all rows state
+        return cast("Schedule", self.guarantee.mechanism.layout.schedule)  # which all rows state
 
     @property
     def guarantee(self) -> Guarantee:
@@ -316,16 +315,16 @@ class History:
                     "fewer windows"
                 )
             found = np.rint(found).astype(np.int64)
-        cells = self.projection.sketch_dim
+        cells, counts = first.layout.split(found, self.projection.sketch_dim)
         return PrivateSketch(
             self.projection,
-            found[:cells],
-            part.noise(self.schedule, first.noise).scaled(self.schedule.scale),
+            cells,
+            part.noise(self.guarantee.mechanism.layout, first.noise).scaled(self.schedule.scale),
             self.guarantee,
             multiplier=Fraction(1, self.schedule.scale),
             release_ids=first.release_ids,
             data_ids=first.data_ids,
-            counts=None if first.counts is None or part.minus is not None else found[cells:],
+            counts=None if part.minus is not None else counts,
             history=part,
             agreement=first.agreement,
             clip=first.clip if part.minus is None else None,

@@ -7,7 +7,7 @@ from streamsketch.estimation.coarse_noise import NoiseReach, reach_of
 from streamsketch.estimation.estimate import Estimate
 from streamsketch.estimation.noise_effect import noise_unit
 from streamsketch.estimation.noise_law import stated_terms
-from streamsketch.privacy.counting import Counting
+from streamsketch.privacy.layout import Layout
 from streamsketch.privacy.neighbours import Neighbours
 from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.release.history import check_streams
@@ -21,38 +21,40 @@ _COUNT = (
 
 def units_of(release: PrivateSketch) -> Estimate:
     """Return how many units contributed; see `PrivateSketch.units`."""
-    return _estimate(release, unit_factors(_counting(release)))
+    return _estimate(release, _factors(release)["units"])
 
 
 def total_of(release: PrivateSketch) -> Estimate:
     """Return what all units contributed together, in data units; see `PrivateSketch.total`."""
-    counting = _counting(release)
-    if not counting.slack:
+    factors = _factors(release)
+    if "total" not in factors:
         raise InvalidInputError(
-            f"the release has {counting} but no slack, which a total needs: release for L1 neighbours with "
-            f"Counting({counting.units}, slack=…)"
+            f"the release has {release.layout} but no slack, which a total needs: release for L1 neighbours with "
+            f"Counting(…, slack=…)"
         )
-    return _estimate(release, total_factors(counting, release.guarantee.neighbours, release.projection.grid))
+    return _estimate(release, factors["total"])
 
 
 def published_counts(release: PrivateSketch) -> dict[str, Estimate]:
     """Return the estimates of ``units`` and ``total``, as far as a release has counts of them; none of a row."""
-    counting = release.counting
-    if counting is None or (release.history is not None and release.history.is_row):
+    if not release.layout.is_counted or (release.history is not None and release.history.is_row):
         return {}
-    found = {"units": units_of(release)}
-    return found | {"total": total_of(release)} if counting.slack else found
+    return {name: _estimate(release, factors) for name, factors in _factors(release).items()}
 
 
-def unit_factors(counting: Counting) -> list[float]:
-    """Return the factors by which counts become the number of units."""
-    return [1 / counting.units]
+def factors_of(layout: Layout, neighbours: Neighbours, grid: Fraction) -> dict[str, list[float]]:
+    """Return the factors by which counts become an estimate, by its name: ``units`` and, with slack, ``total``.
 
-
-def total_factors(counting: Counting, neighbours: Neighbours, grid: Fraction) -> list[float]:
-    """Return the factors by which counts become the total, Σ‖x̃_u‖₁ = B̃·n - Σ(B̃ - ‖x̃_u‖₁), in data units."""
-    bound = neighbours.grid_steps(grid)
-    return [float(bound * grid / counting.units), -float(grid / counting.slack)]
+    The total is Σ‖x̃_u‖₁ = B̃·n - Σ(B̃ - ‖x̃_u‖₁), in data units.
+    """
+    counting = layout.counting
+    if counting is None:
+        return {}
+    factors = {"units": [1 / counting.units]}
+    if counting.slack:
+        bound = neighbours.grid_steps(grid)
+        factors["total"] = [float(bound * grid / counting.units), -float(grid / counting.slack)]
+    return factors
 
 
 def estimate_of_counts(
@@ -67,12 +69,11 @@ def estimate_of_counts(
     return Estimate(value, 0.0, variance, lowest=0.0, kurtosis=kurtosis, grain=reach)
 
 
-def _counting(release: PrivateSketch) -> Counting:
+def _factors(release: PrivateSketch) -> dict[str, list[float]]:
     check_streams([release])
-    counting = release.counting
-    if counting is None:
+    if not release.layout.is_counted:
         raise InvalidInputError(f"the release has no count of units: {_COUNT}")
-    return counting
+    return factors_of(release.layout, release.guarantee.neighbours, release.projection.grid)
 
 
 def _estimate(release: PrivateSketch, factors: list[float]) -> Estimate:

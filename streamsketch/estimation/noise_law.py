@@ -29,7 +29,7 @@ _DENOMINATOR = 64  # of the ratio of two steps, to have a lattice in common
 _ROUNDING = 1e-9
 _ALIKE = 1e-6  # of cumulants
 _MOST_FACTORS = 8  # of the rows in a range of windows, for the law of each to count; those of a tree are 1, or few
-_MOST_BLOCKS = 1 << 22  # of the schedules of a release's parts, to be solved for their ranges: a second or two
+_MOST_BLOCKS = 1 << 22  # of the rows of a release's parts, to be solved for their ranges: a second or two
 _DIGITS = 9
 _NORMAL_SHAPE = 1e4  # of a Gamma law; beyond, its mixture of normal laws is one
 
@@ -75,7 +75,7 @@ def noise_terms(release: PrivateSketch) -> tuple[NoiseTerm, ...]:
     left = _MOST_BLOCKS
     for part in release.as_parts():
         stated = part.guarantee.mechanism.the_noise
-        left -= 0 if stated is None or stated.schedule is None else stated.schedule.most_blocks
+        left -= 0 if stated is None else stated.layout.most_blocks
         known = stated is not None and stated.noise.log_weights(np.zeros(1)) is not None
         step = float(part.multiplier) * unit
         if stated is not None and known and _alike(stated.cumulants, part.noise):
@@ -100,13 +100,13 @@ def stated_terms(release: PrivateSketch) -> tuple[NoiseTerm, ...] | None:
 
 def _solved(part: NoisePart, stated: AddedNoise) -> list[NoiseTerm]:
     """Return the noises in a range of windows, in grid steps; none for a part of no history, or of many factors."""
-    if part.history is None or stated.schedule is None:
+    if part.history is None or not stated.layout.by_rows:
         return []
-    weights = np.abs(part.history.weights(stated.schedule))
+    weights = np.abs(part.history.weights(stated.layout))
     factors, counts = np.unique(weights[weights > 0].round(_DIGITS), return_counts=True)
     if factors.size > _MOST_FACTORS:
         return []
-    scale = float(part.multiplier) * stated.schedule.scale
+    scale = float(part.multiplier) * stated.layout.scale
     return [
         NoiseTerm(stated.noise, scale * factor, stated.draws * part.count * int(count))
         for factor, count in zip(factors.tolist(), counts.tolist(), strict=True)

@@ -294,10 +294,10 @@ def _averages(
     lengths = longest[::-1] + tolerance  # that of the other one, and how far this one is from it
     noise, drift = [], []
     for sketch, weight, length in zip((a, b), weights.tolist(), lengths.tolist(), strict=True):
-        if not isinstance(sketch, PrivateSketch) or sketch.counting is None:
+        if not isinstance(sketch, PrivateSketch) or not sketch.layout.is_counted:
             continue  # exact
         noise.append((sketch, weight))
-        to_units = 1 / (noise_unit(sketch.projection, sketch.noise_place) * sketch.counting.units)
+        to_units = 1 / (noise_unit(sketch.projection, sketch.noise_place) * sketch.layout.unit_weight)
         drift += [term.scaled(to_units * weight * length) for term in noise_terms(sketch)]
     first, second = averages.block.values
     gap = float(((first - second) ** 2).sum())

@@ -57,10 +57,8 @@ class BaseExplanation(ShownAsText, ABC):
     @property
     def who(self) -> str:
         """The privacy unit and its bound."""
-        schedule = self.guarantee.mechanism.schedule if isinstance(self.guarantee, Guarantee) else None
-        change = self.guarantee.neighbours.described(
-            enforced=self.guarantee.basis == "enforced", windows=schedule is not None and schedule.most > 1
-        )
+        windows = isinstance(self.guarantee, Guarantee) and self.guarantee.mechanism.layout.many_windows
+        change = self.guarantee.neighbours.described(enforced=self.guarantee.basis == "enforced", windows=windows)
         return f"{change}; {_BASES[self.guarantee.basis]}"
 
     @property

@@ -310,8 +310,8 @@ def explain_jointly(
     """Return what one or more releases guarantee together; it has the parameters and raises the errors of `explain`."""
     if any(isinstance(release.guarantee, IndividualGuarantee) for release in releases):
         raise TypeError(f"{INDIVIDUAL}: explain an IndividualSignSketch by itself")
-    counting = non_redundant(releases)
-    spending = [releases[place] for place in counting]
+    spends = non_redundant(releases)
+    spending = [releases[place] for place in spends]
     sharing = tuple(sharing_data(releases))
     if populations == "disjoint" and sharing:
         raise InvalidInputError(
@@ -327,7 +327,7 @@ def explain_jointly(
     each = tuple(map(_explain_one, releases))
     finer = None
     if populations == "overlapping" and len(spending) > 1:
-        finer = account([_spent(each[place]) for place in counting], at)
+        finer = account([_spent(each[place]) for place in spends], at)
         if finer is not None and finer.epsilon >= guarantee.epsilon:
             finer = None
     return JointExplanation(each, populations, len(spending), guarantee, at, finer, sharing)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation.counts import estimate_of_counts, total_factors, unit_factors
+from streamsketch.estimation.counts import estimate_of_counts, factors_of
 from streamsketch.estimation.estimate import Estimate, format_value
 from streamsketch.estimation.noise_effect import effect_of, noise_unit
 from streamsketch.explanation.base import (
@@ -23,8 +23,8 @@ from streamsketch.explanation.base import (
 from streamsketch.explanation.registry import registry_entry
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.calibration import candidates
-from streamsketch.privacy.counting import Counting
 from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.layout import CELLS, Layout
 from streamsketch.privacy.mechanism import KeySelection, NoisePlace
 from streamsketch.privacy.noise import NOISES, NoiseMoments
 from streamsketch.projections.base import Projection
@@ -125,11 +125,11 @@ def better_noise(guarantee: Guarantee, projection: Projection) -> BetterNoise | 
         return None
     if unread_matrix(projection, guarantee.neighbours.matrix_number, most_entries=QUICK_ENTRIES) is not None:
         return None
-    if added.schedule is not None and added.schedule.most_blocks > QUICK_ENTRIES:
+    if added.layout.most_blocks > QUICK_ENTRIES:
         return None
     try:
         budget = guarantee.budget.minus(guarantee.mechanism.keys)
-        sensitivity = sensitivity_of(projection, guarantee.neighbours, added.counting, added.schedule)
+        sensitivity = sensitivity_of(projection, guarantee.neighbours, added.layout)
         power = sensitivity.l1**2 / sensitivity.l2_squared
         found = candidates(sensitivity, Budget(budget.epsilon, budget.delta or _usual_delta(power)))
     except InvalidInputError:  # not a release that the library makes, or no δ to speak of
@@ -166,12 +166,12 @@ class Explanation(BaseExplanation):
     too_short
         The squared norm of the cells, in grid steps², if it is too small to be plausible under the stated noise; else
         None.
-    counting
-        The weights of the counts beside the cells, if there are any.
+    layout
+        What the release has of each key.
     clip
         How each unit's sketch was clipped, if it was.
     history
-        The part of a history that the release is, if it is published by a schedule.
+        The part of a history that the release is, if it is a row or a range of rows.
 
     Examples
     --------
@@ -191,7 +191,7 @@ class Explanation(BaseExplanation):
     releases: int
     parts: tuple[NoisePart, ...] = ()
     too_short: float | None = None
-    counting: Counting | None = None
+    layout: Layout = CELLS
     clip: SketchClip | None = None
     history: HistoryPart | None = None
 
@@ -228,7 +228,7 @@ class Explanation(BaseExplanation):
             found.append("Stausholm 2021, Theorem 3.4 (documentation, Theory 4.2)")
         if mechanism.keys is not None:
             found.append(KeySelection.theorem)
-        if any(step.schedule is not None for step in mechanism.noises):
+        if any(step.layout.by_rows for step in mechanism.noises):
             found.append(_ROWS_TOGETHER)
         if self.releases > 1:
             found.append("Dwork and Roth 2014, Theorem 3.16, or parallel composition")
@@ -313,12 +313,8 @@ class Explanation(BaseExplanation):
     @property
     def count_errors(self) -> dict[str, float]:
         """The standard errors of ``units`` and, in data units, of ``total``, if there are counts."""
-        if self.counting is None:
-            return {}
-        factors = {"units": unit_factors(self.counting)}
-        if self.counting.slack:
-            factors["total"] = total_factors(self.counting, self.guarantee.neighbours, self.projection.grid)
         noise = self.noise.scaled(float(self.multiplier))
+        factors = factors_of(self.layout, self.guarantee.neighbours, self.projection.grid)
         return {name: estimate_of_counts(0.0, noise, one).standard_error for name, one in factors.items()}
 
     @functools.cached_property
@@ -415,7 +411,7 @@ def explain_release(release: PrivateSketch) -> Explanation:
         len(release.release_ids),
         release.parts,
         impossible_norm(release),
-        release.counting,
+        release.layout,
         release.clip,
         release.history,
     )

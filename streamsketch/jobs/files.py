@@ -24,6 +24,7 @@ from streamsketch.jobs.results import SKETCHES, clear, read_releases, write_resu
 from streamsketch.jobs.run import RunSecrets, beam_options
 from streamsketch.privacy.assertions import KEYS_ARE_PUBLIC, with_conditions
 from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.layout import CELLS
 from streamsketch.privacy.neighbours import Clip
 from streamsketch.release.additive_noise import AdditiveNoise
 from streamsketch.release.private_table import PrivateTable
@@ -149,8 +150,8 @@ class FilesJob:
         """The publisher, which draws the noise."""
         neighbours: Any = self.agreement.neighbours
         budget: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta, "mechanism": self.mechanism}
-        counting = self.agreement.counting if self.is_enforced else None
-        return AdditiveNoise(**budget, neighbours=neighbours, counting=counting)
+        layout = self.agreement.layout.of_one_window if self.is_enforced else CELLS
+        return AdditiveNoise.of_layout(layout, **budget, neighbours=neighbours)
 
     @property
     def guarantee(self) -> Guarantee:

@@ -13,15 +13,10 @@ from streamsketch.release.ready import Calibrated
 from streamsketch.sketching.sketch import Sketch
 
 
-def drawn_numbers(sketch: Sketch, guarantee: Guarantee, counts: Ints | None = None) -> list[Ints]:
-    """Return all exact numbers of a sketch that a release shows behind noise: its cells, and its counts if counted.
-
-    ``counts`` are those of an engine that holds the sketch's bounds elsewhere; by default the sketch's own.
-    """
-    if guarantee.mechanism.counting is None:
-        return [sketch.state()]
-    counts = sketch.counts if counts is None else counts
-    return [sketch.state()] if counts is None else [sketch.state(), counts]
+def drawn_numbers(sketch: Sketch, guarantee: Guarantee) -> list[Ints]:
+    """Return all exact numbers of a sketch that a release shows behind noise: its cells, and its counts if counted."""
+    sums = sketch.sums()
+    return [sums.cells[0], sums.counts[0]] if guarantee.mechanism.layout.is_counted else [sums.cells[0]]
 
 
 def name_of_draw(

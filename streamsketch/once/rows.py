@@ -129,12 +129,8 @@ class Rows:
 
     def _window(self, table: SketchTable) -> Sketch | SketchTable:
         """Return exact sketches with the ids of the stream's data, which are published and must not be new ones."""
-        known: dict[str, Any] = {"ids": self._of.ids, "agreement": self._of.agreement, "bounds": table.bounds}
-        if self._of.public is not None:
-            sums = table.cells, table.masses
-            return SketchTable.from_state(table.projection, list(table), *sums, counts=table.counts, **known)
-        one = table.sketch_of(NO_KEY)
-        return Sketch.from_state(one.projection, one.state(), one.mass, counts=one.counts, **known)
+        window = table if self._of.public is not None else table.sketch_of(NO_KEY)
+        return window.with_facts(ids=self._of.ids, agreement=self._of.agreement, bounds=table.bounds)
 
     # --- state ----------------------------------------------------------------------------------------------
 
@@ -151,12 +147,12 @@ class Rows:
         found = cls(of)
         if not isinstance(held, bytes):
             return found
-        projection, public, counting = of.agreement.projection, of.public, of.publisher.counting
+        projection, public = of.agreement.projection, of.public
         keys = None
         if public is not None:
             keys = tuple(sketches_to_release(SketchTable(of.agreement), public, keys_are_public=False))
         ids = [of.ids, of.ids] if keys is None else [of.ids, *(of.ids.of_key(key) for key in keys)]
-        width = (len(ids) - 1) * (projection.sketch_dim + (0 if counting is None else counting.numbers))
+        width = (len(ids) - 1) * of.publisher.width
         if len(held) % (8 * width):
             raise WireFormatError("schedule", "has sums of another length")
         sums = np.frombuffer(held, "<i8").astype(np.int64).reshape(-1 if held else 0, width)

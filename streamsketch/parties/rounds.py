@@ -46,6 +46,7 @@ from streamsketch.privacy.bounds import Bounds
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.counting import Counting
 from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.layout import Layout
 from streamsketch.privacy.mechanism import AddedNoise, Mechanism, Shares
 from streamsketch.privacy.neighbours import Neighbours
 from streamsketch.privacy.noise import Noise
@@ -158,9 +159,14 @@ class Round:
     # --- what is agreed on ------------------------------------------------------------------------------------
 
     @functools.cached_property
+    def layout(self) -> Layout:
+        """What the release has of each key."""
+        return Layout(self.counting)
+
+    @functools.cached_property
     def noise(self) -> Noise:
         """The noise to which the shares of the honest parties add up."""
-        sensitivity = sensitivity_of(self.projection, self.neighbours, self.counting)
+        sensitivity = sensitivity_of(self.projection, self.neighbours, self.layout)
         budget = Budget(self.epsilon, self.delta)
         kind = type(calibration.choose(sensitivity, budget, self.mechanism))
         return kind.calibrated_in_shares(sensitivity, budget, self._honest)
@@ -168,8 +174,8 @@ class Round:
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee of the release."""
-        is_counted = self.counting is not None
-        conditions = conditions_of(self._honest, len(self.parties), self.neighbours.unit, is_counted=is_counted)
+        is_counted, members = self.layout.is_counted, len(self.parties)
+        conditions = conditions_of(self._honest, members, self.neighbours.unit, is_counted=is_counted)
         # what a party enforced is known to that party alone
         spent, mechanism = self.noise.spends(Budget(self.epsilon, self.delta)), Mechanism((self._shares,))
         return Guarantee.of(spent, self.neighbours, mechanism, conditions, "asserted")
@@ -413,12 +419,12 @@ class Round:
 
         Nor may the counts rest on a condition, which the guarantee of all parties would not state.
         """
-        if self.counting is not None and not bounds.counts_for(self.neighbours):
+        if not self.layout.is_known(bounds, self.neighbours):
             raise InvalidInputError(
                 f"the round counts {self.neighbours.units}, but these data have no count of them; bound the data with "
                 "streamsketch.bound, to neighbours of the same type and each key by itself"
             )
-        if self.counting is not None and bounds.conditions:
+        if self.layout.is_counted and bounds.conditions:
             raise InvalidInputError(
                 f"the round counts {self.neighbours.units}, and the counts of these data hold only if: "
                 f"{'; '.join(bounds.conditions)}. The round does not state that; bound all rows of the party together"
@@ -449,7 +455,7 @@ class Round:
         return found
 
     def _contribution(self, sketch: Sketch, key: Key, place: int, bits: BitSource) -> bytes:
-        exact = numbers_of(sketch, self.neighbours, self.counting)
+        exact = numbers_of(sketch, self.neighbours, self.layout)
         cells: Any = np.add(exact, self.noise.sample_share(self._honest, exact.size, bits)).view(np.uint64)
         add_masks(cells, self.session, key, self.parties, place)
         ids = sketch.data_ids.published()
@@ -471,18 +477,18 @@ class Round:
         InvalidInputError
             If a party contributed twice or not at all. If one is missing for good, make a new round.
         """
-        k, counting = self.projection.sketch_dim, self.counting
-        size = k if counting is None else k + counting.numbers
-        total, ids = sum_contributions(contributions, self.session, self.parties, cells=size)
+        layout, k = self.layout, self.projection.sketch_dim
+        total, ids = sum_contributions(contributions, self.session, self.parties, cells=layout.width(k))
+        cells, counts = layout.split(total, k)
         digest = hashlib.sha256(b"streamsketch.parties.release" + self.session + total.astype("<i8").tobytes())
         return PrivateSketch(
             self.projection,
-            total[:k],
+            cells,
             self._shares.cumulants,
             self.guarantee,
             release_ids=[digest.digest()[:RELEASE_ID_BYTES]],
             data_ids=ids,
-            counts=None if counting is None else total[k:],
+            counts=counts,
             clip=self.clip,
         )
 
@@ -495,7 +501,7 @@ class Round:
     @property
     def _shares(self) -> AddedNoise:
         shares = Shares(len(self.parties), self._honest)
-        return AddedNoise(self.noise, shares=shares, counting=self.counting)
+        return AddedNoise(self.noise, shares=shares, layout=self.layout)
 
     @functools.cached_property
     def _whole(self) -> bytes:

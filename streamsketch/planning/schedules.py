@@ -162,7 +162,7 @@ def plan_schedule(  # noqa: PLR0913 - what a schedule depends on
     who: dict[str, Any] = {"horizon": horizon, "max_windows": max_windows, "gap": gap}
     found = []
     for schedule in _drawable(_candidates(who, wanted, laplace=delta == 0), agreement, epsilon, delta):
-        held = int(np.diff(schedule.layout.offsets).max()) - 1
+        held = int(np.diff(schedule.row_blocks.offsets).max()) - 1
         if most_held is None or held <= most_held:
             found.append(
                 ScheduleOption(schedule, _errors(schedule, wanted, laplace=delta == 0, together=together), held)
@@ -196,9 +196,8 @@ def _drawable(
         raise InvalidInputError("the agreement states no bound on what a unit adds; agree on neighbours")
     for schedule in schedules:
         within = relation.over_rows(schedule.most)  # streams bound units in each window
-        publisher = AdditiveNoise(
-            epsilon=epsilon, delta=delta, neighbours=within, counting=agreement.counting, schedule=schedule
-        )
+        layout = dataclasses.replace(agreement.layout, schedule=schedule)
+        publisher = AdditiveNoise.of_layout(layout, epsilon=epsilon, delta=delta, neighbours=within)
         try:
             fitted = publisher.fitted(agreement.projection).schedule
         except NoiseTooWideError as error:

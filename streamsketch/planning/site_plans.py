@@ -32,8 +32,8 @@ from streamsketch.planning.site_facts import (
 )
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.calibration import candidates
-from streamsketch.privacy.counting import Counting
 from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.layout import Layout
 from streamsketch.privacy.noise import Noise
 from streamsketch.privacy.sketch_l2 import SketchL2
 
@@ -182,8 +182,8 @@ class SitePlan(ShownAsText):
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee of a release by this plan."""
-        noise, counting = _noise(self.chosen.features.dim, self.epsilon, self.delta)
-        return guarantee_of(noise, Budget(self.epsilon, self.delta), self.neighbours, counting=counting)
+        noise, layout = _noise(self.chosen.features.dim, self.epsilon, self.delta)
+        return guarantee_of(noise, Budget(self.epsilon, self.delta), self.neighbours, layout=layout)
 
     @functools.cached_property
     def visible(self) -> SiteShift | None:
@@ -343,7 +343,7 @@ def plan_sites(  # noqa: PLR0913 - a plan starts from many facts, each of them w
 
 
 @functools.lru_cache(maxsize=4096)
-def _noise(cells: int, epsilon: float, delta: float) -> tuple[Noise, Counting]:
+def _noise(cells: int, epsilon: float, delta: float) -> tuple[Noise, Layout]:
     """Return the noise of a release of so many features, and how units are counted.
 
     Gaussian noise does not depend on how many they are, and Laplace noise, which does, is worse from few cells on.
@@ -351,9 +351,9 @@ def _noise(cells: int, epsilon: float, delta: float) -> tuple[Noise, Counting]:
     if cells > _MANY_CELLS:
         return _noise(_MANY_CELLS, epsilon, delta)
     projection, neighbours = Features({"x": Category(hashed=cells - 1)}, seed=0).projection, SketchL2(1, max_keys=1)
-    counting = counting_of(projection, neighbours)  # as `agree` counts them, whatever ε will be
-    found = candidates(sensitivity_of(projection, neighbours, counting), Budget(epsilon, delta))
-    return min((one.noise for one in found), key=lambda one: one.cumulants.k2), counting
+    layout = Layout(counting_of(projection, neighbours))  # as `agree` counts them, whatever ε will be
+    found = candidates(sensitivity_of(projection, neighbours, layout), Budget(epsilon, delta))
+    return min((one.noise for one in found), key=lambda one: one.cumulants.k2), layout
 
 
 @dataclasses.dataclass(frozen=True)
@@ -366,8 +366,8 @@ class _Noisy:
 
     def variances(self, cells: int) -> tuple[float, float]:
         """Return the variance of noise in a cell of a sum, in squared lengths of a row, and in a number of units."""
-        noise, counting = _noise(cells, self.epsilon, self.delta)
-        return noise.cumulants.k2 / (1 << 30), noise.cumulants.k2 / counting.units**2
+        noise, layout = _noise(cells, self.epsilon, self.delta)
+        return noise.cumulants.k2 / (1 << 30), noise.cumulants.k2 / layout.unit_weight**2
 
     def is_normal(self, cells: int) -> bool:
         """Return whether the noise is normal, so that a test takes errors of counts out."""

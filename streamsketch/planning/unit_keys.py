@@ -174,10 +174,10 @@ class KeyPlanner:
 
     def _visible(self, option: UnitOption, norms: Floats) -> Floats:
         floor = NoiseFloor.of(option.projection, option.noise)
-        if not self.averages or option.counting is None:
+        if not self.averages or not option.layout.is_counted:
             return np.full(self.units.shape, floor.visible_distance())
         # each number of units is off by so many, which moves its average along itself
-        units, error = self._left(option), math.sqrt(option.noise.cumulants.k2) / option.counting.units
+        units, error = self._left(option), option.layout.units_deviation(option.noise.cumulants)
         drifts = 2 * (error * np.sqrt(norms) / units) ** 2
         return np.array([floor.visible_distance(drift=drift) for drift in drifts.tolist()]) / units
 
@@ -188,9 +188,9 @@ class KeyPlanner:
         return np.asarray(self.units * float(np.mean(left) / np.mean(present)))
 
     def _below(self, option: UnitOption, norms: Floats) -> Floats:
-        if not self.averages or option.counting is None:
+        if not self.averages or not option.layout.is_counted:
             return NoiseFloor.of(option.projection, option.noise).chance(norms)
-        error = math.sqrt(option.noise.cumulants.k2) / option.counting.units
+        error = option.layout.units_deviation(option.noise.cumulants)
         return np.asarray(special.ndtr(LEAST_UNITS - self._left(option) / error))
 
 
@@ -203,7 +203,7 @@ def _cosine_errors(option: UnitOption, norms: Floats, cosines: Floats) -> Floats
 
 def _recalibrated(option: UnitOption, budget: Budget) -> UnitOption:
     """Return an option with the noise of another budget."""
-    sensitivity = sensitivity_of(option.projection, option.neighbours, option.counting)
+    sensitivity = sensitivity_of(option.projection, option.neighbours, option.layout)
     return dataclasses.replace(option, noise=NOISES[option.mechanism].calibrated(sensitivity, budget))
 
 

@@ -23,8 +23,8 @@ from streamsketch.planning.noise_floor import NoiseFloor
 from streamsketch.planning.typical import UnitFacts, UnitSums
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.calibration import candidates
-from streamsketch.privacy.counting import Counting
 from streamsketch.privacy.l1 import L1
+from streamsketch.privacy.layout import CELLS, Layout
 from streamsketch.privacy.neighbours import Clip, Neighbours
 from streamsketch.privacy.noise import Noise
 from streamsketch.privacy.sketch_l2 import SketchL2
@@ -54,8 +54,8 @@ class UnitOption:
         The map, with seed 0, on a grid that is fine enough for clipped units.
     neighbours, clip
         What one unit may add, and how it is clipped to that.
-    counting
-        How the number of units is published; None if it is not.
+    layout
+        What is published of a key, with or without the number of units.
     mechanism, noise
         The name of a noise, and its calibrated distribution.
     map_error, noise_error
@@ -68,7 +68,7 @@ class UnitOption:
     projection: Projection
     neighbours: Neighbours
     clip: Clip
-    counting: Counting | None
+    layout: Layout
     mechanism: str
     noise: Noise
     map_error: float
@@ -224,12 +224,12 @@ def with_each_mechanism(
     """Yield an option for each noise; ``sums`` are those of keys as they are, and of clipped units."""
     exact, left = sums
     projection = _on_fine_grid(projection, neighbours)
-    counting = Counting.of(projection, neighbours, delta=budget.delta) if goal.counted else None
-    for candidate in candidates(sensitivity_of(projection, neighbours, counting), budget):
+    layout = Layout.counted(projection, neighbours, delta=budget.delta) if goal.counted else CELLS
+    for candidate in candidates(sensitivity_of(projection, neighbours, layout), budget):
         noise = candidate.noise
-        count_error = 0.0 if counting is None else math.sqrt(noise.cumulants.k2) / counting.units
+        count_error = layout.units_deviation(noise.cumulants)
         parts = _ERRORS[goal.question](projection, noise, count_error, exact, left)
-        yield UnitOption(projection, neighbours, clip, counting, candidate.mechanism, noise, *map(_typical, parts))
+        yield UnitOption(projection, neighbours, clip, layout, candidate.mechanism, noise, *map(_typical, parts))
 
 
 def _on_fine_grid(projection: Projection, neighbours: Neighbours) -> Projection:

@@ -127,7 +127,7 @@ class UnitPlan(ShownAsText):
     @property
     def agreement_arguments(self) -> dict[str, Any]:
         """The arguments for `Agreement` besides projection and columns, that is, neighbours, clip and counting."""
-        return {"neighbours": self.chosen.neighbours, "clip": self.chosen.clip, "counting": self.chosen.counting}
+        return {"neighbours": self.chosen.neighbours, "clip": self.chosen.clip, "counting": self.chosen.layout.counting}
 
     @property
     def release_arguments(self) -> dict[str, Any]:
@@ -222,7 +222,7 @@ class UnitPlan(ShownAsText):
             "projection": _projection(self.chosen),
             "mechanism": self.chosen.mechanism,
             "clip": self.chosen.clip,
-            "counting": None if self.chosen.counting is None else self.chosen.counting.to_dict(),
+            "counting": self.chosen.layout.to_dict().get("counting"),
             "guarantee": self.guarantee.to_dict(),
             "chosen": _option(self.chosen),
             "keys": [key._asdict() for key in self.keys],
@@ -444,7 +444,7 @@ def plan_sizes(
             f"SketchL2(…), got {neighbours or 'no neighbours'}{' and features' if agreement.features else ''}"
         )
     many, names = _many(facts, units)
-    counted = agreement.counting is not None
+    counted = agreement.layout.is_counted
     goal = UnitGoal("cosine", _typical_sizes(many), neighbours.unit, counted, Goal(max_nonzeros=4), projection.dim)
     budget = Budget(epsilon, delta).warn_if_weak()
     everything, clip = np.ones_like(facts.sizes.pieces), agreement.clip_of()
@@ -548,7 +548,7 @@ def _headline(plan: UnitPlan) -> str:
     parts = [f"{what}. {_map_name(option)} with k = {option.cells:,} cells"]
     parts += [f"s = {option.nonzeros} touched by an update"] if option.nonzeros > 1 else []
     parts += [f"resolution{NO_BREAK}{projection.resolution}", f"{option.mechanism.title()} noise"]
-    parts += [] if option.counting is None else [f"and a count of {plan.unit}s"]
+    parts += [] if not option.layout.is_counted else [f"and a count of {plan.unit}s"]
     return ", ".join(parts)
 
 

@@ -65,13 +65,18 @@ class Bounds:
         """Whether bounds were enforced and still hold."""
         return self.neighbours is not None and not self.ended
 
+    @property
+    def has_counts(self) -> bool:
+        """Whether the counts of units that data have beside their cells are complete."""
+        return self.counted and self.is_enforced
+
     def counts_for(self, neighbours: Neighbours) -> bool:
         """Return whether the data's counts of units, if there are any, may be released for these neighbours.
 
         `Counting` states how far one unit moves the counts. It applies if units were bounded in each key by itself, or
         in sketch space.
         """
-        if not (self.counted and self.is_enforced and self.together == 1 and isinstance(neighbours, Neighbours)):
+        if not (self.has_counts and self.together == 1 and isinstance(neighbours, Neighbours)):
             return False  # the publisher reports what is not a relation
         known = _relation(self)
         return known.kind == neighbours.kind and known.max_keys <= neighbours.max_keys

@@ -78,8 +78,8 @@ class Guarantee:
         if self.basis not in (None, "enforced", "asserted"):
             raise InvalidInputError(f"a bound is 'enforced' or 'asserted', got {short(self.basis)}")
         for step in self.mechanism.steps:
-            if isinstance(step, AddedNoise) and step.counting is not None:
-                step.counting.check_for(self.neighbours)
+            if isinstance(step, AddedNoise):
+                step.layout.check_for(self.neighbours)
         object.__setattr__(self, "conditions", _checked_conditions(self.conditions))
         object.__setattr__(self, "epsilon", budget.epsilon)
         object.__setattr__(self, "delta", budget.delta)

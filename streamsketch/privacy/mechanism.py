@@ -9,10 +9,8 @@ from streamsketch.core.numbers import exact_fraction, short
 from streamsketch.core.text import MAX_TEXT, check_text
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.budget import Budget
-from streamsketch.privacy.counting import Counting
+from streamsketch.privacy.layout import CELLS, Layout
 from streamsketch.privacy.noise import NOISES, Noise, NoiseMoments
-from streamsketch.privacy.schedule import Schedule
-from streamsketch.privacy.schedule_kinds import schedule_of
 from streamsketch.privacy.sign_flips import FlipLaw
 
 NoisePlace: TypeAlias = Literal["output", "input", "hadamard"]
@@ -76,19 +74,16 @@ class AddedNoise:
         Where it was added.
     shares
         For noise that several parties added in shares, how many: ``noise`` is then what the honest ones add up to.
-    counting
-        What is counted beside the cells, with noise of the same draw; None where nothing is.
-    schedule
-        For the rows of a schedule, of which sums of windows they are: the noise is then that of one row, and the
-        guarantee is for all rows together. None for what is released once.
+    layout
+        What is published of each key. Noise of the same draw is on what is counted beside the cells. Where rows are
+        published, the noise is that of one row, and the guarantee is for all rows together.
     """
 
     noise: Noise
     layers: int = 1
     place: NoisePlace = "output"
     shares: Shares | None = None
-    counting: Counting | None = None
-    schedule: Schedule | None = None
+    layout: Layout = CELLS
 
     def __post_init__(self) -> None:
         if type(self.layers) is not int or not 1 <= self.layers <= _MAX_LAYERS:
@@ -97,10 +92,10 @@ class AddedNoise:
             raise InvalidInputError(f"noise is added at one of {', '.join(_PLACES)}, got {self.place!r:.40}")
         if self.shares is not None and (self.layers, self.place) != (1, "output"):
             raise InvalidInputError("noise in shares is one noise on the cells")
-        if self.counting is not None and (self.layers, self.place) != (1, "output"):
+        if self.layout.is_counted and (self.layers, self.place) != (1, "output"):
             raise InvalidInputError("units are counted beside cells with one noise on each")
-        if self.schedule is not None and (self.layers, self.place, self.shares) != (1, "output", None):
-            raise InvalidInputError("rows of a schedule have one noise on each cell, of one party")
+        if self.layout.by_rows and (self.layers, self.place, self.shares) != (1, "output", None):
+            raise InvalidInputError("rows have one noise on each cell, of one party")
 
     @property
     def draws(self) -> Fraction:
@@ -116,24 +111,18 @@ class AddedNoise:
         """Return the step as what JSON can hold."""
         shares = None if self.shares is None else dataclasses.asdict(self.shares)
         amount = str(self.noise.amount)
-        fields = {
+        fields: dict[str, Any] = {
             "noise": self.noise.name,
             "amount": amount,
             "layers": self.layers,
             "place": self.place,
             "shares": shares,
         }
-        if self.counting is not None:
-            fields["counting"] = self.counting.to_dict()
-        if self.schedule is not None:
-            fields["schedule"] = self.schedule.to_dict()
-        return fields
+        return fields | self.layout.to_dict()
 
     def __str__(self) -> str:
         layers = ", inside and on release" if self.layers > 1 else ""
-        schedule = "" if self.schedule is None else _schedule_text(self.schedule)
-        counting = "" if self.counting is None else f", with {self.counting}"
-        return f"{self.noise}{layers}{_PLACES[self.place]}{self.shares or ''}{schedule}{counting}"
+        return f"{self.noise}{layers}{_PLACES[self.place]}{self.shares or ''}{self.layout.words}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -253,16 +242,10 @@ class Mechanism:
 
     @classmethod
     def of_noise(
-        cls,
-        noise: Noise,
-        *,
-        layers: int = 1,
-        place: NoisePlace = "output",
-        counting: Counting | None = None,
-        schedule: Schedule | None = None,
+        cls, noise: Noise, *, layers: int = 1, place: NoisePlace = "output", layout: Layout = CELLS
     ) -> "Mechanism":
         """Return the mechanism that adds a noise. The parameters are those of `AddedNoise`."""
-        return cls((AddedNoise(noise, layers, place, counting=counting, schedule=schedule),))
+        return cls((AddedNoise(noise, layers, place, layout=layout),))
 
     @classmethod
     def from_list(cls, steps: Any) -> "Mechanism":
@@ -319,14 +302,9 @@ class Mechanism:
         return first if isinstance(first, FlippedSigns) and _are_keys(others) else None
 
     @property
-    def counting(self) -> Counting | None:
-        """What a single release counts beside its cells; None if it counts nothing, and for several mechanisms."""
-        return None if self.the_noise is None else self.the_noise.counting
-
-    @property
-    def schedule(self) -> Schedule | None:
-        """The schedule to which a single release belongs as a row; None for others, and for several mechanisms."""
-        return None if self.the_noise is None else self.the_noise.schedule
+    def layout(self) -> Layout:
+        """What a single release publishes of each key; for several mechanisms, and those of signs, `CELLS`."""
+        return CELLS if self.the_noise is None else self.the_noise.layout
 
     @property
     def is_pan_private(self) -> bool:
@@ -351,15 +329,7 @@ def _step_of(fields: Any) -> Step:
             case {"noise": str(name), "amount": amount, "layers": layers, "place": place, "shares": shares}:
                 noise = NOISES[name].of_amount(exact_fraction(amount, "the amount of noise"))
                 stated = None if shares is None else Shares(**shares)
-                counting, schedule = fields.get("counting"), fields.get("schedule")  # of releases since there are any
-                return AddedNoise(
-                    noise,
-                    layers,
-                    place,
-                    stated,
-                    None if counting is None else Counting.from_dict(counting),
-                    None if schedule is None else schedule_of(schedule),
-                )
+                return AddedNoise(noise, layers, place, stated, Layout.from_dict(fields))
             case {"flips": method, "law": {"shape": shape, "rate": rate}, "norm_bound": bound}:
                 law = FlipLaw(shape, exact_fraction(rate, "the rate of a flip law"))
                 return FlippedSigns(method, law, None if bound is None else exact_fraction(bound, "the bound on norms"))
@@ -374,12 +344,6 @@ def _step_of(fields: Any) -> Step:
 
 def _text_of(steps: Sequence[Step]) -> str:
     return "; ".join(map(str, steps))
-
-
-def _schedule_text(schedule: Schedule) -> str:
-    apart = f", {schedule.gap} apart" if schedule.gap > 1 and schedule.most > 1 else ""
-    many = "one" if schedule.most == 1 else f"at most {schedule.most}"
-    return f", over {schedule.horizon} windows ({schedule.words}), a unit in {many} of them{apart}"
 
 
 def _are_keys(steps: Sequence[Step]) -> bool:

@@ -38,7 +38,7 @@ class Norms(NamedTuple):
     together: int
 
 
-class Layout(NamedTuple):
+class RowBlocks(NamedTuple):
     """All rows, as blocks of consecutive windows with one coefficient each.
 
     Parameters
@@ -137,9 +137,9 @@ class Schedule(ABC):
         """A bound on the number of blocks of all rows together, which is the cost of enumerating them."""
 
     @property
-    def layout(self) -> Layout:
+    def row_blocks(self) -> RowBlocks:
         """All rows, as blocks of windows."""
-        return _layout_of(self)
+        return _blocks_of(self)
 
     @property
     def norms(self) -> Norms:
@@ -160,7 +160,7 @@ class Schedule(ABC):
         """
         found = np.zeros((self.horizon, self.horizon), dtype=np.int64)
         for window in range(self.horizon):
-            starts, factors = self.layout.of_row(window)
+            starts, factors = self.row_blocks.of_row(window)
             found[window, starts[0] : window + 1] = np.repeat(factors, np.diff(starts, append=window + 1))
         return found
 
@@ -176,7 +176,7 @@ class Schedule(ABC):
         """
         self.check_range(start, stop)
         found = np.empty(stop)
-        solve_weights(start, stop, self.layout.offsets, self.layout.starts, _falls_of(self), found)
+        solve_weights(start, stop, self.row_blocks.offsets, self.row_blocks.starts, _falls_of(self), found)
         return found
 
     def check_range(self, start: int, stop: int, windows: int | None = None) -> None:
@@ -243,6 +243,20 @@ class Schedule(ABC):
         of = f" of {window}" if window else ""
         apart = f", {self.gap} apart" if self.gap > 1 and self.most > 1 else ""
         return f"{unit} in {many} of {self.horizon} windows{of}{apart}"
+
+    @property
+    def in_words(self) -> str:
+        """The schedule in a mechanism's text.
+
+        Examples
+        --------
+        >>> from streamsketch.schedules.tree import Tree
+        >>> Tree(horizon=52, max_windows=4, gap=7).in_words
+        '52 windows (tree of depth 4), a unit in at most 4 of them, 7 apart'
+        """
+        apart = f", {self.gap} apart" if self.gap > 1 and self.most > 1 else ""
+        many = "one" if self.most == 1 else f"at most {self.most}"
+        return f"{self.horizon} windows ({self.words}), a unit in {many} of them{apart}"
 
     def is_unit(self, text: str) -> bool:
         """Return whether a text is a `unit_text` of this schedule, with any name of the unit and of the windows.
@@ -321,7 +335,7 @@ def toeplitz_norms(envelope: Ints, column: tuple[int, int], schedule: Schedule) 
 
 
 @functools.lru_cache(maxsize=8)
-def _layout_of(schedule: Schedule) -> Layout:
+def _blocks_of(schedule: Schedule) -> RowBlocks:
     if schedule.most_blocks > _MOST_BLOCKS:
         raise InvalidInputError(
             f"{schedule} may hold {schedule.most_blocks} blocks in all its rows, more than {_MOST_BLOCKS}: take fewer "
@@ -332,13 +346,13 @@ def _layout_of(schedule: Schedule) -> Layout:
         starts.append(own)
         factors.append(coefficients)
     offsets = np.concatenate([[0], np.cumsum([one.size for one in starts])]).astype(np.int64)
-    return Layout(offsets, *(np.concatenate(found).astype(np.int64, copy=False) for found in (starts, factors)))
+    return RowBlocks(offsets, *(np.concatenate(found).astype(np.int64, copy=False) for found in (starts, factors)))
 
 
 @functools.lru_cache(maxsize=8)
 def _falls_of(schedule: Schedule) -> Floats:
     """Return the coefficient of each block less that of the next one of its row; the last one counts as 0 there."""
-    offsets, _, factors = schedule.layout
+    offsets, _, factors = schedule.row_blocks
     nexts = np.append(factors[1:], 0)
     last = offsets[1:] - 1
     nexts[last] = 0

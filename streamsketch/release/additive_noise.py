@@ -16,6 +16,7 @@ from streamsketch.privacy import calibration
 from streamsketch.privacy.bounds import Bounds
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.counting import Counting
+from streamsketch.privacy.layout import CELLS, Layout
 from streamsketch.privacy.mechanism import NoisePlace
 from streamsketch.privacy.neighbours import Neighbours
 from streamsketch.privacy.noise import Noise, Sensitivity
@@ -88,21 +89,20 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
     layers: int = 1
 
     @property
+    def layout(self) -> Layout:
+        """What is published of each key."""
+        layout: Layout = self.guarantee.mechanism.layout
+        return layout
+
+    @property
     def schedule(self) -> Schedule | None:
         """The schedule for whose rows the noise is; None for single releases."""
-        schedule: Schedule | None = self.guarantee.mechanism.schedule
-        return schedule
+        return self.layout.schedule
 
     @property
     def holds_together(self) -> bool:
         """True, because noise on all cells of all keys hides a change of all of them together."""
         return True
-
-    @property
-    def counting(self) -> Counting | None:
-        """What is counted beside the cells."""
-        counting: Counting | None = self.guarantee.mechanism.counting
-        return counting
 
     def check_single(self) -> None:
         """Raise `InvalidInputError` if this is the noise of a schedule's rows, which are sums of windows."""
@@ -121,7 +121,7 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
         Parameters
         ----------
         exact
-            Its numbers, the cells and what is counted beside them: int64, (n,).
+            Its numbers, in the order of the layout: int64, (n,).
         ids
             Published ids of the data.
         history
@@ -136,40 +136,44 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
         InvalidInputError
             If the guarantee does not state the basis of its bound yet; or as `check_readable`.
         """
-        if self.schedule is None or self.guarantee.basis is None:
+        if not self.layout.by_rows or self.guarantee.basis is None:
             raise InvalidInputError(
                 "a row needs the guarantee of a schedule with the basis of its bound, which guarantee_for(window) "
                 f"states; got {self.guarantee}"
             )
+        self.layout.check_width(exact, self.projection.sketch_dim)
         return Ready(self, exact.reshape(1, -1), Stated(ids, bounds, agreement, history))
 
     def for_rows(self, matrix: Any) -> ReadyRows[PrivateSketch]:
         """Return the rows of a matrix, ready to be drawn; see `Publisher.release_rows`."""
-        if self.counting is not None:
+        if self.layout.is_counted:
             raise InvalidInputError("counting is not supported for rows of a matrix; release them without counting")
         return super().for_rows(matrix)
 
-    def published(
-        self, noisy: Ints, bits: BitSource, stated: Stated | None = None, counts: Ints | None = None
-    ) -> PrivateSketch:
-        """Return a release of cells and counts that already contain their noise.
+    def published(self, noisy: Ints, bits: BitSource, stated: Stated | None = None) -> PrivateSketch:
+        """Return a release of numbers that already contain their noise.
 
         Parameters
         ----------
         noisy
-            Cells: int64, (k,).
+            The numbers of a key in the order of the layout, as `numbers_of` returns exact ones: int64, (n,). Of noise
+            before the map, the cells.
         bits
             For the id of the release.
         stated
             What it states of the data; by default they are new.
-        counts
-            As in `PrivateSketch`.
+
+        Raises
+        ------
+        InvalidInputError
+            If there are more or fewer numbers.
         """
         stated = stated or Stated()
+        cells, counts = self.layout.split(noisy, self.projection.sketch_dim)
         ids = stated.ids or data_ids.new()
         return PrivateSketch(
             self.projection,
-            noisy,
+            cells,
             self.noise.cumulants.times(self.layers),
             self.guarantee,
             noise_place=self.noise_place,
@@ -184,14 +188,15 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
     @property
     def row_bytes(self) -> int:
         """Of cells and counts."""
-        return 8 * self._width
+        return 8 * self.width
 
     @property
-    def _width(self) -> int:
-        return self.projection.sketch_dim + (0 if self.counting is None else self.counting.numbers)
+    def width(self) -> int:
+        """How many numbers are published of a key."""
+        return self.layout.width(self.projection.sketch_dim)
 
     def _check_facts(self, data: Facts) -> None:
-        if self.counting is not None and not data.bounds.counts_for(self.guarantee.neighbours):
+        if not self.layout.is_known(data.bounds, self.guarantee.neighbours):
             raise InvalidInputError(
                 f"there is no count of the {self.guarantee.neighbours.units} in these data. streamsketch.bound counts "
                 f"units while it bounds them, to neighbours of the same kind and each key by itself; rows added later "
@@ -207,8 +212,11 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
             bounds = dataclasses.replace(bounds, neighbours=relation_over_windows(bounds.neighbours, schedule, unit))
         return bounds, None if agreed is None else relation_over_windows(agreed, schedule, unit)
 
-    def _exact(self, sketch: Sketch) -> Ints:
-        return numbers_of(sketch, self.guarantee.neighbours, self.counting)
+    def numbers(self, sketch: Sketch) -> Ints:
+        """Return the numbers of a sketch in the order of the layout; see `Calibrated.numbers`."""
+        if self.layout.is_counted and sketch.counts is None:
+            raise InvalidInputError("the sketch has no count of units, although its guarantee states one")
+        return numbers_of(sketch, self.guarantee.neighbours, self.layout)
 
     def _clip_of(self, bounds: Bounds) -> SketchClip | None:
         """Return how each unit's sketch was clipped, where the bounds of the data show that it was, once."""
@@ -220,11 +228,10 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
         return None
 
     def _draw(self, exact: Ints, bits: BitSource, stated: Stated) -> list[PrivateSketch]:
-        drawn, cells = self.noise.sample(exact.size, bits).reshape(exact.shape), self.projection.sketch_dim
+        drawn = self.noise.sample(exact.size, bits).reshape(exact.shape)
         # modulo 2^64, as all sums of cells: that costs accuracy past 2^63, and no privacy (Theory 4.2)
         noisy: Ints = np.add(exact, drawn)
-        is_counted = noisy.shape[1] > cells
-        return [self.published(row[:cells], bits, stated, row[cells:] if is_counted else None) for row in noisy]
+        return [self.published(row, bits, stated) for row in noisy]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -275,12 +282,9 @@ class AdditiveNoise(Publisher[PrivateSketch]):
 
     def __post_init__(self) -> None:
         check_mechanism(self.neighbours, self.budget.warn_if_weak(), self.mechanism)
-        if self.counting is not None:
-            if not isinstance(self.counting, Counting):
-                raise TypeError(
-                    f"counting must be a streamsketch.privacy.Counting, got a {type(self.counting).__name__}"
-                )
-            self.counting.check_for(self.neighbours)
+        if not isinstance(self.counting, Counting | None):
+            raise TypeError(f"counting must be a streamsketch.privacy.Counting, got a {type(self.counting).__name__}")
+        self.layout.check_for(self.neighbours)
         if not isinstance(self.schedule, Schedule | None):
             raise TypeError(f"schedule must be a streamsketch.continual.Schedule, got a {type(self.schedule).__name__}")
 
@@ -288,6 +292,27 @@ class AdditiveNoise(Publisher[PrivateSketch]):
     def budget(self) -> Budget:
         """ε and δ together."""
         return Budget(self.epsilon, self.delta)
+
+    @classmethod
+    def of_layout(cls, layout: Layout, **known: Any) -> Self:
+        """Return the publisher of a layout; ``known`` are the other parameters."""
+        return cls(counting=layout.counting, schedule=layout.schedule, **known)
+
+    @functools.cached_property
+    def layout(self) -> Layout:
+        """What is published of each key: `counting` and `schedule` together."""
+        return Layout(self.counting, self.schedule)
+
+    def counted_as(self, data: Facts) -> Self:
+        """Return the publisher with the counts that the agreement of the data states, if units were counted.
+
+        The result depends on how the data were processed, never on the data themselves. A publisher that counts
+        already, and data without an agreement, leave it as it is.
+        """
+        agreed = CELLS if data.agreement is None else data.agreement.layout
+        if self.counting is not None or not data.bounds.counts_for(self.neighbours):
+            return self
+        return dataclasses.replace(self, counting=agreed.counting)
 
     def calibrated(self, projection: Projection) -> CalibratedNoise:
         """Return the noise for a projection's sketches; raise `InvalidInputError` if it is too wide to sample.
@@ -307,7 +332,7 @@ class AdditiveNoise(Publisher[PrivateSketch]):
         return self._fitted(projection)[0]
 
     def _fitted(self, projection: Projection) -> tuple[Self, CalibratedNoise]:
-        sensitivity = sensitivity_of(projection, self.neighbours, self.counting, self.schedule)
+        sensitivity = sensitivity_of(projection, self.neighbours, self.layout)
         try:
             return self, self.calibrated_to(projection, sensitivity)
         except NoiseTooWideError as refusal:
@@ -335,7 +360,6 @@ class AdditiveNoise(Publisher[PrivateSketch]):
             stated,
             layers=layers,
             place=noise_place,
-            counting=self.counting,
-            schedule=self.schedule,
+            layout=self.layout,
         )
         return CalibratedNoise(projection, guarantee, noise, noise_place, layers)

@@ -21,7 +21,6 @@ from streamsketch.release.released_again import note_release, warn_of_another
 from streamsketch.sketching.bounding.admission import Admission
 from streamsketch.sketching.bounding.summary import BoundingSummary
 from streamsketch.sketching.bounding.units import bound
-from streamsketch.sketching.encoding import counting_of
 from streamsketch.sketching.in_windows import sketch_by_windows, sketch_windows
 from streamsketch.sketching.sketch import Sketch
 from streamsketch.sketching.table import SketchTable
@@ -220,4 +219,4 @@ def exit_of(
         )
     noise: dict[str, Any] = {"delta": delta, "mechanism": mechanism}
     noise = {name: asked for name, asked in noise.items() if asked is not None}
-    return AdditiveNoise(epsilon=epsilon, **noise, neighbours=neighbours, counting=counting_of(data, neighbours))
+    return AdditiveNoise(epsilon=epsilon, **noise, neighbours=neighbours).counted_as(data)

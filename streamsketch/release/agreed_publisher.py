@@ -35,11 +35,9 @@ def publisher_of(agreement: Agreement) -> Publisher[Any]:
     spent = terms.less(agreement.keys) if isinstance(agreement.keys, Selected) else terms
     if terms.is_noise:
         budget: dict[str, Any] = spent.budget.to_dict()
-        schedule = agreement.schedule
-        if schedule is not None:  # a bound on a unit's sketches is then on those of all its windows (Theory 11.2)
-            neighbours = neighbours.over_rows(schedule.most)
-        known: dict[str, Any] = {"counting": agreement.counting, "schedule": schedule}
-        return AdditiveNoise(**budget, neighbours=neighbours, mechanism=terms.mechanism, **known)
+        layout = agreement.layout  # a bound on a unit's sketches is on those of all windows of a row (Theory 11.2)
+        over = neighbours if layout.schedule is None else neighbours.over_rows(layout.schedule.most)
+        return AdditiveNoise.of_layout(layout, **budget, neighbours=over, mechanism=terms.mechanism)
     if spent.delta:
         raise InvalidInputError(f"mechanisms of signs have δ = 0, and the agreement has {terms}; leave out delta")
     make = PUBLISHERS.get(terms.mechanism, f"the agreement names the mechanism {short(terms.mechanism)}")

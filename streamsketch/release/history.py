@@ -8,6 +8,7 @@ import numpy as np
 
 from streamsketch.core.numbers import Floats, check_int, short
 from streamsketch.errors import InvalidInputError
+from streamsketch.privacy.layout import Layout
 from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.privacy.schedule import Schedule
 
@@ -66,14 +67,15 @@ class HistoryPart:
         """How many of the history's rows are needed to compute this."""
         return self.stop if self.minus is None else max(self.stop, self.minus[1])
 
-    def weights(self, schedule: Schedule) -> Floats:
+    def weights(self, layout: Layout) -> Floats:
         """Return the factors of the rows, float64 of shape (`last`,).
 
         Parameters
         ----------
-        schedule
-            The schedule of the history.
+        layout
+            Of the history's rows.
         """
+        schedule = _schedule_of(layout)
         found: Floats = np.zeros(self.last)
         if self.is_row:
             found[self.start] = 1.0
@@ -83,23 +85,22 @@ class HistoryPart:
             found[: self.minus[1]] -= schedule.weights(*self.minus)
         return found
 
-    def noise(self, schedule: Schedule, row: NoiseMoments) -> NoiseMoments:
+    def noise(self, layout: Layout, row: NoiseMoments) -> NoiseMoments:
         """Return the cumulants of the noise, in grid steps of the rows.
 
         Parameters
         ----------
-        schedule
-            The schedule of the history.
+        layout
+            Of the history's rows.
         row
             Cumulants of one noise in a row.
         """
-        squares = self.weights(schedule) ** 2
+        squares = self.weights(layout) ** 2
         return NoiseMoments(row.k2 * float(squares.sum()), row.k4 * float((squares**2).sum()))
 
-    def check_within(self, schedule: Schedule | None) -> None:
-        """Raise `InvalidInputError` unless this is part of a history by this schedule."""
-        if schedule is None:
-            raise InvalidInputError("a part of a history needs a guarantee whose mechanism states the schedule")
+    def check_within(self, layout: Layout) -> None:
+        """Raise `InvalidInputError` unless this is part of a history whose rows have this layout."""
+        schedule = _schedule_of(layout)
         if self.last > schedule.horizon:
             raise InvalidInputError(f"windows up to {self.last} are beyond the {schedule.horizon} of the schedule")
 
@@ -108,6 +109,12 @@ class HistoryPart:
             return f"row {self.start}"
         less = "" if self.minus is None else f" less {_range_text(*self.minus)}"
         return f"{_range_text(self.start, self.stop)}{less}"
+
+
+def _schedule_of(layout: Layout) -> Schedule:
+    if layout.schedule is None:
+        raise InvalidInputError("a part of a history needs a guarantee whose mechanism states the schedule")
+    return layout.schedule
 
 
 def _range_text(start: int, stop: int) -> str:

@@ -13,8 +13,8 @@ from streamsketch.core.notebooks import facts
 from streamsketch.core.numbers import Exact, Ints, exact_fraction, short
 from streamsketch.data import data_ids as ids_of_data
 from streamsketch.errors import InvalidInputError, SketchOverflowError
-from streamsketch.privacy.counting import Counting
 from streamsketch.privacy.guarantee import Guarantee, Populations
+from streamsketch.privacy.layout import CELLS, Layout
 from streamsketch.privacy.mechanism import NoisePlace
 from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.projections.base import Projection
@@ -73,8 +73,8 @@ class NoisePart:
                 f"{self.count}"
             )
         if self.history is not None:
-            self.history.check_within(self.guarantee.mechanism.schedule)
-        elif self.guarantee.mechanism.schedule is not None:
+            self.history.check_within(self.guarantee.mechanism.layout)
+        elif self.guarantee.mechanism.layout.by_rows:
             raise InvalidInputError(_NO_HISTORY)
         object.__setattr__(self, "multiplier", factor)
 
@@ -124,7 +124,7 @@ class PrivateSketch(Published):
         Noise and guarantee of each release in a sum. Empty for a single release.
     counts
         Noisy counts beside the cells, with noise of the same distribution: int64, (1,) or (2,), in grid steps times
-        ``multiplier``, with the weights of `counting`. None if nothing was counted, or counts were dropped.
+        ``multiplier``, with the weights of `layout`. None if nothing was counted, or counts were dropped.
     history
         The part of a history that this is, if it is published by a schedule: a row, from which no estimate is made, or
         a range of windows that was solved from rows. None for other releases, and for sums.
@@ -227,12 +227,12 @@ class PrivateSketch(Published):
         self._counts: Ints | None = None if counts is None else self._checked_counts(counts)
 
     def _check_history(self) -> None:
-        schedule = self._guarantee.mechanism.schedule
+        layout = self._guarantee.mechanism.layout
         if self._history is None:
-            if schedule is not None and not self._parts:
+            if layout.by_rows and not self._parts:
                 raise InvalidInputError(_NO_HISTORY)
             return
-        self._history.check_within(schedule)
+        self._history.check_within(layout)
         if self._parts or len(self._release_ids) > 1 or self._noise_place != "output":
             raise InvalidInputError("a part of a history is a single release with noise on the cells, not a sum")
         if self._history.is_row and self._multiplier != 1:
@@ -240,18 +240,18 @@ class PrivateSketch(Published):
 
     def _checked_counts(self, counts: Ints) -> Ints:
         """Return counts as they are kept."""
-        counting = self._stated_counting
+        layout = self._stated_layout
         on_grid = self._multiplier == 1 or (self._is_halved and any(part.history for part in self._parts or (self,)))
         if self._history is not None and self._history.minus is not None:
             raise InvalidInputError("a difference of two ranges of windows has no counts")
-        if counting is None or not on_grid or self._noise_place != "output":
+        if not layout.is_counted or not on_grid or self._noise_place != "output":
             raise InvalidInputError(
                 "counts need a guarantee that states their weights (the same for all parts), noise on the cells, and "
                 "a multiplier of 1, or of 2^-g for ranges of windows"
             )
-        if counts.dtype != np.int64 or counts.shape != (counting.numbers,):
+        if counts.dtype != np.int64 or counts.shape != (layout.beside,):
             raise InvalidInputError(
-                f"counts must be int64 of shape ({counting.numbers},) for {counting}, got {counts.dtype} of shape "
+                f"counts must be int64 of shape ({layout.beside},) for {layout}, got {counts.dtype} of shape "
                 f"{counts.shape}"
             )
         return np.frombuffer(counts.tobytes(), dtype=np.int64)
@@ -262,10 +262,10 @@ class PrivateSketch(Published):
         return self._multiplier.numerator == 1 and self._multiplier.denominator.bit_count() == 1
 
     @property
-    def _stated_counting(self) -> Counting | None:
-        """The weights that all releases inside state; None if they differ or if none are stated."""
-        stated = {part.guarantee.mechanism.counting for part in self._parts or (self,)}
-        return stated.pop() if len(stated) == 1 else None
+    def _stated_layout(self) -> Layout:
+        """What all releases inside state of each key and window; `CELLS` if they differ."""
+        stated = {part.guarantee.mechanism.layout.of_one_window for part in self._parts or (self,)}
+        return stated.pop() if len(stated) == 1 else CELLS
 
     # --- reading --------------------------------------------------------------------------------------------
 
@@ -360,16 +360,21 @@ class PrivateSketch(Published):
     def counts(self) -> Ints | None:
         """The noisy counts, int64 of shape (1,) or (2,), read-only, or None.
 
-        They are in grid steps times `multiplier`, with the weights of `counting`. The first is the weighted number of
+        They are in grid steps times `multiplier`, with the weights of `layout`. The first is the weighted number of
         units; the second, under `L1`, the weighted slack (`Counting`). The noise on each has the distribution of the
         noise on a cell. None if nothing was counted, or counts were dropped.
         """
         return self._counts
 
     @property
-    def counting(self) -> Counting | None:
-        """The weights of `counts`; None if there are none."""
-        return None if self._counts is None else self._stated_counting
+    def layout(self) -> Layout:
+        """What the release has of each key and window: cells, and `counts` with their weights."""
+        return CELLS if self._counts is None else self._stated_layout
+
+    @property
+    def numbers(self) -> Ints:
+        """All that was published of the key, as one vector: `values`, and `counts` behind them. int64, read-only."""
+        return self._values if self._counts is None else np.concatenate([self._values, self._counts])
 
     @property
     def units(self) -> "Estimate":
@@ -556,7 +561,7 @@ class PrivateSketch(Published):
 
     def _summed_counts(self, other: "PrivateSketch", mine: int, theirs: int) -> Ints | None:
         """Return the counts of both together, each times a factor: None where one has none, or other weights."""
-        if self._counts is None or other._counts is None or self.counting != other.counting:
+        if self._counts is None or other._counts is None or self.layout != other.layout:
             return None
         if mine * _largest(self._counts) + theirs * _largest(other._counts) > _MAX_CELL:
             raise SketchOverflowError("the sum of the counts of these releases could exceed 2**63 grid steps")

@@ -2,14 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from streamsketch.accounting.ledger import Ledger
 from streamsketch.core.wrong import RELEASED, wrong_type
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.neighbours import Neighbours
 from streamsketch.projections.base import Projection
-from streamsketch.release.ready import Calibrated, Ready, ReadyTable
+from streamsketch.release.ready import Calibrated, Facts, Ready, ReadyTable
 from streamsketch.release.released_again import note_release, warn_of_another
 from streamsketch.sketching.sketch import Sketch
 from streamsketch.sketching.table import SketchTable
@@ -83,6 +83,11 @@ class Publisher(ABC, Generic[PublishedT]):
         released = ready.draw()
         note_release(sketch.data_ids, ready.guarantee)
         return released
+
+    def counted_as(self, data: Facts) -> Self:
+        """Return the publisher as it publishes these data: with the counts that their agreement states, if it can."""
+        del data
+        return self
 
     def release_rows(
         self, projection: Projection, matrix: Any, *, ledger: Ledger | None = None, dataset: str | None = None

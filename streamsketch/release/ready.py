@@ -5,8 +5,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar, overload
 
-import numpy as np
-
 from streamsketch.accounting.ledger import Ledger, charge_for
 from streamsketch.accounting.sensitivity import check_whole_steps
 from streamsketch.core.numbers import Ints
@@ -17,7 +15,7 @@ from streamsketch.data.matrices import matrix_of
 from streamsketch.errors import BoundExceededWarning, InvalidInputError
 from streamsketch.privacy.assertions import KEYS_ARE_PUBLIC, with_conditions
 from streamsketch.privacy.bounds import UNKNOWN, Bounds
-from streamsketch.privacy.counting import Counting
+from streamsketch.privacy.layout import Layout
 from streamsketch.privacy.neighbours import Neighbours
 from streamsketch.privacy.samplers import BitSource, SystemBits
 from streamsketch.projections.base import Projection
@@ -109,31 +107,23 @@ def refuse_new(data: Facts, *, beside_bounded: bool = False) -> None:
         )
 
 
-def numbers_of(sketch: Sketch, neighbours: Neighbours, counting: Counting | None, counts: Ints | None = None) -> Ints:
+def numbers_of(sketch: Sketch, neighbours: Neighbours, layout: Layout) -> Ints:
     """Return the exact numbers that noise is added to: the cells of a sketch, and its weighted counts behind them.
 
     Parameters
     ----------
     sketch
-        Exact, with `counts` if ``counting`` is set. The caller has checked that with `Bounds.counts_for`.
-    neighbours, counting
+        Exact. Whoever holds its bounds has checked that it has what the layout states (`Layout.is_known`).
+    neighbours, layout
         Of the release.
-    counts
-        The counts of units, int64 of shape (2,), if an engine holds the sketch's bounds elsewhere; by default its own.
 
     Returns
     -------
     ndarray
-        int64, (k,) or longer by `Counting.numbers`.
+        int64, (`Layout.width`,).
     """
-    cells = sketch.state()
-    if counting is None:
-        return cells
-    counts = sketch.counts if counts is None else counts
-    if counts is None:
-        raise InvalidInputError("the sketch has no count of units, although its guarantee states one")
-    bound = neighbours.grid_steps(sketch.projection.grid) if counting.slack else 0
-    return np.concatenate([cells, *counting.weighted(counts.reshape(1, -1), bound)])
+    numbers: Ints = layout.weighted(sketch.sums().rows(), neighbours, sketch.projection.grid)[0]
+    return numbers
 
 
 # --- from calibrated to drawn --------------------------------------------------------------------------------------
@@ -295,6 +285,10 @@ class Calibrated(ABC, Generic[PublishedT]):
         """How many bytes the numbers of one release take at most."""
         return 8 * self.projection.sketch_dim
 
+    def numbers(self, sketch: Sketch) -> Ints:
+        """Return the exact numbers of which something is published: int64, (n,). **Secret**."""
+        return sketch.state()
+
     # --- inside ---------------------------------------------------------------------------------------------
 
     def _ready(
@@ -312,7 +306,7 @@ class Calibrated(ABC, Generic[PublishedT]):
             asked = self.guarantee_for(sketch, assert_bounds=assert_bounds, beside_bounded=is_bounded)
             judged = self if asked is self.guarantee else self.with_guarantee(asked)
             agreed = None if sketch.agreement is None else sketch.agreement.fingerprint
-            exact = judged._exact(sketch).reshape(1, -1)  # noqa: SLF001 - of the same class
+            exact = judged.numbers(sketch).reshape(1, -1)
             found[key] = Ready(judged, exact, Stated(sketch.data_ids, sketch.bounds, agreed))
         first = next(iter(found.values()))
         check_readable(self.projection, first.guarantee, sketches if keyed else None, self.row_bytes)
@@ -326,10 +320,6 @@ class Calibrated(ABC, Generic[PublishedT]):
         """Return bounds of data, and the relation of their agreement, as they compare with the guarantee's."""
         del over_windows
         return data.bounds, None if data.agreement is None else data.agreement.neighbours
-
-    def _exact(self, sketch: Sketch) -> Ints:
-        """Return the exact numbers of which `_draw` publishes something: int64, (n,)."""
-        return sketch.state()
 
     @abstractmethod
     def _draw(self, exact: Ints, bits: BitSource, stated: Stated) -> list[PublishedT]:

@@ -26,7 +26,7 @@ from streamsketch.release.keys_to_release import sketches_to_release
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.private_table import PrivateTable
 from streamsketch.release.readable import check_readable
-from streamsketch.release.ready import numbers_of, warn_of_exceeded
+from streamsketch.release.ready import warn_of_exceeded
 from streamsketch.release.terms_kept import keys_for, refuse_private_choice
 from streamsketch.schedules.progress import Progress
 from streamsketch.sketching.sketch import Sketch
@@ -294,8 +294,7 @@ class Releaser:
 
     @property
     def _width(self) -> int:
-        counting = self._noise.counting
-        return self._noise.projection.sketch_dim + (0 if counting is None else counting.numbers)
+        return self._noise.width
 
     def _read(
         self, window: Sketch | SketchTable, public_keys: Iterable[Any] | None, *, keys_are_public: bool
@@ -322,8 +321,7 @@ class Releaser:
         guarantee = self._guarantee_of(window, keys_are_public=keys["keys_are_public"])
         check_readable(window.projection, guarantee, held, self._noise.row_bytes)
         warn_of_exceeded(window.largest, self._noise.guarantee.neighbours, window.projection)
-        counting, neighbours = self._noise.counting, self._noise.guarantee.neighbours
-        numbers = np.concatenate([numbers_of(one, neighbours, counting) for one in sketches.values()])
+        numbers = np.concatenate([self._noise.numbers(one) for one in sketches.values()])
         if before is not None:
             return before._replace(guarantee=guarantee), numbers
         ids = window.data_ids.published(), *(one.data_ids.published() for one in sketches.values())

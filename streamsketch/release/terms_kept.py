@@ -38,11 +38,11 @@ def check_terms(agreement: Agreement | None, guarantee: Any, projection: Project
             f"the agreement publishes by {terms}, and this release would by {guarantee.mechanism}: {_REMEDY}"
         )
     agreed = added and added.noise
-    if added is not None and added.layers == 1 and added.place == "output" and added.schedule is None:
+    if added is not None and added.layers == 1 and added.place == "output" and not added.layout.by_rows:
         neighbours, windows = agreement.neighbours, agreement.windows
         if windows is not None and windows.period is not None:  # which a unit pays for as a whole
             neighbours = neighbours.in_windows(windows.max_windows or 1)
-        sensitivity = sensitivity_of(projection, neighbours, agreement.counting)
+        sensitivity = sensitivity_of(projection, neighbours, agreement.layout.of_one_window)
         agreed = calibration.choose(sensitivity, budget, terms.mechanism)
         budget = agreed.spends(budget)
     elif added is not None:

@@ -116,7 +116,7 @@ class Factorisation(Schedule):
 
     def largest_norms(self) -> Norms:
         """Return `Schedule.norms`."""
-        held = self.layout
+        held = self.row_blocks
         rows = np.repeat(np.arange(self.horizon), np.diff(held.offsets))
         stops = np.append(held.starts[1:], 0)
         stops[held.offsets[1:] - 1] = np.arange(1, self.horizon + 1)

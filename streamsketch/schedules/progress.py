@@ -94,7 +94,7 @@ class Progress:
             raise InvalidInputError(
                 f"a window must have {self._sums.shape[1]} int64 numbers, got {window.dtype} of shape {window.shape}"
             )
-        _, factors = self.schedule.layout.of_row(self.window)
+        _, factors = self.schedule.row_blocks.of_row(self.window)
         row: Ints = np.multiply(window, factors[-1])
         places = np.array([*self._places, 0])[:-1]
         add_blocks(self._sums, places, factors, row)
@@ -102,7 +102,7 @@ class Progress:
 
     def hold(self, window: Ints) -> None:
         """Add the next window, whose `row` was read, and add up the blocks that the next row takes together."""
-        starts, _ = self.schedule.layout.of_row(self.window)
+        starts, _ = self.schedule.row_blocks.of_row(self.window)
         if not self._free:
             self._free = list(range(self._sums.shape[0], 2 * self._sums.shape[0]))
             self._sums = np.concatenate([self._sums, np.zeros_like(self._sums)])
@@ -124,7 +124,7 @@ class Progress:
         """Return where the blocks begin that are held after so many windows."""
         if window >= self.schedule.horizon:
             return np.zeros(0, dtype=np.int64)
-        starts, _ = self.schedule.layout.of_row(window)
+        starts, _ = self.schedule.row_blocks.of_row(window)
         return starts[:-1]
 
 
@@ -148,5 +148,5 @@ def decoded(schedule: Schedule, rows: NDArray[Any]) -> NDArray[Any]:
     given = rows if exact else rows.astype(np.float64)
     out = np.zeros((rows.shape[0] + 1, rows.shape[1]), dtype=given.dtype)
     inverse = given.dtype.type(1) if exact else 1 / np.float64(schedule.scale)
-    solve_prefixes(given, *schedule.layout, inverse, out)
+    solve_prefixes(given, *schedule.row_blocks, inverse, out)
     return out

@@ -1,7 +1,7 @@
 """Input of sketches: events as integers (encoded indices, values in grid steps), and checks of given cells."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -13,12 +13,11 @@ from streamsketch.data.keys import encode_columns, index_of
 from streamsketch.data.tables import batches_of, names_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import MAX_MASS, Projection
+from streamsketch.sketching.exact import ExactSums
 
 if TYPE_CHECKING:
     from streamsketch.agreement.agreement import Agreement
     from streamsketch.intake.events import Events
-    from streamsketch.privacy.counting import Counting
-    from streamsketch.privacy.neighbours import Neighbours
     from streamsketch.release.additive_noise import AdditiveNoise
 
 _INT64, _CONTIGUOUS = np.dtype(np.int64), (8,)
@@ -139,28 +138,11 @@ def agreed_by(first: "Agreement | None", second: "Agreement | None") -> "Agreeme
     return check_agreed(first, second)
 
 
-def counting_of(data: Any, neighbours: "Neighbours") -> "Counting | None":
-    """Return the counting agreed on for a sketch or table, or None if units were not counted for these neighbours.
-
-    The result depends on how the data were processed, never on the data themselves.
-    """
-    agreed = data.agreement
-    counting: Counting | None = None if agreed is None else agreed.counting
-    return counting if data.bounds.counts_for(neighbours) else None
-
-
 def exit_noise(data: Any, **asked: Any) -> "AdditiveNoise":
     """Return the noise of a sketch's or table's release: ``streamsketch.release.agreed.exit_of``."""
     from streamsketch.release.agreed import exit_of  # noqa: PLC0415 - releases know sketches, not the reverse
 
     return exit_of(data, **asked)
-
-
-def check_counts(counts: Ints, shape: tuple[int, ...]) -> Ints:
-    """Return given counts of units; raise `InvalidInputError` for other shapes or types."""
-    if not isinstance(counts, np.ndarray) or counts.dtype != np.int64 or counts.shape != shape:
-        raise InvalidInputError(f"counts must be a NumPy array of int64 of shape {shape}")
-    return counts
 
 
 def check_array(array: object, what: str) -> None:
@@ -169,10 +151,14 @@ def check_array(array: object, what: str) -> None:
         raise wrong_type(f"{what} must be a NumPy array", array, {"else": "pass numpy.array(…, dtype='int64')"})
 
 
-def check_state(projection: Projection, state: Ints, mass: int) -> int:
+def check_state(projection: Projection, state: Ints | ExactSums, mass: int) -> int:
     """Return the l1 bound of given cells as a sketch keeps it; errors as `Sketch.from_state`."""
     if not isinstance(projection, Projection):
         raise wrong_type("a sketch is made by a Projection", projection, PROJECTION)
+    if isinstance(state, ExactSums):
+        if state.keys != 1:
+            raise InvalidInputError(f"a sketch has the sums of one key, got those of {state.keys}: pass of_keys([…])")
+        state = cast("Ints", state.cells[0])
     check_array(state, "a state")
     if state.dtype != np.int64 or state.shape != (projection.sketch_dim,):
         raise InvalidInputError(

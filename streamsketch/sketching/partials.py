@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError, SketchOverflowError, WireFormatError
 from streamsketch.projections.base import Projection, check_entries
+from streamsketch.sketching.exact import ExactSums
 from streamsketch.sketching.sketch import Sketch
 from streamsketch.sketching.table import SketchTable
 
@@ -129,7 +130,8 @@ def encode_partial(sketch: Sketch) -> bytes:
     if not sketch.mass:  # an empty sketch, as of a public key without data
         place_width = _width(sketch.projection.sketch_dim - 1, signed=False)
         return _HEADER.pack(len(agreement), 1, place_width, 0, _NO_MASS) + agreement
-    state = sketch.state()
+    sums = sketch.sums()
+    (state,) = sums.cells
     # ufuncs and not methods: where most sketches hold few events, these lines are most of a job
     width = _width(max(int(np.maximum.reduce(state)), -int(np.minimum.reduce(state)) - 1), signed=True)
     place_width = _width(state.size - 1, signed=False)
@@ -139,10 +141,9 @@ def encode_partial(sketch: Sketch) -> bytes:
     else:
         (places,) = state.nonzero()
         body = state[places].astype(f"<i{width}").tobytes() + places.astype(f"<u{place_width}").tobytes()
-    counts = sketch.counts_so_far
-    behind = counts.astype("<i8").tobytes() if counts.any() else b""
+    behind = sums.counts.astype("<i8").tobytes() if sums.counts.any() else b""
     header = _HEADER.pack(len(agreement), width, place_width, len(behind), sketch.mass.to_bytes(16, "little"))
-    return header + agreement + body + behind
+    return b"".join([header, agreement, body, behind])
 
 
 def decode_partial(encoded: bytes) -> Sketch:
@@ -177,7 +178,7 @@ def decode_partial(encoded: bytes) -> Sketch:
         state = cells.astype(np.int64)
     try:
         counts = np.frombuffer(encoded, dtype="<i8", offset=stop).astype(np.int64) if behind else None
-        return Sketch.from_state(projection, state, int.from_bytes(mass, "little"), counts=counts)
+        return Sketch.from_state(projection, ExactSums.of(state, counts), int.from_bytes(mass, "little"))
     except (InvalidInputError, SketchOverflowError):
         # never their values
         raise WireFormatError("cells", "do not belong together with the mass and the projection") from None

@@ -15,7 +15,6 @@ from streamsketch.privacy.bounds import NO_DATA, UNKNOWN, Bounds
 from streamsketch.projections.base import MAX_MASS, Projection
 from streamsketch.sketching.encoding import (
     agreed_by,
-    check_counts,
     check_disjoint,
     check_state,
     encode_batch,
@@ -23,6 +22,7 @@ from streamsketch.sketching.encoding import (
     exit_noise,
     parts_of,
 )
+from streamsketch.sketching.exact import ExactSums
 
 if TYPE_CHECKING:
     from streamsketch.accounting.ledger import Ledger
@@ -62,33 +62,32 @@ class Sketch:
     """
 
     __slots__ = (
-        *("_agreement", "_bounds", "_counts", "_dim", "_ids", "_indices", "_largest"),
-        *("_mass", "_pending", "_projection", "_state", "_values"),
+        *("_agreement", "_bounds", "_dim", "_ids", "_indices", "_largest"),
+        *("_mass", "_pending", "_projection", "_state", "_sums", "_values"),
     )
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, projection: "Projection | Agreement") -> None:
         known, agreed = parts_of(projection, "Sketch")
-        self._restore(known, np.zeros(known.sketch_dim, dtype=np.int64), 0, 0, data_ids.new(), agreed, NO_DATA)
+        self._restore(known, ExactSums(1, known.sketch_dim), 0, 0, data_ids.new(), agreed, NO_DATA)
 
     def _restore(
         self,
         projection: Projection,
-        state: Ints,
+        sums: ExactSums,
         mass: int,
         largest: int,
         ids: DataIds,
         agreement: "Agreement | None",
         bounds: Bounds = UNKNOWN,
-        counts: Ints | None = None,
     ) -> None:
         self._projection = projection
         self._agreement = agreement
         self._bounds = bounds
-        self._counts = counts  # never written to; None stands for zeros, and for what is not known
         self._ids = ids
         self._dim = projection.dim
-        self._state = state
+        self._sums = sums
+        self._state: Ints = sums.cells[0]  # a view
         self._mass = mass
         self._largest = largest
         self._pending = 0
@@ -106,14 +105,13 @@ class Sketch:
     def from_state(
         cls,
         projection: Projection,
-        state: Ints,
+        state: Ints | ExactSums,
         mass: int,
         *,
         largest: int = 0,
         ids: DataIds | None = None,
         agreement: "Agreement | None" = None,
         bounds: Bounds = UNKNOWN,
-        counts: Ints | None = None,
     ) -> "Sketch":
         """Return a sketch with a copy of the given cells.
 
@@ -122,7 +120,8 @@ class Sketch:
         projection
             The public map.
         state
-            Cells: int64, (sketch_dim,), in grid steps.
+            Cells: int64, (sketch_dim,), in grid steps; or exact sums of one key as `sums` returns them. Cells alone
+            have no counts, even if the bounds state that units were counted.
         mass
             The l1 bound Σ|q| of the updates in ``state``, in grid steps; 2^63 - 1 represents all larger ones.
         largest
@@ -130,23 +129,21 @@ class Sketch:
         ids, agreement, bounds
             Ids of the data, by default new ones; the agreement that the updates followed, if any; and the bounds that
             were enforced on the updates, by default none.
-        counts
-            Counts of units as in `counts`. None if they are not known, even if the bounds state that units were
-            counted.
 
         Raises
         ------
         TypeError
             If ``state`` is not a NumPy array.
         InvalidInputError
-            If ``state`` is not int64 of shape (sketch_dim,), ``mass`` is smaller than a cell allows, or ``counts`` are
-            not int64 of shape (2,).
+            If ``state`` is not int64 of shape (sketch_dim,), or ``mass`` is smaller than a cell allows.
         """
         mass = check_state(projection, state, mass)
+        if isinstance(state, ExactSums):
+            sums = state.copy()
+        else:
+            sums, bounds = ExactSums.of(state), bounds.without_counts()
         sketch, ids = cls.__new__(cls), ids or data_ids.new()
-        kept = None if counts is None else check_counts(counts, (2,)).copy()
-        bounds = bounds if counts is not None else bounds.without_counts()
-        sketch._restore(projection, state.copy(), mass, largest, ids, agreement, bounds, kept)
+        sketch._restore(projection, sums, mass, largest, ids, agreement, bounds)
         return sketch
 
     # --- updating -------------------------------------------------------------------------------------------
@@ -224,7 +221,7 @@ class Sketch:
             self._flush()
         mass = np.zeros(1, dtype=np.int64)
         slots = np.zeros(len(events), dtype=np.int64)
-        largest = add_dense(self._state.reshape(1, -1), mass, slots, events.features)
+        largest = add_dense(self._sums.cells, mass, slots, events.features)
         if self._bounds is not UNKNOWN:
             self._bounds = self._bounds.updated()
         self._mass = min(self._mass + int(mass[0]), MAX_MASS)
@@ -308,11 +305,9 @@ class Sketch:
         self._bounds = self._bounds.merged(other._bounds, keyed=False, disjoint_units=disjoint_units)
         self._agreement = agreed
         self._largest = max(self._largest, other._largest)
-        self._state += sign * other._state
+        self._sums.add(other._sums, sign=sign)
         self._mass = min(self._mass + other._mass, MAX_MASS)
         self._ids = self._ids.merged(other._ids)
-        if other._counts is not None:
-            self._counts = other._counts if self._counts is None else self._counts + other._counts
 
     def __iadd__(self, other: "Sketch") -> Self:
         self._combine(other, 1)
@@ -357,6 +352,14 @@ class Sketch:
         self._flush()
         return self._state.copy()
 
+    def sums(self) -> ExactSums:
+        """Return a copy of the exact sums: the cells, and the counts of all that was merged. Secret.
+
+        Whether these counts are complete is in the bounds, which an engine may hold elsewhere; see `counts`.
+        """
+        self._flush()
+        return self._sums.copy()
+
     @property
     def mass(self) -> int:
         """The l1 bound Σ|q| over all updates, in grid steps. It is as secret as the cells, and saturates at 2^63 - 1.
@@ -394,12 +397,7 @@ class Sketch:
         merge with ``disjoint_units=True`` adds the counts up; any other update, sum or difference drops them.
         """
         self._flush()
-        return self.counts_so_far if self._bounds.counted and self._bounds.is_enforced else None
-
-    @property
-    def counts_so_far(self) -> Ints:
-        """A copy of the counts of all that was merged. Secret; for parts of a sum whose bounds are known elsewhere."""
-        return np.zeros(2, dtype=np.int64) if self._counts is None else self._counts.copy()
+        return self._sums.counts[0].copy() if self._bounds.has_counts else None
 
     @property
     def data_ids(self) -> DataIds:
@@ -411,6 +409,11 @@ class Sketch:
         duplicate = type(self).__new__(type(self))
         duplicate.__setstate__(self.__getstate__())
         return duplicate
+
+    def with_facts(self, *, ids: DataIds, agreement: "Agreement | None", bounds: Bounds) -> "Sketch":
+        """Return a copy that states these ids, agreement and bounds, as an engine does that holds them elsewhere."""
+        known: dict[str, Any] = {"ids": ids, "agreement": agreement, "bounds": bounds}
+        return Sketch.from_state(self._projection, self.sums(), self.mass, largest=self._largest, **known)
 
     __copy__ = copy
 
@@ -426,12 +429,12 @@ class Sketch:
 
     def __getstate__(self) -> tuple[Any, ...]:
         self._flush()
-        known = self._ids, self._agreement, self._bounds, self._counts
-        return self._projection, self._state, self._mass, self._largest, *known
+        known = self._ids, self._agreement, self._bounds
+        return self._projection, self._sums, self._mass, self._largest, *known
 
     def __setstate__(self, saved: tuple[Any, ...]) -> None:
-        projection, state, *others = saved
-        self._restore(projection, state.copy(), *others)  # what a pickle brings may be shared or read-only
+        projection, sums, *others = saved
+        self._restore(projection, sums.copy(), *others)
 
     def __repr__(self) -> str:
         return f"<Sketch, secret, of {self._projection!r}>"

@@ -21,12 +21,12 @@ from streamsketch.projections.base import MAX_MASS, Projection
 from streamsketch.sketching.encoding import (
     agreed_by,
     check_array,
-    check_counts,
     check_disjoint,
     events_of,
     exit_noise,
     parts_of,
 )
+from streamsketch.sketching.exact import ExactSums
 from streamsketch.sketching.keyed import codes_of, keyed_steps, python_keys, table_keys
 from streamsketch.sketching.sketch import Sketch
 
@@ -70,28 +70,26 @@ class SketchTable(Mapping[Any, Sketch]):
             keys = listed(keys, "the keys of a table are a column", COLUMN)
         given = table_keys(keys)
         self._slots: dict[Any, int] = {key: slot for slot, key in enumerate(dict.fromkeys(python_keys(given)))}
-        self._cells = np.zeros((len(self._slots), projection.sketch_dim), dtype=np.int64)
+        self._sums = ExactSums(len(self._slots), projection.sketch_dim)
         self._masses = np.zeros(len(self._slots), dtype=np.int64)
-        self._counts = np.zeros((len(self._slots), 2), dtype=np.int64)
         self._largest = 0
         self._ids = data_ids.new()
         self._bounds = NO_DATA
 
     @classmethod
-    def from_state(  # noqa: PLR0913 - all that a table holds
+    def from_state(
         cls,
         projection: Projection,
         keys: Any,
-        cells: Ints,
+        cells: Ints | ExactSums,
         masses: Ints,
         *,
         largest: int = 0,
         ids: DataIds | None = None,
         agreement: "Agreement | None" = None,
         bounds: Bounds = UNKNOWN,
-        counts: Ints | None = None,
     ) -> "SketchTable":
-        """Return a table with copies of the given sketches, in the form that `cells` and `masses` return.
+        """Return a table with copies of the given sketches, in the form that `sums` (or `cells`) and `masses` return.
 
         Parameters
         ----------
@@ -100,14 +98,12 @@ class SketchTable(Mapping[Any, Sketch]):
         keys
             Column of n distinct keys.
         cells
-            Cells: int64, (n, sketch_dim), in grid steps.
+            Cells: int64, (n, sketch_dim), in grid steps; or exact sums of n keys as `sums` returns them. Cells alone
+            have no counts, even if the bounds state that units were counted.
         masses
             The l1 bound of each sketch: int64, (n,), in grid steps.
         largest, ids, agreement, bounds
             As in `Sketch.from_state`.
-        counts
-            Counts of units as in `counts`. None if they are not known, even if the bounds state that units were
-            counted.
 
         Raises
         ------
@@ -116,7 +112,8 @@ class SketchTable(Mapping[Any, Sketch]):
         """
         keys = keys if hasattr(keys, "__len__") else listed(keys, "the keys of a table are a column", COLUMN)
         table = cls(projection, keys)
-        count = len(table)
+        count, sums = len(table), cells if isinstance(cells, ExactSums) else None
+        cells = cells.cells if isinstance(cells, ExactSums) else cells
         wanted = {"cells": (count, projection.sketch_dim), "masses": (count,)}
         for name, array in (("cells", cells), ("masses", masses)):
             check_array(array, f"the table's {name}")
@@ -127,11 +124,9 @@ class SketchTable(Mapping[Any, Sketch]):
                 )
         for row, mass in zip(cells, masses, strict=True):
             Sketch.from_state(projection, row, mass, ids=table._ids)  # checks them
-        if counts is None:
+        if sums is None:
             bounds = bounds.without_counts()
-        else:
-            table._counts = check_counts(counts, (count, 2)).copy()
-        table._cells, table._masses = cells.copy(), masses.copy()
+        table._sums, table._masses = ExactSums.of(cells) if sums is None else sums.copy(), masses.copy()
         table._ids = ids or table._ids
         table._largest, table._agreement, table._bounds = largest, agreement, bounds
         return table
@@ -197,9 +192,9 @@ class SketchTable(Mapping[Any, Sketch]):
 
     def add_whole(self, distinct: Sequence[Any], codes: NDArray[Any], rows: Cells | Ints) -> int:
         """Add rows of all cells, (n, sketch_dim), as `add_cells` adds some; return the largest |value|."""
-        cells, masses, slots, places = self._with_rows(distinct, codes)
-        largest = add_dense(cells, masses, places, rows)
-        self._cells, self._masses, self._slots = cells, masses, slots
+        sums, masses, slots, places = self._with_rows(distinct, codes)
+        largest = add_dense(sums.cells, masses, places, rows)
+        self._sums, self._masses, self._slots = sums, masses, slots
         self._bounds = self._bounds.updated()
         return largest
 
@@ -220,11 +215,11 @@ class SketchTable(Mapping[Any, Sketch]):
         IndexError
             For a code out of range; the table is then unchanged.
         """
-        cells, masses, slots, rows = self._with_rows(distinct, codes)
-        _, largest = self._projection.add_to_rows(cells, rows, indices, steps)
+        sums, masses, slots, rows = self._with_rows(distinct, codes)
+        _, largest = self._projection.add_to_rows(sums.cells, rows, indices, steps)
         add_masses(masses, rows, read_only(steps))
         self._largest = max(self._largest, largest)
-        self._cells, self._masses, self._slots = cells, masses, slots
+        self._sums, self._masses, self._slots = sums, masses, slots
         self._bounds = self._bounds.updated()
 
     def add_cells(self, distinct: Sequence[Any], codes: NDArray[Any], cells: Ints, steps: Ints) -> None:
@@ -250,12 +245,12 @@ class SketchTable(Mapping[Any, Sketch]):
         if cells.size and cells.view(np.uint64).max() >= self._projection.sketch_dim:  # negative ones are huge
             raise InvalidInputError(f"cells must be in [0, sketch_dim), here {self._projection.sketch_dim}")
         sums, masses, slots, rows = self._with_rows(distinct, codes)
-        add_to_cells(sums, masses, rows, cells, steps)
-        self._cells, self._masses, self._slots = sums, masses, slots
+        add_to_cells(sums.cells, masses, rows, cells, steps)
+        self._sums, self._masses, self._slots = sums, masses, slots
         self._bounds = self._bounds.updated()
 
-    def _with_rows(self, distinct: Sequence[Any], codes: NDArray[Any]) -> tuple[Ints, Ints, dict[Any, int], Ints]:
-        """Return cells and l1 bounds with room for the keys that codes name, where each key is, and each code's row."""
+    def _with_rows(self, distinct: Sequence[Any], codes: NDArray[Any]) -> tuple[ExactSums, Ints, dict[Any, int], Ints]:
+        """Return sums and l1 bounds with room for the keys that codes name, where each key is, and each code's row."""
         codes = np.ascontiguousarray(codes, dtype=np.int32 if codes.dtype == np.int32 else np.int64)
         codes = read_only(codes)
         used = seen(codes, len(distinct))
@@ -263,13 +258,12 @@ class SketchTable(Mapping[Any, Sketch]):
             key for key, is_used in zip(distinct, used, strict=True) if is_used and key not in self._slots
         )
         grown = len(self._slots) + len(new)
-        cells, masses, counts = self._cells, self._masses, self._counts
-        if grown > len(cells):
-            cells, masses, counts = self._resized(max(grown, 2 * len(cells)))
+        sums, masses = self._sums, self._masses
+        if grown > sums.keys:
+            sums, masses = self._resized(max(grown, 2 * sums.keys))
         slots = self._slots | {key: len(self._slots) + place for place, key in enumerate(new)}
         lookup = np.array([slots.get(key, 0) for key in distinct], dtype=np.int64)
-        self._counts = counts  # with room for more keys, whether these are added or refused
-        return cells, masses, slots, looked_up(lookup, codes)
+        return sums, masses, slots, looked_up(lookup, codes)
 
     def add_counts(self, distinct: Sequence[Any], counts: Ints) -> None:
         """Add the counts of the units whose rows were added, before the table is marked as bounded.
@@ -282,18 +276,14 @@ class SketchTable(Mapping[Any, Sketch]):
             As in `counts`: int64, (n, 2).
         """
         held = np.flatnonzero(counts[:, 0])
-        self._counts[[self._slots[distinct[place]] for place in held.tolist()]] += counts[held]
+        self._sums.counts[[self._slots[distinct[place]] for place in held.tolist()]] += counts[held]
 
-    def _resized(self, rows: int) -> tuple[Ints, Ints, Ints]:
-        """Return copies of the cells, l1 bounds and counts with room for ``rows`` keys."""
+    def _resized(self, rows: int) -> tuple[ExactSums, Ints]:
+        """Return copies of the sums and l1 bounds with room for ``rows`` keys."""
         used = len(self._slots)
-        cells = np.zeros((rows, self._projection.sketch_dim), dtype=np.int64)
-        cells[:used] = self._cells[:used]
         masses = np.zeros(rows, dtype=np.int64)
         masses[:used] = self._masses[:used]
-        counts = np.zeros((rows, 2), dtype=np.int64)
-        counts[:used] = self._counts[:used]
-        return cells, masses, counts
+        return self._sums.copy(rows), masses
 
     # --- merging --------------------------------------------------------------------------------------------
 
@@ -322,13 +312,12 @@ class SketchTable(Mapping[Any, Sketch]):
         slots = dict(self._slots)
         for key in other._slots:
             slots.setdefault(key, len(slots))
-        cells, masses, counts = self._resized(len(slots))
+        sums, masses = self._resized(len(slots))
         places = np.fromiter((slots[key] for key in other._slots), dtype=np.int64, count=len(other))
-        cells[places] += other._cells[: len(other)]
+        sums.add(other._sums, places)
         added = other._masses[: len(other)]
         masses[places] += np.minimum(added, MAX_MASS - masses[places])  # 2^63 - 1 stands for that and more
-        counts[places] += other._counts[: len(other)]
-        self._cells, self._masses, self._counts, self._slots = cells, masses, counts, slots
+        self._sums, self._masses, self._slots = sums, masses, slots
         self._ids = self._ids.merged(other._ids)
         self._bounds = self._bounds.merged(other._bounds, keyed=True, disjoint_units=disjoint_units)
         self._agreement, self._largest = agreed, max(self._largest, other._largest)
@@ -363,13 +352,15 @@ class SketchTable(Mapping[Any, Sketch]):
     @property
     def cells(self) -> Ints:
         """A copy of all exact cells, int64 of shape (n_keys, sketch_dim), in the order of the keys. Secret."""
-        return self._cells[self._ordered_slots()]
+        return self._sums.cells[self._ordered_slots()]
 
-    def cells_in_parts(self, rows: int) -> Iterator[Ints]:
-        """Yield `cells` in parts: copies for at most ``rows`` keys each, because a copy of all may be too large."""
-        slots = self._ordered_slots()
-        for start in range(0, len(self), rows):
-            yield self._cells[slots[start : start + rows]]
+    def sums(self) -> ExactSums:
+        """Return a copy of the exact sums of all keys, in their order: cells, and counts; see `Sketch.sums`. Secret."""
+        return self._sums.of_keys(self._ordered_slots())
+
+    def numbers(self) -> Iterator[Ints]:
+        """Yield the numbers of each key in their order: `sums` one by one, as all may be too large to copy."""
+        yield from (self._sums.row(slot) for slot in self._ordered_slots().tolist())
 
     @property
     def masses(self) -> Ints:
@@ -383,13 +374,12 @@ class SketchTable(Mapping[Any, Sketch]):
         The first count is the number of units that still contribute to the key after clipping. The second, under `L1`,
         is the sum of their absolute values; see `Sketch.counts`.
         """
-        counted = self._bounds.counted and self._bounds.is_enforced
-        return self._counts[self._ordered_slots()] if counted else None
+        return self._sums.counts[self._ordered_slots()] if self._bounds.has_counts else None
 
     @property
     def nbytes(self) -> int:
         """The memory that the cells take, in bytes."""
-        return self._cells.nbytes
+        return self._sums.cells.nbytes
 
     def __getitem__(self, key: Any) -> Sketch:
         slot = self._slots.get(key)
@@ -398,18 +388,17 @@ class SketchTable(Mapping[Any, Sketch]):
                 f"the table has no sketch of {short(key)} (7 and '7' are different keys); sketch_of(key) returns an "
                 "empty sketch for a key without events"
             )
-        return self._sketch(self._cells[slot], int(self._masses[slot]), self._largest, key, self._counts[slot])
+        return self._sketch(self._sums.of_keys([slot]), int(self._masses[slot]), self._largest, key)
 
     def sketch_of(self, key: Any) -> Sketch:
         """Return a copy of a key's sketch, or an empty sketch for a key without events."""
         if key in self._slots:
             return self[key]
-        none = np.zeros(self._projection.sketch_dim, dtype=np.int64)
-        return self._sketch(none, 0, 0, key, np.zeros(2, dtype=np.int64))
+        return self._sketch(ExactSums(1, self._projection.sketch_dim), 0, 0, key)
 
-    def _sketch(self, cells: Ints, mass: int, largest: int, key: Any, counts: Ints) -> Sketch:
-        known: dict[str, Any] = {"agreement": self._agreement, "bounds": self._bounds, "counts": counts}
-        return Sketch.from_state(self._projection, cells, mass, largest=largest, ids=self._ids.of_key(key), **known)
+    def _sketch(self, sums: ExactSums, mass: int, largest: int, key: Any) -> Sketch:
+        known: dict[str, Any] = {"agreement": self._agreement, "bounds": self._bounds, "ids": self._ids.of_key(key)}
+        return Sketch.from_state(self._projection, sums, mass, largest=largest, **known)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(sorted(self._slots, key=_rank))
@@ -427,9 +416,15 @@ class SketchTable(Mapping[Any, Sketch]):
         """Return an independent copy."""
         duplicate = SketchTable(self._projection)
         duplicate._slots = dict(self._slots)
-        duplicate._cells, duplicate._masses, duplicate._counts = self._resized(len(self._slots))
+        duplicate._sums, duplicate._masses = self._resized(len(self._slots))
         duplicate._ids, duplicate._agreement, duplicate._largest = self._ids, self._agreement, self._largest
         duplicate._bounds = self._bounds
+        return duplicate
+
+    def with_facts(self, *, ids: DataIds, agreement: "Agreement | None", bounds: Bounds) -> "SketchTable":
+        """Return a copy that states these ids, agreement and bounds; see `Sketch.with_facts`."""
+        duplicate = self.copy()
+        duplicate._ids, duplicate._agreement, duplicate._bounds = ids, agreement, bounds
         return duplicate
 
     __copy__ = copy
@@ -444,7 +439,8 @@ class SketchTable(Mapping[Any, Sketch]):
             self._projection == other._projection
             and self._slots.keys() == other._slots.keys()
             and all(
-                np.array_equal(self._cells[slot], other._cells[other._slots[key]]) for key, slot in self._slots.items()
+                np.array_equal(self._sums.cells[slot], other._sums.cells[other._slots[key]])
+                for key, slot in self._slots.items()
             )
         )
 
@@ -453,8 +449,7 @@ class SketchTable(Mapping[Any, Sketch]):
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         self.__dict__.update(saved)
-        # what a pickle brings may be shared or read-only
-        self._cells, self._masses, self._counts = self._resized(len(self._slots))
+        self._sums, self._masses = self._resized(len(self._slots))  # what a pickle brings may be shared or read-only
 
     def __repr__(self) -> str:
         return f"<SketchTable, secret, of {len(self)} keys, {self._projection!r}>"

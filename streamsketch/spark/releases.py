@@ -1,17 +1,14 @@
 """Release sketches from Spark once, on the driver."""
 
-import dataclasses
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from streamsketch.accounting.ledger import Ledger
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.errors import InvalidInputError
-from streamsketch.release.additive_noise import AdditiveNoise
 from streamsketch.release.agreed_publisher import publisher_of
 from streamsketch.release.published_table import PublishedTable
 from streamsketch.release.publishers import Publisher
-from streamsketch.sketching.encoding import counting_of
 from streamsketch.spark.sketches import KeyedSketches, sketch_per_key
 
 if TYPE_CHECKING:
@@ -152,9 +149,7 @@ def checked_publisher(publisher: Publisher[Any], data: Any) -> Publisher[Any]:
             f"{type(publisher).__name__} has no guarantee for a table of keys; use another mechanism, such as "
             "AdditiveNoise"
         )
-    if isinstance(publisher, AdditiveNoise) and publisher.counting is None:
-        return dataclasses.replace(publisher, counting=counting_of(data, publisher.neighbours))
-    return publisher
+    return publisher.counted_as(data)
 
 
 def releases_frame(spark: "SparkSession", table: PublishedTable[Any]) -> "DataFrame":

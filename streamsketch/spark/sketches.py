@@ -18,6 +18,7 @@ from streamsketch.privacy.bounds import NO_DATA, Bounds
 from streamsketch.privacy.neighbours import Clip, Neighbours
 from streamsketch.projections.base import Projection
 from streamsketch.sketching.bounding.units import SECRET_BYTES, UnitBounds
+from streamsketch.sketching.exact import ExactSums
 from streamsketch.sketching.keyed import public_names
 from streamsketch.sketching.partials import decode_partial
 from streamsketch.sketching.table import SketchTable
@@ -229,21 +230,20 @@ class KeyedSketches:
             if found := _OURS.search(str(error)):  # of a worker, whose traceback is in the error that caused this one
                 raise InvalidInputError(found[1]) from error
             raise
-        cells = np.empty((len(rows), self.projection.sketch_dim), dtype=np.int64)
-        masses, counts = np.empty(len(rows), dtype=np.int64), np.empty((len(rows), 2), dtype=np.int64)
+        sums, masses = ExactSums(len(rows), self.projection.sketch_dim), np.empty(len(rows), dtype=np.int64)
         for place, encoded in enumerate(rows["sketch"]):
             sketch = decode_partial(encoded.as_py())
-            cells[place], masses[place], counts[place] = sketch.state(), sketch.mass, sketch.counts_so_far
+            sums.add(sketch.sums(), np.array([place]))
+            masses[place] = sketch.mass
         return SketchTable.from_state(
             self.projection,
             [key_of(key) for key in rows["key"].to_pylist()],
-            cells,
+            sums,
             masses,
             largest=max(rows["largest"].to_pylist(), default=0),
             ids=self._ids,
             agreement=self._agreement,
             bounds=self._bounds,
-            counts=counts if self._bounds.counted else None,
         )
 
     def __repr__(self) -> str:

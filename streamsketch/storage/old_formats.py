@@ -12,6 +12,7 @@ import numpy as np
 from streamsketch.core.limits import current_limits
 from streamsketch.errors import IncompatibleProjectionsError, WireFormatError
 from streamsketch.projections.base import MAX_MASS
+from streamsketch.sketching.exact import ExactSums
 from streamsketch.storage.first_bytes import OLD_RAW
 from streamsketch.storage.sketches import RawHeader, RawSketch, key_of
 
@@ -98,7 +99,7 @@ def _raw_sketch(rest: _Bytes) -> RawSketch:
         keys.append(key_of(bytes(body.take(size, f"key {place}")), place))
     if body.left:
         raise WireFormatError("end", f"{len(body.left)} bytes follow the last part")
-    state = header.state(keys, cells.astype(np.int64, copy=False), masses.astype(np.int64, copy=False))
+    state = header.state(keys, ExactSums.of(cells.astype(np.int64, copy=False)), masses.astype(np.int64, copy=False))
     return RawSketch(state, header.events, header.releases)
 
 

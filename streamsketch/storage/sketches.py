@@ -20,9 +20,11 @@ from streamsketch.data.data_ids import DataIds
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, WireFormatError
 from streamsketch.privacy.bounds import NO_DATA, UNKNOWN, Bounds
 from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.layout import COUNTS
 from streamsketch.privacy.neighbours import Neighbours
 from streamsketch.projections.base import MAX_MASS, Projection, check_entries
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES
+from streamsketch.sketching.exact import ExactSums
 from streamsketch.sketching.sketch import Sketch
 from streamsketch.sketching.table import SketchTable
 from streamsketch.storage.database import Database, Row
@@ -31,8 +33,6 @@ State: TypeAlias = Sketch | SketchTable
 
 _MAX_BYTES = Limits().max_raw_bytes
 _ONE_STREAM = b"1"  # the key of the row of a single stream; no key of a table is like it
-_BLOCK_BYTES = 1 << 23
-_COUNTS = 2  # of a row, behind its cells
 _RELEASE_ID = re.compile(rf"[0-9a-f]{{{2 * RELEASE_ID_BYTES}}}")
 _FIELDS = {
     "projection": (str, "text"),
@@ -149,18 +149,16 @@ class RawHeader:
     def empty(self, bounds: Bounds = NO_DATA) -> State:
         """Return an empty sketch or table with the projection, agreement and data ids; see `empty_like`."""
         rows = 1 if self.keys is None else 0
-        cells, masses = np.zeros((rows, self.projection.sketch_dim), np.int64), np.zeros(rows, np.int64)
-        counts = np.zeros((rows, 2), np.int64) if bounds.counted else None
-        return dataclasses.replace(self, bounds=bounds, largest=0).state([], cells, masses, counts)
+        sums, masses = ExactSums(rows, self.projection.sketch_dim), np.zeros(rows, np.int64)
+        return dataclasses.replace(self, bounds=bounds, largest=0).state([], sums, masses)
 
-    def state(self, keys: Sequence[Any], cells: Ints, masses: Ints, counts: Ints | None = None) -> State:
-        """Return the sketch or table with these cells; `WireFormatError` if they do not belong together."""
+    def state(self, keys: Sequence[Any], sums: ExactSums, masses: Ints) -> State:
+        """Return the sketch or table with these sums; `WireFormatError` if they do not belong together."""
         known: dict[str, Any] = {name: getattr(self, name) for name in ("agreement", "ids", "bounds", "largest")}
         try:
             if self.keys is None:
-                counted = None if counts is None else counts[0]
-                return Sketch.from_state(self.projection, cells[0], int(masses[0]), counts=counted, **known)
-            return SketchTable.from_state(self.projection, keys, cells, masses, counts=counts, **known)
+                return Sketch.from_state(self.projection, sums, int(masses[0]), **known)
+            return SketchTable.from_state(self.projection, keys, sums, masses, **known)
         except (InvalidInputError, OverflowError):  # never their values
             raise WireFormatError("cells", "do not belong together with the masses, keys and projection") from None
 
@@ -291,50 +289,49 @@ def read_sketch(database: Database, part: str) -> RawSketch:
     rows, dim = (1 if header.keys is None else header.keys), header.projection.sketch_dim
     if 8 * rows * dim > database.size:
         raise WireFormatError("header", f"states {rows} sketches of {dim} cells, more than the file holds")
-    cells, masses, keys = np.zeros((rows, dim), np.int64), np.zeros(rows, np.int64), []
-    counts = np.zeros((rows, _COUNTS), np.int64)
+    sums, masses, keys = ExactSums(rows, dim), np.zeros(rows, np.int64), []
     for place, row in enumerate(database.rows(part)):
         if place < rows:  # one too many is an error after the last
-            cells[place], counts[place] = _numbers(row.data, dim)
+            numbers = _numbers(row.data, dim)
+            sums.cells[place], sums.counts[place] = numbers[:dim], numbers[dim:] if numbers.size > dim else 0
             masses[place] = row.number
             keys.append(row.key)
     if header.keys is None and keys != [_ONE_STREAM]:
         raise WireFormatError("rows", "are not those of one stream")
     known = [] if header.keys is None else [key_of(key, place) for place, key in enumerate(keys)]
-    state = header.state(known, cells, masses, counts if header.bounds.counted else None)
+    state = header.state(known, sums, masses)
     return RawSketch(state, header.events, header.releases)
 
 
 def _rows(state: State) -> Iterator[Row]:
-    counts: Any = state.counts
+    dim = state.projection.sketch_dim
+    width = dim + (COUNTS if state.bounds.has_counts else 0)
     if isinstance(state, Sketch):
-        numbers = [state.state()] if counts is None else [state.state(), counts]
-        yield Row(_ONE_STREAM, state.mass, np.concatenate(numbers).astype("<i8", copy=False))
-        return
-    blocks = state.cells_in_parts(max(1, _BLOCK_BYTES // (8 * state.projection.sketch_dim)))
-    cells = (row for block in blocks for row in block.astype("<i8", copy=False))
-    rows = cells if counts is None else (np.append(*pair) for pair in zip(cells, counts, strict=True))
-    for key, mass, row in zip(state, state.masses.tolist(), rows, strict=True):
-        yield Row(canonical_bytes(key), mass, row.astype("<i8", copy=False))
+        keys, masses, rows = [_ONE_STREAM], [state.mass], iter([state.sums().row(0)])
+    else:
+        keys, masses, rows = list(map(canonical_bytes, state)), state.masses.tolist(), state.numbers()
+    for key, mass, row in zip(keys, masses, rows, strict=True):
+        yield Row(key, mass, row[:width].astype("<i8", copy=False))
 
 
 def _summed(dim: int, *, counted: bool) -> Callable[[Row, Row], Row]:
-    """Return a function that adds two rows of cells, each with or without counts at its end."""
+    """Return a function that adds two rows of numbers, each with or without counts at its end."""
 
     def add(old: Row, new: Row) -> Row:
-        (cells, counts), (more, others) = _numbers(old.data, dim), _numbers(new.data, dim)
-        row = np.append(cells + more, counts + others) if counted else cells + more
-        return Row(old.key, min(old.number + new.number, MAX_MASS), row)  # 2^63 - 1 stands for that and more
+        total = np.zeros(dim + (COUNTS if counted else 0), dtype=np.int64)
+        for numbers in (_numbers(row.data, dim)[: total.size] for row in (old, new)):
+            total[: numbers.size] += numbers
+        return Row(old.key, min(old.number + new.number, MAX_MASS), total)  # 2^63 - 1 stands for that and more
 
     return add
 
 
-def _numbers(data: Any, dim: int) -> tuple[Ints, Ints]:
-    """Return the cells of a row, and its counts, which are 0 where there are none."""
+def _numbers(data: Any, dim: int) -> Ints:
+    """Return the numbers of a row: its cells, and the counts behind them, if there are any."""
     numbers = np.frombuffer(data[: len(data) // 8 * 8], dtype="<i8") if isinstance(data, bytes) else data
-    if numbers.size not in (dim, dim + _COUNTS) or numbers.nbytes != memoryview(data).nbytes:
+    if numbers.size not in (dim, dim + COUNTS) or numbers.nbytes != memoryview(data).nbytes:
         raise WireFormatError("cells", f"are {len(data)} bytes, not {8 * dim}")
-    return numbers[:dim], numbers[dim:] if numbers.size > dim else np.zeros(_COUNTS, dtype=np.int64)
+    return numbers
 
 
 def key_of(data: bytes, place: int) -> Any:

@@ -186,9 +186,9 @@ class StreamPolicy(_Pair):
                 "a period keeps units to some windows, and the agreement names no units: also agree on unit, or leave "
                 "out period"
             )
-        if self.job.comparisons == "mean" and self.agreement.counting is None:
+        if self.job.comparisons == "mean" and not self.agreement.layout.is_counted:
             raise InvalidInputError(
-                'averages need the number of units; make an agreement with counting, or set "comparisons": "distance"'
+                'averages need the number of units; make an agreement with counts, or set "comparisons": "distance"'
             )
         if schedule is None:
             return

@@ -13,6 +13,7 @@ from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.counting import Counting
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.individual import IndividualGuarantee
+from streamsketch.privacy.layout import Layout
 from streamsketch.privacy.mechanism import (
     AddedNoise,
     FlippedSigns,
@@ -94,14 +95,15 @@ def _step_messages(mechanism: Mechanism) -> list[wire_pb2.Step]:
 def _step_message(step: Step) -> wire_pb2.Step:
     match step:
         case AddedNoise():
+            layout = step.layout
             noise = wire_pb2.AddedNoise(
                 kind=step.noise.name,
                 amount=ratio_message(step.noise.amount),
                 layers=0 if step.layers == 1 else step.layers,
                 place=place_name(step.place),
                 shares=None if step.shares is None else wire_pb2.Shares(**dataclasses.asdict(step.shares)),
-                counting=None if step.counting is None else wire_pb2.Counting(**step.counting.to_dict()),
-                schedule=None if step.schedule is None else wire_pb2.Schedule(**step.schedule.to_dict()),
+                counting=None if layout.counting is None else wire_pb2.Counting(**layout.counting.to_dict()),
+                schedule=None if layout.schedule is None else wire_pb2.Schedule(**layout.schedule.to_dict()),
             )
             return wire_pb2.Step(noise=noise)
         case FlippedSigns():
@@ -178,7 +180,7 @@ def _added_noise(message: wire_pb2.AddedNoise) -> AddedNoise:
     counting = Counting(given.units, given.slack) if message.HasField("counting") else None
     schedule = _schedule(message.schedule) if message.HasField("schedule") else None
     place = place_of(f"{where}.place", message.place)
-    return AddedNoise(noise, message.layers or 1, place, shares, counting, schedule)
+    return AddedNoise(noise, message.layers or 1, place, shares, Layout(counting, schedule))
 
 
 def _schedule(message: wire_pb2.Schedule) -> Schedule:

@@ -343,7 +343,7 @@ def test_units_in_keys_are_counted_where_it_is_known_in_how_many_they_may_be() -
     assert counted.neighbours == ss.SketchL2(1, unit="customer", max_keys=3)
     assert counted.counting is not None
     alone = sensitivity_of(counted.projection, counted.neighbours)
-    beside = sensitivity_of(counted.projection, counted.neighbours, counted.counting)
+    beside = sensitivity_of(counted.projection, counted.neighbours, counted.layout)
     assert alone.l2_squared < beside.l2_squared <= 1.03**2 * alone.l2_squared
     assert ss.agree(BOUGHT, EXACT, **keyed, max_keys=3, counting=Counting(7)).counting == Counting(7)
 

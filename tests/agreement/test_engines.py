@@ -365,7 +365,7 @@ def test_a_round_spends_what_its_agreement_says(terms: str) -> None:
     alone = agreement.release(exact[0])
     assert np.array_equal(total.values, alone.values)
     assert (total.guarantee.budget, total.guarantee.neighbours) == (alone.guarantee.budget, alone.guarantee.neighbours)
-    assert total.guarantee.mechanism.counting == alone.guarantee.mechanism.counting
+    assert total.guarantee.mechanism.layout.counting == alone.guarantee.mechanism.layout.counting
 
 
 @pytest.mark.parametrize(

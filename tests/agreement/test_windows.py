@@ -13,6 +13,7 @@ from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.agreement.windows import Windows
 from streamsketch.continual import Factorisation, History, Separate, Tree
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
+from streamsketch.privacy.layout import Layout
 
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
 NEAR = ss.L1(5, unit="customer", max_keys=2)
@@ -313,5 +314,5 @@ def test_a_schedule_has_the_noise_of_its_rows() -> None:
     agreement = agreed(epsilon=1, schedule=schedule)
     row = agreement.release(ROWS)[NAMES[0]]["north"]
     noise = row.guarantee.mechanism.steps[0].noise
-    sensitivity = sensitivity_of(PROJECTION, NEAR, None, schedule)
+    sensitivity = sensitivity_of(PROJECTION, NEAR, Layout(schedule=schedule))
     assert noise == ss.privacy.calibration.choose(sensitivity, ss.Terms(epsilon=1).budget, "auto")

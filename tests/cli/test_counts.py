@@ -35,7 +35,7 @@ def test_what_was_agreed_on_is_counted_and_published(folder: Path, forks: Forks)
     assert "a count of units" in forks.succeeded("release", "north.raw-sketch", "-o", "n.parquet", *RELEASE, cwd=folder)
     table = ss.PrivateTable.from_bytes((folder / "n.parquet").read_bytes())
     for key, count in {**PEOPLE["north"], "mar": 0}.items():
-        assert table[key].counting == agreement.counting
+        assert table[key].layout.counting == agreement.counting
         assert abs(table[key].units.value - count) < 6 * table[key].units.standard_error < 3
         assert table[key].clip == "equal"
     shown = pq.read_table(folder / "n.parquet")
@@ -43,7 +43,7 @@ def test_what_was_agreed_on_is_counted_and_published(folder: Path, forks: Forks)
     assert shown["units"].to_pylist() == [one.units.value for one in table.values()]
     assert "the number of customers: ± 0." in forks.succeeded("explain", "n.parquet", cwd=folder)
     (past,) = load_raw(folder / "north.raw-sketch").releases
-    assert past.guarantee.mechanism.counting == agreement.counting
+    assert past.guarantee.mechanism.layout.counting == agreement.counting
     rows = json.loads(forks.succeeded("explain", "n.parquet", "--json", cwd=folder))["files"][0]["releases"]
     assert [row["units"]["value"] for row in rows] == [table[row["key"]].units.value for row in rows]
     assert str(table["jan"].units) in forks.succeeded("explain", "n.parquet", cwd=folder)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
+from streamsketch.sketching.exact import ExactSums
 from streamsketch.storage import load_raw, save_raw
 from tests.cli.running import Forks
 
@@ -87,9 +88,8 @@ def test_it_depends_on_no_sum_and_leaves_no_trace(shops: Path, forks: Forks) -> 
         changed = ss.SketchTable.from_state(
             PROJECTION,
             list(table),
-            cells,
+            ExactSums.of(cells, np.full((2, 2), size, dtype=np.int64)),
             np.abs(cells).sum(axis=1),
-            counts=np.full((2, 2), size, dtype=np.int64),
             agreement=table.agreement,
             ids=table.data_ids,
             bounds=table.bounds,

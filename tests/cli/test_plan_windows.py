@@ -57,7 +57,7 @@ def test_what_is_written_works_in_an_agreement(resolution: int, epsilon: str, fo
     policy = followed(agreement, **times, epsilon=float(epsilon), delta=1e-6, schedule=schedule)
     guarantee = policy.publisher().guarantee
     assert (guarantee.delta, guarantee.mechanism.the_noise.noise.name) == (1e-6, "gaussian")
-    assert guarantee.mechanism.schedule == schedule_from_json(json.dumps(schedule))
+    assert guarantee.mechanism.layout.schedule == schedule_from_json(json.dumps(schedule))
 
 
 @pytest.mark.parametrize(

@@ -138,9 +138,8 @@ def test_errors_of_counts_hide_no_difference_of_samples() -> None:
 
 def test_a_number_of_units_that_is_too_large_is_no_difference() -> None:
     x, y = counted(24, (1, 2)), counted(900, (1, 2))
-    assert x.counting is not None
     error = x.units.standard_error
-    stated = np.full(1, round(x.counting.units * (24 + 1.7 * error)))  # as in one of 11 releases, or further off
+    stated = np.full(1, round(x.layout.unit_weight * (24 + 1.7 * error)))  # as in one of 11 releases, or further off
     found = ss.sameness(copy_with(x, _counts=stated), y, by="mean")
     assert found.p_value > 0.01
 

@@ -15,6 +15,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.privacy import Mechanism
 from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.layout import Layout
 from streamsketch.privacy.mechanism import AddedNoise, NoisePlace
 from streamsketch.privacy.noise import NoiseMoments
 from tests.golden import estimates, frequencies, laws, reader, sign_estimates
@@ -96,7 +97,7 @@ def test_medians_of_more_sizes_than_a_variance_needs(sparsity: int) -> None:
 
 
 COUNTED = ss.Guarantee(
-    1.0, 0.0, ss.L1(1), Mechanism((AddedNoise(DiscreteLaplace(Fraction(2)), counting=ss.privacy.Counting(24)),))
+    1.0, 0.0, ss.L1(1), Mechanism((AddedNoise(DiscreteLaplace(Fraction(2)), layout=Layout(ss.privacy.Counting(24))),))
 )
 
 

@@ -13,6 +13,7 @@ from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import Guarantee, Neighbours
 from streamsketch.privacy.bounds import Bounds
+from streamsketch.privacy.layout import Layout
 from streamsketch.privacy.neighbours import NEIGHBOURS, register_relation
 from streamsketch.release.composition import compose
 from streamsketch.schedules.tree import Tree
@@ -70,7 +71,7 @@ def test_it_says_how_far_a_unit_moves_a_sketch_alone_and_over_time() -> None:
     moved = sensitivity_of(PROJECTION, few)
     assert moved.l1 == 3 * PROJECTION.l1_sensitivity * 10
     assert moved.l2_squared == 3 * PROJECTION.l2_sensitivity_squared * 100
-    rows = sensitivity_of(PROJECTION, few, schedule=Tree(horizon=4))
+    rows = sensitivity_of(PROJECTION, few, Layout(schedule=Tree(horizon=4)))
     assert rows.l1 == Tree(horizon=4).norms.l1 * moved.l1
     assert few.over_rows(4) is few
 

@@ -259,7 +259,7 @@ def test_customers_count_the_same_and_are_counted_as_agreed_on(sales: Path) -> N
         "west/1": 0,
     }
     assert table.guarantee == one.guarantee.on("enforced")
-    assert table.guarantee.mechanism.counting == PEOPLE.counting
+    assert table.guarantee.mechanism.layout.counting == PEOPLE.counting
     assert ss.squared_norm(table["north"]).value == pytest.approx(1 / 2, abs=0.05)  # half of Ann, in squares
     assert ss.squared_norm(table["south"]).value == pytest.approx(3 / 2, abs=0.05)
     means = read_comparisons(str(sales / "out"), "mean").to_pylist()

@@ -26,6 +26,7 @@ from streamsketch.errors import ReleasedAgainWarning
 from streamsketch.privacy import Budget, Counting, Neighbours, bound_choice
 from streamsketch.privacy.bound_choice import ChosenBound, choose_bound, counts_by_size, exponents_of
 from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.layout import Layout
 from streamsketch.release import AdditiveNoise
 from streamsketch.release.additive_noise import CalibratedNoise
 from streamsketch.sketching.bounding import clip, units
@@ -256,7 +257,7 @@ def test_what_is_agreed_on_shows_nothing_of_one_unit(
 def test_the_noise_may_hide_what_it_hides(name: str) -> None:
     """What the plain bounder leaves of neighbouring worlds differs by no more than the guarantee is for."""
     mode = MODES[name]
-    stated = sensitivity_of(mode.projection, mode.neighbours, mode.counting)
+    stated = sensitivity_of(mode.projection, mode.neighbours, Layout(mode.counting))
     tables = [list(map(exactly_bounded(rows_of(world, mode), mode), PUBLIC)) for world in WORLDS]
     gaps = [[one - other for one, other in zip(tables[0], table, strict=True)] for table in tables[1:]]
     changed = [1, 1, 2, 1, 1, 0]

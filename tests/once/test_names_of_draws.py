@@ -27,6 +27,7 @@ from streamsketch.once.versions import Version, version_of, version_tag
 from streamsketch.privacy.bounds import Bounds
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release import AdditiveNoise
+from streamsketch.sketching.exact import ExactSums
 from streamsketch.streams import ReleaseOnce, Slot
 from tests.once.test_release_once import Memory
 
@@ -81,8 +82,8 @@ class Facts:
     @property
     def sketch(self) -> ss.Sketch:
         bounds = dataclasses.replace(BOUNDED, neighbours=self.neighbours)
-        known: dict[str, Any] = {"bounds": bounds, "counts": np.array(self.counts)}
-        return ss.Sketch.from_state(self.projection, np.array(self.cells), 9, **known)
+        sums = ExactSums.of(np.array(self.cells), np.array(self.counts))
+        return ss.Sketch.from_state(self.projection, sums, 9, bounds=bounds)
 
     @property
     def row(self) -> Any:
@@ -148,9 +149,8 @@ def releaser(facts: Facts) -> bytes:
         return KeyedBits(bytes(32), found[-1])
 
     adding = Releaser(facts.rows_publisher, facts.projection, history=facts.history)
-    known: dict[str, Any] = {"bounds": facts.sketch.bounds, "counts": np.array([facts.counts])}
-    cells = np.array([facts.cells], dtype=np.int64)
-    table = ss.SketchTable.from_state(facts.projection, [facts.key], cells, np.array([9]), **known)
+    sums = facts.sketch.sums()
+    table = ss.SketchTable.from_state(facts.projection, [facts.key], sums, np.array([9]), bounds=facts.sketch.bounds)
     adding.add(table, keys_are_public=True, bits=bits)
     return found[0]
 

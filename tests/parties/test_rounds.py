@@ -153,7 +153,7 @@ def test_counts_of_units_add_up_under_the_masks_as_cells_do(kind: str) -> None:
     assert released.counts is not None
     assert released.counts[0] == agreed.counting.units * 7  # 3, 0 and 4 of key 0
     assert released.units.value == pytest.approx(7)
-    assert released.guarantee.mechanism.counting == agreed.counting
+    assert released.guarantee.mechanism.layout.counting == agreed.counting
     assert released.clip == {"l1": None, "equal": "equal", "scale": "scale"}[kind]
     assert "one patient has data at one party alone" in str(released.guarantee)
     assert ss.PrivateSketch.from_bytes(released.to_bytes()) == released

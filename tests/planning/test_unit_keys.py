@@ -61,7 +61,7 @@ def released(option: UnitOption, releases: int, decide: Any) -> dict[str, float]
             unit="who",
             neighbours=option.neighbours,
             clip=option.clip,
-            counting=option.counting,
+            counting=option.layout.counting,
         )
         sketched = ss.bound(bought(), agreement)
         assert isinstance(sketched, ss.SketchTable)
@@ -114,8 +114,7 @@ def test_predicted_probabilities_come_true_in_releases(kind: str, clip: str) -> 
 
 def test_keys_without_an_average_are_those_with_few_units() -> None:
     plan = with_option("sketch-l2", "equal", "mean")
-    assert plan.chosen.counting is not None
-    error = np.sqrt(plan.chosen.noise.cumulants.k2) / plan.chosen.counting.units
+    error = np.sqrt(plan.chosen.noise.cumulants.k2) / plan.chosen.layout.unit_weight
     counts = np.array(list(SIZES.values())) + error * np.random.default_rng(3).normal(size=(4_000, len(SIZES)))
     assert [key.below for key in plan.keys] == pytest.approx((counts <= 2 * error).mean(axis=0), abs=0.04)
     assert "without an average" in str(plan)
@@ -170,10 +169,9 @@ def test_visible_distances_of_averages_count_the_error_of_the_number_of_units() 
     plan = planned("mean")
     plan = dataclasses.replace(plan, chosen=min(plan.options, key=lambda one: (one.cells != 16, one.error)))
     key, option = plan.keys[0], plan.chosen
-    assert option.counting is not None
     assert key.visible_distance * key.units > plan.noise_floor.visible_distance()
     rng, k = np.random.default_rng(4), option.cells
-    noise, error = np.sqrt(plan.noise_floor.k2), np.sqrt(option.noise.cumulants.k2) / option.counting.units
+    noise, error = np.sqrt(plan.noise_floor.k2), np.sqrt(option.noise.cumulants.k2) / option.layout.unit_weight
     gaps = []
     for apart in (0.0, key.visible_distance * key.units):
         moved = rng.normal(size=(4_000, 2)) * error * key.length / key.units

@@ -16,6 +16,7 @@ from streamsketch import PrivateSketch, PrivateTable
 from streamsketch.privacy.bounds import Bounds
 from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.release.redundancy import non_redundant, sharing_data
+from streamsketch.sketching.exact import ExactSums
 
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
 OTHER_MAP = PROJECTION.replace(seed=8)
@@ -235,7 +236,7 @@ def test_honest_sums_are_never_refused_and_spend_at_least_what_their_span_holds(
 def of_people() -> PrivateSketch:
     """Return a release with a count of units and slack beside its cells."""
     bounds = Bounds(NEAR, "scale", counted=True)
-    data = ss.Sketch.from_state(PROJECTION, np.arange(64), 1 << 20, bounds=bounds, counts=np.array([7, 7]))
+    data = ss.Sketch.from_state(PROJECTION, ExactSums.of(np.arange(64), np.array([7, 7])), 1 << 20, bounds=bounds)
     return ss.AdditiveNoise(epsilon=1.0, neighbours=NEAR, counting=ss.privacy.Counting(9, slack=1)).release(data)
 
 

@@ -13,6 +13,7 @@ import streamsketch as ss
 from streamsketch.accounting.sensitivity import most_in_a_cell, sensitivity_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import Budget, Counting, calibration
+from streamsketch.privacy.layout import Layout
 from streamsketch.privacy.noise import Sensitivity
 from streamsketch.projections.transform import transform_read
 
@@ -30,25 +31,25 @@ def moved(counting: Counting, bound: int) -> np.ndarray:
 @pytest.mark.parametrize(("bound", "counting"), [(3, Counting(1)), (3, Counting(2, 1)), (2, Counting(7, 1))])
 def test_no_unit_moves_cells_and_counts_further_than_stated_and_one_that_far(bound: int, counting: Counting) -> None:
     """All units of a small domain; a unit of one item at the bound reaches the ends."""
-    stated = sensitivity_of(SMALL, ss.L1(bound), counting)
+    stated = sensitivity_of(SMALL, ss.L1(bound), Layout(counting))
     rows = moved(counting, bound)
     assert np.abs(rows).sum(axis=1).max() == stated.l1
     assert (rows**2).sum(axis=1).max() == stated.l2_squared
-    assert np.abs(rows).max() <= most_in_a_cell(SMALL, ss.L1(bound), counting)
+    assert np.abs(rows).max() <= most_in_a_cell(SMALL, ss.L1(bound), Layout(counting))
     assert rows.shape[1] == stated.moved
 
 
 def test_slack_beyond_the_map_would_move_further() -> None:
     """The check that refuses it is needed: a unit without any value moves such a slack further than the cells."""
     rows = moved(Counting(1, 3), bound=3)
-    without = sensitivity_of(SMALL, ss.L1(3), Counting(1))
+    without = sensitivity_of(SMALL, ss.L1(3), Layout(Counting(1)))
     assert np.abs(rows).sum(axis=1).max() > without.l1
     with pytest.raises(InvalidInputError, match="at most Δ2 of the map, 1 here"):
-        sensitivity_of(SMALL, ss.L1(3), Counting(1, 3))
+        sensitivity_of(SMALL, ss.L1(3), Layout(Counting(1, 3)))
 
 
 def test_a_unit_counts_in_each_of_its_keys() -> None:
-    alone, both = (sensitivity_of(SMALL, ss.L1(3, max_keys=keys), Counting(5, 1)) for keys in (1, 4))
+    alone, both = (sensitivity_of(SMALL, ss.L1(3, max_keys=keys), Layout(Counting(5, 1))) for keys in (1, 4))
     assert both == alone.over_keys(4)
 
 
@@ -63,7 +64,7 @@ def test_default_weights_widen_the_noise_by_three_percent_at_most(
     projection: ss.projections.Projection, neighbours: ss.L1, delta: float
 ) -> None:
     counting, budget = Counting.of(projection, neighbours, delta=delta), Budget(1.0, delta)
-    plain, counted = sensitivity_of(projection, neighbours), sensitivity_of(projection, neighbours, counting)
+    plain, counted = sensitivity_of(projection, neighbours), sensitivity_of(projection, neighbours, Layout(counting))
     for kind in {type(calibration.choose(one, budget, "auto")) for one in (plain, counted)}:
         narrow, wide = (kind.calibrated(one, budget).cumulants.k2 for one in (plain, counted))
         assert 1 < math.sqrt(wide / narrow) < 1.031
@@ -75,7 +76,7 @@ def test_default_weights_in_sketch_space_widen_the_noise_by_nearly_three_percent
     projection, neighbours = dataclasses.replace(SMALL, resolution="1/16384"), ss.SketchL2(1, max_keys=keys)
     counting, budget = Counting.of(projection, neighbours, delta=delta), Budget(1.0, delta)
     assert counting.slack == 0
-    plain, counted = (sensitivity_of(projection, neighbours, one) for one in (None, counting))
+    plain, counted = (sensitivity_of(projection, neighbours, Layout(one)) for one in (None, counting))
     narrow, wide = (calibration.choose(one, budget, "auto").cumulants.k2 for one in (plain, counted))
     assert 1.027 < math.sqrt(wide / narrow) <= 1.03 * (1 + 1e-9)
     assert Counting.of(projection, neighbours, delta=1e-9, epsilon=1, tolerance=7 * math.sqrt(keys)).units > 1
@@ -99,7 +100,7 @@ def test_a_tolerance_is_met_by_the_least_weight(delta: float, keys: int) -> None
     found = Counting.of(projection, neighbours, delta=delta, epsilon=1.0, tolerance=25)
 
     def error(counting: Counting) -> float:
-        noise = calibration.choose(sensitivity_of(projection, neighbours, counting), Budget(1.0, delta), "auto")
+        noise = calibration.choose(sensitivity_of(projection, neighbours, Layout(counting)), Budget(1.0, delta), "auto")
         return math.sqrt(noise.cumulants.k2) / counting.units
 
     assert error(found) <= 25 < error(dataclasses.replace(found, units=found.units - 1))

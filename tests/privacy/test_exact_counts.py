@@ -20,6 +20,7 @@ from streamsketch.accounting.sensitivity import most_in_a_cell, sensitivity_of
 from streamsketch.privacy import Budget, Counting, Neighbours
 from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.laplace import DiscreteLaplace, laplace_divergence
+from streamsketch.privacy.layout import Layout
 from streamsketch.privacy.noise import Sensitivity
 from streamsketch.release import AdditiveNoise
 from tests.oracles.naive_noise import lattice_delta
@@ -37,7 +38,7 @@ class Case(NamedTuple):
 
     @property
     def sensitivity(self) -> Sensitivity:
-        return sensitivity_of(self.projection, self.neighbours, self.counting)
+        return sensitivity_of(self.projection, self.neighbours, Layout(self.counting))
 
     def noise(self, mechanism: str, epsilon: float, delta: float = 0.0) -> Any:
         """Return the noise of a release."""
@@ -121,7 +122,7 @@ def test_no_unit_moves_cells_and_counts_further_than_stated(case: Case) -> None:
     stated = case.sensitivity
     assert max(map(sum, changes(case))) <= stated.l1
     assert max(map(length, changes(case))) <= stated.l2_squared
-    assert max(map(max, changes(case))) <= most_in_a_cell(*case)
+    assert max(map(max, changes(case))) <= most_in_a_cell(case.projection, case.neighbours, Layout(case.counting))
     assert max(map(len, changes(case))) <= stated.moved
     if isinstance(case.neighbours, ss.SketchL2):
         assert max(map(length, changes(case))) == stated.l2_squared, "no noise is wasted"
@@ -139,7 +140,7 @@ def test_laplace_noise_for_both_loses_at_most_epsilon(case: Case, epsilon: float
 @each
 def test_the_rho_of_laplace_noise_covers_every_change(case: Case) -> None:
     noise = case.noise("laplace", 1.0)
-    stated = noise.rho(case.sensitivity, most_in_a_cell(*case))
+    stated = noise.rho(case.sensitivity, most_in_a_cell(case.projection, case.neighbours, Layout(case.counting)))
     spent = max(math.fsum(laplace_divergence(noise.scale, size) for size in change) for change in changes(case))
     assert spent <= stated * (1 + 1e-9)
 
@@ -230,7 +231,7 @@ def test_the_largest_cell_in_place_of_the_largest_count_is_caught() -> None:
     case = Case(ONE_CELL, ss.L1(1, unit="user"), Counting(40))
     noise = case.noise("laplace", 8.0)
     spent = max(math.fsum(laplace_divergence(noise.scale, size) for size in change) for change in changes(case))
-    assert spent <= noise.rho(case.sensitivity, most_in_a_cell(*case))
+    assert spent <= noise.rho(case.sensitivity, most_in_a_cell(case.projection, case.neighbours, Layout(case.counting)))
     assert spent > noise.rho(case.sensitivity, most_in_a_cell(case.projection, case.neighbours))
 
 
@@ -238,6 +239,6 @@ def test_the_largest_cell_in_place_of_the_largest_count_is_caught() -> None:
 def test_counts_of_parts_that_share_units_are_caught(units: int) -> None:
     """Bounds and keys add up, but a unit that is in one key of both parts counts twice there (Theory 2.3)."""
     part = Case(TWO_CELLS, ss.SketchL2(2, unit="user", max_keys=1), Counting(units))
-    stated = sensitivity_of(TWO_CELLS, ss.SketchL2(4, unit="user", max_keys=2), Counting(units))
+    stated = sensitivity_of(TWO_CELLS, ss.SketchL2(4, unit="user", max_keys=2), Layout(Counting(units)))
     found = {tuple(sorted(2 * abs(size) for size in change if size)) for change in by_sketch(part)}
     assert max(map(length, found)) == 4 * (2**2 + units**2) > stated.l2_squared == 16 + 2 * units**2

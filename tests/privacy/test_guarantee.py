@@ -20,6 +20,7 @@ from streamsketch.privacy import Budget, Mechanism, Neighbours
 from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.layout import Layout
 from streamsketch.privacy.mechanism import AddedNoise, FlippedSigns, KeySelection, Shares, StatedInText
 from streamsketch.privacy.neighbours import NEIGHBOURS
 from streamsketch.privacy.sign_flips import FlipLaw, Shape
@@ -412,8 +413,8 @@ def test_what_no_guarantee_writes_is_refused(change: dict[str, object]) -> None:
 )
 def test_no_guarantee_counts_units_of_neighbours_without_a_proof(neighbours: Neighbours, slack: int) -> None:
     """Whoever reads such bytes is not left with a guarantee that nothing can check."""
-    counted = Mechanism.of_noise(DiscreteGaussian(Fraction(9)), counting=ss.privacy.Counting(3, slack))
-    assert Guarantee(1.0, 1e-6, L1(1), counted).mechanism.counting == ss.privacy.Counting(3, slack)
+    counted = Mechanism.of_noise(DiscreteGaussian(Fraction(9)), layout=Layout(ss.privacy.Counting(3, slack)))
+    assert Guarantee(1.0, 1e-6, L1(1), counted).mechanism.layout.counting == ss.privacy.Counting(3, slack)
     with pytest.raises(InvalidInputError, match=r"units are counted|slack is free|any number of keys"):
         Guarantee(1.0, 1e-6, neighbours, counted)
     fields = Guarantee(1.0, 1e-6, L1(1), counted).to_dict()

@@ -15,6 +15,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import Budget, Counting, Mechanism
 from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.layout import Layout
 from streamsketch.privacy.mechanism import AddedNoise, FlippedSigns, KeySelection, Shares, StatedInText
 from streamsketch.privacy.sign_flips import FlipLaw
 from streamsketch.schedules.factorisation import Factorisation
@@ -37,11 +38,11 @@ TEXTS: list[tuple[Any, str]] = [
     (KeySelection(Budget(1, 1e-9)), "Laplace threshold for the keys, ε = 1.0, δ = 1e-09"),
     (StatedInText("by magic"), "by magic"),
     (
-        AddedNoise(LAPLACE, schedule=Tree(horizon=365)),
+        AddedNoise(LAPLACE, layout=Layout(schedule=Tree(horizon=365))),
         "discrete Laplace, scale 9/4, over 365 windows (tree of depth 5), a unit in one of them",
     ),
     (
-        AddedNoise(GAUSSIAN, counting=Counting(9), schedule=Factorisation(horizon=52, max_windows=4, gap=7)),
+        AddedNoise(GAUSSIAN, layout=Layout(Counting(9), Factorisation(horizon=52, max_windows=4, gap=7))),
         (
             "discrete Gaussian, variance 25, over 52 windows (square root in blocks (8)), a unit in at most 4 of them, "
             "7 apart, with a count of units (weight 9)"
@@ -59,14 +60,14 @@ def test_text_is_derived(step: Any, text: str) -> None:
 
 
 def test_rows_of_a_schedule_have_one_noise_and_a_record() -> None:
-    stated = Mechanism([AddedNoise(GAUSSIAN, counting=Counting(9), schedule=Factorisation(horizon=52, band=7))])
+    stated = Mechanism([AddedNoise(GAUSSIAN, layout=Layout(Counting(9), Factorisation(horizon=52, band=7)))])
     assert Mechanism.from_list(stated.to_list()) == stated
-    assert stated.schedule == Factorisation(horizon=52, band=7)
+    assert stated.layout.schedule == Factorisation(horizon=52, band=7)
     assert "schedule" not in AddedNoise(GAUSSIAN).to_dict()  # the text and the record of others are as they were
     for changed in ({"layers": 2}, {"place": "input"}, {"shares": Shares(3, 2)}):
         with pytest.raises(InvalidInputError, match="one noise on each cell, of one party"):
-            AddedNoise(LAPLACE, schedule=Separate(horizon=2), **changed)
-    assert Mechanism.together([stated, Mechanism.of_noise(LAPLACE)]).schedule is None
+            AddedNoise(LAPLACE, layout=Layout(schedule=Separate(horizon=2)), **changed)
+    assert Mechanism.together([stated, Mechanism.of_noise(LAPLACE)]).layout.schedule is None
     fields = stated.to_list()
     fields[0]["schedule"].pop("bits")
     with pytest.raises(InvalidInputError, match="the steps of the mechanism must be"):

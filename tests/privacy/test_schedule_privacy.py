@@ -16,6 +16,7 @@ from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.privacy import Counting, Neighbours
 from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.layout import Layout
 from streamsketch.privacy.noise import Sensitivity
 from streamsketch.privacy.schedule import Schedule
 from streamsketch.schedules.factorisation import Factorisation
@@ -100,7 +101,7 @@ def test_windows_bounded_together_keep_to_the_guarantee(schedule: Schedule) -> N
         for move in _moved(schedule, windows, values)
     }
     assert spent(noise_of(schedule, ss.SketchL2(3), "gaussian"), units) <= 1
-    laplace = sensitivity_of(CELL, ss.SketchL2(3, max_keys=1), None, schedule)
+    laplace = sensitivity_of(CELL, ss.SketchL2(3, max_keys=1), Layout(schedule=schedule))
     assert max(map(sum, units)) <= laplace.l1
 
 
@@ -114,7 +115,7 @@ def _moved(schedule: Schedule, windows: tuple[int, ...], values: tuple[int, ...]
 def test_a_share_left_out_of_the_norm_is_caught() -> None:
     """A node of a tree, a coefficient of a band, and a unit in more windows than stated."""
     tree, band = Tree(horizon=4, depth=2), Factorisation(horizon=4, band=2, bits=2)
-    fewer = sensitivity_of(CELL, ss.L1(2), None, tree)
+    fewer = sensitivity_of(CELL, ss.L1(2), Layout(schedule=tree))
     fewer = dataclasses.replace(fewer, l1=fewer.l1 // 2, l2_squared=fewer.l2_squared // 2)
     for noise in _calibrated(fewer):
         assert spent(noise, moves(tree, 2)) > 1.2
@@ -144,7 +145,9 @@ def _calibrated(sensitivity: Sensitivity) -> list[Any]:
 )
 def test_a_unit_whose_second_window_depends_on_the_first_row_spends_no_more(schedule: Schedule) -> None:
     """All pairs of rows are enumerated: the second window is added with the sign that the first row says, or not."""
-    noise = DiscreteGaussian.calibrated(sensitivity_of(CELL, ss.L1(1), None, schedule), ss.privacy.Budget(1.0, 0.01))
+    noise = DiscreteGaussian.calibrated(
+        sensitivity_of(CELL, ss.L1(1), Layout(schedule=schedule)), ss.privacy.Budget(1.0, 0.01)
+    )
     support, masses = gaussian_masses(noise.sigma_squared)
     law = np.zeros(support[-1] * 2 + 33)
     middle = law.size // 2
@@ -163,12 +166,12 @@ def test_the_sensitivity_of_rows_with_counts() -> None:
     """A count moves by its weight in each window, whatever the cells' bound over all of them."""
     schedule, projection = Tree(horizon=4, depth=2, max_windows=2), ss.SJLT(sketch_dim=8, sparsity=2, seed=1)
     norms, counting = schedule.norms, Counting(5)
-    apart = sensitivity_of(projection, ss.L1(3, max_keys=2), counting)
-    rows = sensitivity_of(projection, ss.L1(3, max_keys=2), counting, schedule)
+    apart = sensitivity_of(projection, ss.L1(3, max_keys=2), Layout(counting))
+    rows = sensitivity_of(projection, ss.L1(3, max_keys=2), Layout(counting, schedule))
     assert (rows.l1, rows.l2_squared) == (norms.l1 * apart.l1, norms.l2_squared * apart.l2_squared)
     assert rows.moved == min(2 * schedule.horizon * apart.moved, rows.l2_squared)
     keys = ss.SketchL2(3, max_keys=2)
-    together = sensitivity_of(projection, keys, counting, schedule)
+    together = sensitivity_of(projection, keys, Layout(counting, schedule))
     cells = sensitivity_of(projection, keys)
     assert together.l2_squared == norms.together * cells.l2_squared + norms.l2_squared * 2 * 5**2
     worst = 0.0
@@ -186,7 +189,7 @@ def test_the_sensitivity_of_rows_with_counts() -> None:
 @pytest.mark.parametrize("schedule", [one for one in SCHEDULES if one.most > 1], ids=str)
 def test_rows_move_in_the_keys_of_all_windows_of_a_unit(schedule: Schedule, neighbours: Neighbours) -> None:
     """A unit may be in another key in each window: rows and keys are enumerated, each key of one cell."""
-    stated, moved, squared, l1 = sensitivity_of(CELL, neighbours, None, schedule), 0, 0, 0
+    stated, moved, squared, l1 = sensitivity_of(CELL, neighbours, Layout(schedule=schedule)), 0, 0, 0
     for windows in placings(schedule):
         together = isinstance(neighbours, ss.SketchL2) and len(windows) > 1  # a norm of 2 over all of them
         apart = np.zeros((schedule.horizon, len(windows)), dtype=np.int64)

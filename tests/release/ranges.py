@@ -13,7 +13,7 @@ from streamsketch.privacy.noise import NoiseMoments
 def range_of(rows: Sequence[Any], start: int, stop: int, *, halvings: int = 8, minus: Any = None) -> ss.PrivateSketch:
     """Return the release of some windows, on a lattice of 2^-halvings, from all rows of one key."""
     first = rows[0]
-    schedule = first.guarantee.mechanism.schedule
+    schedule = first.guarantee.mechanism.layout.schedule
     wanted = np.zeros(schedule.horizon)
     wanted[start:stop] += 1
     if minus is not None:

@@ -22,6 +22,7 @@ from streamsketch.privacy.key_selection import key_threshold
 from streamsketch.release.agreed_publisher import PUBLISHERS, publisher_of
 from streamsketch.release.key_choice import KeyChoice
 from streamsketch.signs import SignSketch, SignTable
+from streamsketch.sketching.exact import ExactSums
 
 SHOPS = ["north", "south"]
 PEOPLE = 60
@@ -149,7 +150,7 @@ def counted(counts: list[int], bounds: Bounds) -> ss.SketchTable:
     names = [f"shop {place:03}" for place in range(len(counts))]
     cells, masses = np.zeros((len(counts), 64), np.int64), np.zeros(len(counts), np.int64)
     pairs = np.array([[count, 0] for count in counts])
-    return ss.SketchTable.from_state(PROJECTION, names, cells, masses, counts=pairs, bounds=bounds)
+    return ss.SketchTable.from_state(PROJECTION, names, ExactSums.of(cells, pairs), masses, bounds=bounds)
 
 
 def test_a_choice_is_for_all_keys_that_a_unit_may_be_in() -> None:

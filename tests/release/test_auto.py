@@ -20,6 +20,7 @@ from streamsketch.privacy import Budget, Neighbours, calibration
 from streamsketch.privacy.bounds import Bounds
 from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.layout import Layout
 from streamsketch.privacy.noise import Sensitivity
 from streamsketch.release import AdditiveNoise, PanPrivateSketch, PrivateProjection, release_vector
 from tests.streams.agreed import followed
@@ -196,7 +197,7 @@ def test_every_door_gives_the_noise_that_suits_or_a_remedy(door: str) -> None:
     for relation, resolution, (epsilon, delta), is_counted in settings(door):
         more = {"counting": ss.privacy.Counting(1)} if is_counted else {}
         agreement = agreed_on(relation, resolution, **more)
-        sensitivity = sensitivity_of(agreement.projection, relation, agreement.counting)
+        sensitivity = sensitivity_of(agreement.projection, relation, Layout(agreement.counting))
         asked = suited(sensitivity, epsilon, delta)
         guarantee = outcome(functools.partial(DOORS[door], agreement, {"epsilon": epsilon, "delta": delta}))
         if isinstance(guarantee, str):
@@ -239,7 +240,7 @@ def test_an_inferred_agreement_under_a_schedule_has_noise_of_the_right_size(
     row = Releaser(AdditiveNoise(**how, schedule=schedule), agreement.projection).add(
         ss.bound(pd.DataFrame(rows), agreement)
     )
-    assert row.guarantee.mechanism.schedule == noise.schedule
+    assert row.guarantee.mechanism.layout.schedule == noise.schedule
 
 
 def test_weights_are_as_fine_as_noise_allows_and_no_finer() -> None:

@@ -17,8 +17,10 @@ from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.errors import InvalidInputError, SketchOverflowError, WireFormatError
 from streamsketch.privacy import Counting
 from streamsketch.privacy.bounds import NO_DATA, UNKNOWN, Bounds
+from streamsketch.privacy.layout import CELLS, Layout
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.checking.release import check_release
+from streamsketch.sketching.exact import ExactSums
 from streamsketch.sketching.sketch import Sketch
 from streamsketch.sketching.table import SketchTable
 
@@ -44,7 +46,7 @@ def sketch_of(
     """Return a sketch of so many units."""
     cells = np.arange(64, dtype=np.int64)
     counts = np.array([units, total], dtype=np.int64)
-    return Sketch.from_state(projection, cells, 10_000, bounds=bounds or bounds_of(), counts=counts)
+    return Sketch.from_state(projection, ExactSums.of(cells, counts), 10_000, bounds=bounds or bounds_of())
 
 
 def fine() -> Sketch:
@@ -105,9 +107,8 @@ def test_counts_of_a_table_are_those_of_its_keys() -> None:
 
 def table_of(keys: list[str], counts: list[list[int]]) -> SketchTable:
     count = len(keys)
-    state = np.zeros((count, 64), np.int64), np.zeros(count, np.int64)
-    found = np.array(counts, np.int64).reshape(count, 2)
-    return SketchTable.from_state(PROJECTION, keys, *state, bounds=bounds_of(), counts=found)
+    sums = ExactSums.of(np.zeros((count, 64), np.int64), np.array(counts, np.int64).reshape(count, 2))
+    return SketchTable.from_state(PROJECTION, keys, sums, np.zeros(count, np.int64), bounds=bounds_of())
 
 
 def test_tables_add_counts_by_key() -> None:
@@ -136,7 +137,7 @@ def test_copies_have_counts_of_their_own(duplicate: Any) -> None:
 def test_counts_of_other_shapes_are_refused() -> None:
     for counts in (np.zeros(3, np.int64), np.zeros(2), np.zeros((1, 2), np.int64), [1, 2]):
         with pytest.raises(InvalidInputError, match="int64 of shape"):
-            Sketch.from_state(PROJECTION, np.zeros(64, np.int64), 0, counts=counts)  # type: ignore[arg-type]
+            ExactSums.of(np.zeros(64, np.int64), counts)  # type: ignore[arg-type]
 
 
 # --- releases -----------------------------------------------------------------------------------------------------
@@ -162,7 +163,7 @@ def test_one_draw_hides_cells_and_counts(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_release_without_counting_publishes_none() -> None:
     released = sketch_of().release(epsilon=1, neighbours=L1)
-    assert (released.counts, released.counting, released.clip) == (None, None, None)
+    assert (released.counts, released.layout, released.clip) == (None, CELLS, None)
     assert "count" not in str(released.guarantee)
     plain = sketch_of(bounds=Bounds(L1, "scale")).release(epsilon=1, neighbours=L1)
     assert len(released.to_bytes()) == pytest.approx(len(plain.to_bytes()), abs=64 + 16)  # wider cells, at most
@@ -181,7 +182,7 @@ def test_units_and_totals_are_estimates() -> None:
     assert abs(units.value - 500) < 20 * units.standard_error
     assert abs(total.value - 9000) < 20 * total.standard_error
     assert units.kurtosis == pytest.approx(3, abs=0.01)
-    assert released.counting == COUNTING
+    assert released.layout == Layout(COUNTING)
 
 
 def test_a_wider_bound_than_was_enforced_gives_the_same_total() -> None:
@@ -276,10 +277,10 @@ def test_checkers_ask_for_the_noise_that_counts_take(publisher: ss.AdditiveNoise
 def test_the_ledger_charges_for_the_counts(publisher: ss.AdditiveNoise, projection: ss.projections.Projection) -> None:
     """ρ of a release with counts is that of its sensitivity, not of the cells alone."""
     guarantee = publisher.guarantee(projection)
-    uncounted = dataclasses.replace(guarantee.mechanism.noises[0], counting=None)
+    uncounted = dataclasses.replace(guarantee.mechanism.noises[0], layout=Layout())
     alone = dataclasses.replace(guarantee, mechanism=type(guarantee.mechanism)((uncounted,)))
     both, cells = (
-        sensitivity_of(projection, publisher.neighbours, counting) for counting in (publisher.counting, None)
+        sensitivity_of(projection, publisher.neighbours, Layout(counting)) for counting in (publisher.counting, None)
     )
     spent, less = spending_of(guarantee, projection).rho, spending_of(alone, projection).rho
     if publisher is GAUSSIAN:
@@ -343,7 +344,7 @@ def test_other_sums_and_multiples_have_no_counts() -> None:
         x.scaled(-1),
         x.scaled(2).scaled(Fraction(1, 2)),
     ):
-        assert (made.counts, made.counting) == (None, None)
+        assert (made.counts, made.layout) == (None, CELLS)
         assert ss.PrivateSketch.from_bytes(made.to_bytes()) == made
     assert x.scaled(1) == x
     assert x.scaled(1).counts is not None

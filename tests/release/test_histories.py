@@ -16,6 +16,7 @@ from streamsketch.accounting import Ledger
 from streamsketch.continual import Factorisation, HistoryPart, Releaser, Schedule, Separate, Tree, release
 from streamsketch.errors import DependentNoiseError, InvalidInputError, LedgerError
 from streamsketch.privacy import Counting
+from streamsketch.privacy.layout import Layout
 from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.checking.release import check_release
@@ -365,7 +366,7 @@ def test_ranges_and_differences_are_checked_against_their_schedule() -> None:
     less = dataclasses.replace(rows_of(TREE)[0].guarantee, mechanism=_of(Separate(horizon=5)))
     row = rows_of(TREE)[0]
     assert check_release(_copy(row, noise=less.mechanism.the_noise.cumulants, guarantee=less)).verdict == "enough"
-    wrong = dataclasses.replace(less.mechanism.the_noise, schedule=TREE)
+    wrong = dataclasses.replace(less.mechanism.the_noise, layout=Layout(schedule=TREE))
     less = dataclasses.replace(less, mechanism=ss.privacy.Mechanism([wrong]))
     assert check_release(_copy(row, noise=wrong.cumulants, guarantee=less)).verdict == "too little"
 
@@ -389,7 +390,7 @@ def test_schedules_of_strangers_are_not_looked_through_at_any_cost(monkeypatch: 
         monkeypatch.setattr(name, lambda schedule: pytest.fail(f"{schedule} was looked through"))
 
     def by(schedule: Schedule) -> Any:
-        noise = dataclasses.replace(row.guarantee.mechanism.the_noise, schedule=schedule)
+        noise = dataclasses.replace(row.guarantee.mechanism.the_noise, layout=Layout(schedule=schedule))
         neighbours = dataclasses.replace(row.guarantee.neighbours, unit=schedule.unit_text("customer"))
         return dataclasses.replace(row.guarantee, mechanism=ss.privacy.Mechanism([noise]), neighbours=neighbours)
 

@@ -63,7 +63,7 @@ def test_blocks_of_a_row_go_on_those_of_the_row_before(schedule: Schedule) -> No
     """So that sums of windows are never split."""
     before: set[int] = set()
     for window in range(schedule.horizon):
-        starts, factors = schedule.layout.of_row(window)
+        starts, factors = schedule.row_blocks.of_row(window)
         assert starts[-1] == window
         assert list(starts) == sorted(set(starts))
         assert set(starts.tolist()) <= before | {window}
@@ -236,8 +236,8 @@ def test_text_is_read_back(kind: str, horizon: int, most: int, gap: int) -> None
 def test_bytes_of_schedules_do_not_change() -> None:
     found = [one.fingerprint for one in (Separate(horizon=7), Tree(horizon=365), Factorisation(horizon=365))]
     assert found == GOLDEN
-    assert Factorisation(horizon=365).layout.coefficients.sum() == 497932
-    assert Tree(horizon=8760).layout.starts.sum() == 148237258
+    assert Factorisation(horizon=365).row_blocks.coefficients.sum() == 497932
+    assert Tree(horizon=8760).row_blocks.starts.sum() == 148237258
 
 
 GOLDEN = [

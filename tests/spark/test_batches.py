@@ -51,9 +51,9 @@ def test_a_batch_has_the_bytes_that_release_once_gives_its_rows_in_one_process(t
     publish(batch(), 3)
     bounded: Any = ss.bound(ROWS, agreed(LARGE))
     of_batch = dataclasses.replace(LARGE, unit="customer in one batch")
-    known: dict[str, Any] = {"agreement": bounded.agreement, "counts": bounded.counts, "largest": bounded.largest}
+    known: dict[str, Any] = {"agreement": bounded.agreement, "largest": bounded.largest}
     known["bounds"] = dataclasses.replace(bounded.bounds, neighbours=of_batch)
-    table = ss.SketchTable.from_state(bounded.projection, list(bounded), bounded.cells, bounded.masses, **known)
+    table = ss.SketchTable.from_state(bounded.projection, list(bounded), bounded.sums(), bounded.masses, **known)
     noise = (
         AdditiveNoise(epsilon=1.0, neighbours=of_batch).calibrated(table.projection).with_guarantee(publish.guarantee)
     )

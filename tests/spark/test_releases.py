@@ -103,9 +103,9 @@ def test_the_keys_of_the_sketches_are_released_if_no_others_are_named() -> None:
 
 def test_units_are_counted_as_agreed() -> None:
     released = release(sketches_of(LocalFrame.of, counting=Counting(units=1)), NOISE)
-    assert released.guarantee.mechanism.counting == Counting(units=1)
+    assert released.guarantee.mechanism.layout.counting == Counting(units=1)
     assert released["N"].units.standard_error > 0
-    assert release(sketches_of(LocalFrame.of), NOISE).guarantee.mechanism.counting is None
+    assert release(sketches_of(LocalFrame.of), NOISE).guarantee.mechanism.layout.counting is None
 
 
 def test_signs_are_released_alike() -> None:

@@ -196,10 +196,9 @@ def test_numbers_of_units_hold(epsilon: float) -> None:
     found = ss.bound(rows, agreement).release(epsilon=epsilon, delta=1e-6, neighbours=agreement.neighbours)
     noise: Any = found.guarantee.mechanism.the_noise
     points, weights = law_of_wide(noise.noise)
-    counting: Any = found.counting
     for confidence in (0.5, 0.9, 0.95, 0.99):
         high = found.units.interval(confidence).high - max(found.units.value, 0.0)
-        steps = math.floor(high * counting.units + 1e-6)
+        steps = math.floor(high * found.layout.unit_weight + 1e-6)
         share = float(weights[np.abs(points) <= steps].sum())
         assert share >= confidence
         less = steps - 1 - math.sqrt(noise.noise.cumulants.k2) / 30  # of wide noise the law is on a coarser grid

@@ -11,6 +11,7 @@ import streamsketch as ss
 from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.continual import Factorisation, Schedule, Separate, Tree
 from streamsketch.errors import WireFormatError
+from streamsketch.privacy.layout import Layout
 from streamsketch.sketching.bounding.admission import Admission
 from tests.streams.naive import AGREEMENT, PEOPLE, policy_of
 
@@ -120,12 +121,12 @@ def test_rows_are_published_with_noise_for_all_windows_of_a_unit(agreement: Any,
     policy = policy_of(Path("out"), agreement, schedule=schedule, delta=1e-6, epsilon=1.0)
     noise, projection = policy.noise, agreement.projection
     each: Any = agreement.neighbours
-    l2_squared = sensitivity_of(projection, noise.neighbours, None, schedule).l2_squared
+    l2_squared = sensitivity_of(projection, noise.neighbours, Layout(schedule=schedule)).l2_squared
     if agreement is PEOPLE:
         limit = each.cell_steps(projection)
         assert l2_squared >= worst(schedule, limit)
         assert noise.neighbours.max_keys == each.max_keys
-        one = sensitivity_of(projection, each, None, schedule).l2_squared
+        one = sensitivity_of(projection, each, Layout(schedule=schedule)).l2_squared
         assert (one < worst(schedule, limit)) is (schedule.most > 1), "the bound of one window is too little for m > 1"
         return
     steps = each.grid_steps(projection.grid)  # all on one index, in each of two keys

@@ -12,6 +12,7 @@ from streamsketch.continual import Tree
 from streamsketch.core.numbers import Ints
 from streamsketch.once.draws import DrawSecret
 from streamsketch.privacy.bounds import Bounds
+from streamsketch.sketching.exact import ExactSums
 from streamsketch.streams import Stream
 from streamsketch.streams.state import read_state, write_state
 from tests.streams.naive import (
@@ -145,8 +146,8 @@ def test_other_counts_of_equal_cells_get_independent_noise() -> None:
     publisher = publisher.with_guarantee(publisher.guarantee.on("enforced"))
     drawn = set()
     for counts in ([5, 7], [6, 7], [5, 8], None):
-        given = None if counts is None else np.array(counts)
-        sketch = ss.Sketch.from_state(PROJECTION, np.zeros(64, np.int64), 0, bounds=bounds, counts=given)
+        sums = ExactSums.of(np.zeros(64, np.int64), None if counts is None else np.array(counts))
+        sketch = ss.Sketch.from_state(PROJECTION, sums, 0, bounds=bounds)
         drawn.add(DrawSecret(bytes(32)).draw(0, publisher, {"a": sketch}).id)
     assert len(drawn) == 4
 
@@ -179,7 +180,7 @@ def test_windows_hold_the_cells_and_counts_of_one_machine(place: Place, monkeypa
             assert sketch.counts.tolist() == told.counts.tolist()
     for path in place.out.iterdir():
         for release in ss.PrivateTable.from_bytes(path.read_bytes()).rows:
-            assert release.counting == place.agreement.counting
+            assert release.layout.counting == place.agreement.counting
             assert release.clip == ("equal" if place.agreement is EQUAL else None)
 
 

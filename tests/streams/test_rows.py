@@ -107,7 +107,7 @@ def test_any_range_is_the_sum_of_its_windows_however_often_the_stream_is_restart
     for key in exact[0]:
         history = place.history(key)
         assert history.guarantee.basis == ("enforced" if place.policy.is_enforced else "asserted")
-        assert history.guarantee.mechanism.schedule == place.policy.schedule
+        assert history.guarantee.mechanism.layout.schedule == place.policy.schedule
         for start, stop in ((0, 6), (2, 5), (5, 6)):
             release = history.range(start, stop)
             sums = sum(exact[number][key] for number in range(start, stop))

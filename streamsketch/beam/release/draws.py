@@ -12,7 +12,7 @@ from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.same import fingerprint_of
 from streamsketch.beam.intake.keys import METRICS
 from streamsketch.beam.release.rows import ScheduledWindows, SumBySchedule
-from streamsketch.beam.run.coders import SketchCoder, counts_of
+from streamsketch.beam.run.coders import SketchCoder
 from streamsketch.beam.run.once import BitsOf, ids_in
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.beam.run.versions import window_start
@@ -88,12 +88,11 @@ class KeyedDraw:
 
     def draw(self, total: Sketch, bits_of: BitsOf, key: Any, window: BoundedWindow, run: RunSecret) -> Iterator[Any]:
         """Yield what is published."""
-        counts = counts_of(total)
         bits = bits_of(*self._name(total, *self._context))
         self._projection.check_same(total.projection)
         ids = self._ids(key, window, run)
-        known: dict[str, Any] = {"ids": ids, "agreement": self._agreement, "bounds": self._bounds, "counts": counts}
-        yield self._drawn(Sketch.from_state(total.projection, total.state(), total.mass, **known), bits, key)
+        known = total.with_facts(ids=ids, agreement=self._agreement, bounds=self._bounds)
+        yield self._drawn(known, bits, key)
         Metrics.counter(METRICS, "releases").inc()
         if self._count and total.mass == 0:
             Metrics.counter(METRICS, "keys_without_data").inc()
@@ -105,7 +104,7 @@ class KeyedDraw:
         return self._name(total, window_start(window))
 
     def _name(self, total: Sketch, *place: bytes) -> tuple[bytes, ...]:
-        numbers = drawn_numbers(total, self._guarantee, counts_of(total))
+        numbers = drawn_numbers(total, self._guarantee)
         return name_of_draw(self._guarantee, total.projection, numbers, *place)
 
     def pack(self, total: Sketch) -> bytes:

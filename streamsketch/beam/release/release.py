@@ -32,11 +32,9 @@ from streamsketch.privacy.assertions import KEYS_AND_WINDOWS_ARE_PUBLIC, KEYS_AR
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.schedule import Schedule
 from streamsketch.projections.base import Projection
-from streamsketch.release.additive_noise import AdditiveNoise
 from streamsketch.release.composition import compose
 from streamsketch.release.publishers import Publisher
 from streamsketch.release.terms_kept import keys_for
-from streamsketch.sketching.encoding import counting_of
 from streamsketch.sketching.sketch import Sketch
 
 CLOCK = "the times by which a stream's windows end do not depend on what one unit contributes"
@@ -66,7 +64,7 @@ class ReleasePerKey(beam.PTransform):
     of 365 windows of 86400 s". It does not cover a unit in more windows, unless `BoundAcrossWindows` drops the others.
     Pass it the schedule's ``max_windows``, and a period of the schedule's horizon that begins with the first window.
 
-    If the agreement has ``counting`` and units were counted, as `BoundContributions` does under `L1` and `SketchL2`,
+    If the agreement has counts and units were counted, as `BoundContributions` does under `L1` and `SketchL2`,
     `AdditiveNoise` publishes their number beside the cells, also for keys without data.
 
     The noise is idempotent: its bits are SHAKE-256 of a secret that is drawn from the operating system when the job
@@ -301,7 +299,7 @@ class ReleasePerKey(beam.PTransform):
     def _publisher_for(self, known: Known, of: ScheduledWindows | None) -> Any:
         """Return the publisher with the relation that holds for these data, if it has the one that was bounded to.
 
-        It publishes counts of units if the agreement has ``counting`` and units were counted.
+        It publishes counts of units as the agreement states, if units were counted.
         """
         holds = known.bounds.neighbours
         publisher: Any = self._publisher
@@ -309,9 +307,7 @@ class ReleasePerKey(beam.PTransform):
             return publisher_of_rows(publisher, known, of)
         if known.given == publisher.neighbours != holds and known.bounds.is_enforced:
             publisher = dataclasses.replace(publisher, neighbours=holds)
-        if isinstance(publisher, AdditiveNoise) and publisher.counting is None:
-            publisher = dataclasses.replace(publisher, counting=counting_of(known, publisher.neighbours))
-        return publisher
+        return publisher.counted_as(known) if isinstance(publisher, Publisher) else publisher
 
     def _guarantee(
         self, publisher: Any, projection: Projection, known: Known, of: ScheduledWindows | None

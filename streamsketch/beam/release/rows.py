@@ -16,7 +16,7 @@ from apache_beam.utils.timestamp import Timestamp
 
 from streamsketch.beam.intake.keys import METRICS
 from streamsketch.beam.intake.windows import OF_EVENTS, WindowRange, event_windows_of, windowed_as
-from streamsketch.beam.run.coders import SketchCoder, counts_of
+from streamsketch.beam.run.coders import SketchCoder
 from streamsketch.beam.run.known import Known, Span
 from streamsketch.beam.run.runner import refuse_lost_state
 from streamsketch.beam.run.steps import Each
@@ -32,7 +32,6 @@ from streamsketch.projections.base import Projection
 from streamsketch.release.additive_noise import AdditiveNoise, relation_over_windows
 from streamsketch.release.ready import numbers_of
 from streamsketch.schedules.progress import Progress
-from streamsketch.sketching.encoding import counting_of
 from streamsketch.sketching.sketch import Sketch
 
 _DIGEST = 16
@@ -137,8 +136,7 @@ def publisher_of_rows(publisher: AdditiveNoise, known: Known, of: ScheduledWindo
         stated = _held(known, of) or stated
     else:
         stated = dataclasses.replace(stated, unit=of.unit(stated.unit))
-    counting = publisher.counting or counting_of(known, stated)
-    return dataclasses.replace(publisher, neighbours=stated, counting=counting)
+    return dataclasses.replace(publisher, neighbours=stated).counted_as(known)
 
 
 def guarantee_of_rows(
@@ -267,8 +265,7 @@ class _Sums(NamedTuple):
 
     def begin(self) -> Progress:
         """Return the sums before the first window."""
-        counting = self.guarantee.mechanism.counting
-        return Progress(self.schedule, self.projection.sketch_dim + (0 if counting is None else counting.numbers))
+        return Progress(self.schedule, self.guarantee.mechanism.layout.width(self.projection.sketch_dim))
 
     def rows(self, progress: Progress, waiting: dict[int, Sketch]) -> Iterator[tuple[int, Ints]]:
         """Take the windows that come next without a gap, and yield their rows."""
@@ -280,7 +277,7 @@ class _Sums(NamedTuple):
         self.projection.check_same(total.projection)
         if self.counts_empty and total.mass == 0:
             Metrics.counter(METRICS, "keys_without_data").inc()
-        return numbers_of(total, self.guarantee.neighbours, self.guarantee.mechanism.counting, counts_of(total))
+        return numbers_of(total, self.guarantee.neighbours, self.guarantee.mechanism.layout)
 
     @property
     def digest(self) -> bytes:

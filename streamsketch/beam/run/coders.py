@@ -1,24 +1,13 @@
 """How sketches travel between Beam workers."""
 
 import apache_beam as beam
-import numpy as np
 
-from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.local.aggregation import MeanAggregator
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.signs.sketch import SignSketch
 from streamsketch.sketching.partials import decode_partial, encode_partial
 from streamsketch.sketching.sketch import Sketch
-
-
-def counts_of(sketch: Sketch) -> Ints:
-    """Return the counts that a sketch holds, int64 of shape (2,), whether or not they are known to be complete.
-
-    Sketches in a pipeline do not hold their bounds, which are an attribute of the collection (`known_of`).
-    """
-    carried: Ints | None = sketch._counts  # noqa: SLF001
-    return np.zeros(2, dtype=np.int64) if carried is None else carried
 
 
 class SketchCoder(beam.coders.Coder):

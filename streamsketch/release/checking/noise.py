@@ -66,10 +66,10 @@ def check_noise(
     one = mechanism.the_noise
     if one is None:
         return NoiseCheck("not checked", "its mechanism is not a single noise, so one sensitivity does not apply")
-    if one.schedule is not None and one.schedule.most_blocks > (most_entries or MOST_BLOCKS):
-        return NoiseCheck("not checked", f"its schedule has up to {one.schedule.most_blocks:,} blocks to look through")
-    if one.schedule is not None and not one.schedule.is_unit(unit := guarantee.neighbours.unit):
-        return NoiseCheck("too little", f"it is for one {unit}, and its noise for a unit{one.schedule.unit_text('')}")
+    if one.layout.most_blocks > (most_entries or MOST_BLOCKS):
+        return NoiseCheck("not checked", f"its schedule has up to {one.layout.most_blocks:,} blocks to look through")
+    if not one.layout.is_unit(unit := guarantee.neighbours.unit):
+        return NoiseCheck("too little", f"it is for one {unit}, and its noise for a unit{one.layout.unit_text('')}")
     if (assumed := _assumed_otherwise(one, noise, place, history)) is not None:
         return NoiseCheck("too little", assumed)
     return judge(one.noise, guarantee, (projection, place), most_entries=most_entries)
@@ -82,8 +82,8 @@ def _assumed_otherwise(
     if one.place != place:
         return f"its mechanism adds noise to the {one.place}, and its estimates assume that of the {place}"
     what, used, alike = f"the {one.noise} of its mechanism", one.cumulants, agree
-    if history is not None and one.schedule is not None and not history.is_row:
-        what, used, alike = f"that of {history} by its schedule", history.noise(one.schedule, used), _agree_on_lattice
+    if history is not None and one.layout.by_rows and not history.is_row:
+        what, used, alike = f"that of {history} by its schedule", history.noise(one.layout, used), _agree_on_lattice
     if alike(noise, used):
         return None
     return (
@@ -158,9 +158,7 @@ def _judge(noise: Noise, sensitivity: Sensitivity, guarantee: Guarantee) -> Nois
 
 def _sensitivity(guarantee: Guarantee, projection: Projection, place: NoisePlace) -> Sensitivity:
     if place == "output":
-        return sensitivity_of(
-            projection, guarantee.neighbours, guarantee.mechanism.counting, guarantee.mechanism.schedule
-        )
+        return sensitivity_of(projection, guarantee.neighbours, guarantee.mechanism.layout)
     behind = 1 if place == "input" or projection.after_hadamard is None else projection.after_hadamard[0]
     size = projection.dim if place == "input" else behind
     return guarantee.neighbours.sensitivity_before_map(behind, size, projection.grid)

@@ -187,9 +187,8 @@ def _too_large(parts: Sequence[NoisePart], most_blocks: int) -> str | None:
     """Return why checking the parts would take too long (mainly the blocks of each schedule), or None."""
     if len(parts) > _MOST_PARTS:
         return f"it has {len(parts):,} parts, more than the {_MOST_PARTS:,} looked at"
-    found = [part.guarantee.mechanism.schedule for part in parts]
-    schedules = [one for one in found if one is not None]
-    blocks = sum(one.most_blocks for one in set(schedules)) + sum(one.most_blocks for one in schedules) // _REPEATED
+    rows = [part.guarantee.mechanism.layout.of_cells for part in parts]
+    blocks = sum(one.most_blocks for one in set(rows)) + sum(one.most_blocks for one in rows) // _REPEATED
     return f"its schedules have up to {blocks:,} blocks to look through" if blocks > most_blocks else None
 
 

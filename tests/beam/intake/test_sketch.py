@@ -16,8 +16,8 @@ import streamsketch as ss
 from streamsketch.beam import MergeSketches, SketchCoder, SketchPerKey
 from streamsketch.beam.intake import rows
 from streamsketch.beam.intake import sketch as sketching
-from streamsketch.beam.run.coders import counts_of
 from streamsketch.intake import Intake
+from streamsketch.sketching.exact import ExactSums
 from tests.beam.rows import agreement_of, sketch_rows
 from tests.beam.running import run
 
@@ -212,10 +212,11 @@ def test_coded_sketches_come_back_the_same_and_equal_streams_have_equal_bytes(st
 def test_counts_of_units_travel_with_their_sketch(counts: tuple[int, int], indices: list[int]) -> None:
     exact = PROJECTION.sketch()
     exact.update(indices)
-    sketch = ss.Sketch.from_state(PROJECTION, exact.state(), exact.mass, counts=np.array(counts, dtype=np.int64))
+    sums = ExactSums.of(exact.state(), np.array(counts, dtype=np.int64))
+    sketch = ss.Sketch.from_state(PROJECTION, sums, exact.mass)
     found = SketchCoder().decode(SketchCoder().encode(sketch))
     assert found == sketch
-    assert counts_of(found).tolist() == (list(counts) if indices else [0, 0])  # no unit without rows counts
+    assert found.sums().counts[0].tolist() == (list(counts) if indices else [0, 0])  # no unit without rows counts
     assert found.counts is None, "whether they are whole, the collection knows"
     for cut in (1, 16, 17):
         with pytest.raises(ss.errors.WireFormatError):

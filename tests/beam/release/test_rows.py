@@ -371,7 +371,7 @@ def test_the_relation_is_that_of_all_windows_of_a_unit(stated: Any, known: str, 
     assert publisher.neighbours.unit == "person in at most 2 of 5 windows of 86400 s"
     guarantee = rows_module.guarantee_of_rows(publisher, PROJECTION, data, of, assert_bounds=False)
     assert guarantee.basis == "enforced"
-    assert guarantee.mechanism.schedule == of.schedule
+    assert guarantee.mechanism.layout.schedule == of.schedule
     less = dataclasses.replace(noise(stated, of.schedule), neighbours=dataclasses.replace(stated, bound=1))
     with pytest.raises(ss.InvalidInputError, match="which does not imply"):
         rows_module.guarantee_of_rows(

@@ -24,6 +24,7 @@ from streamsketch.privacy.key_selection import key_threshold
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release import AdditiveNoise
 from streamsketch.signs import DPSignLogistic
+from streamsketch.sketching.exact import ExactSums
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=11)
 NEAR = ss.L1(1, unit="visit")
@@ -98,10 +99,10 @@ def test_one_event_more_in_the_data_means_independent_bits(name: str) -> None:
 def test_another_count_of_units_means_independent_bits_where_it_is_published() -> None:
     """Two totals may have equal cells and other counts, as of units whose cells cancel: one noise would show both."""
     neighbours = ss.L1(9, unit="visit")
-    exact = sketch_of(1, 2).state(), sketch_of(1, 2).mass
+    exact = sketch_of(1, 2)
     counted = release(neighbours=neighbours, counting=ss.privacy.Counting(1, slack=1))
     found = {
-        secret_bytes(draw, ss.Sketch.from_state(PROJECTION, *exact, counts=np.array(counts)))
+        secret_bytes(draw, ss.Sketch.from_state(PROJECTION, ExactSums.of(exact.state(), np.array(counts)), exact.mass))
         for draw in (counted, release(neighbours=neighbours))
         for counts in ([2, 2], [3, 2], [2, 4])
     }

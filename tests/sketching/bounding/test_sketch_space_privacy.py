@@ -17,6 +17,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.privacy import Counting, Neighbours
+from streamsketch.privacy.layout import Layout
 from streamsketch.sketching.bounding import cells as in_cells
 from streamsketch.sketching.bounding import units
 from streamsketch.sketching.bounding.clip import Bounded, bounded, summed
@@ -255,7 +256,7 @@ def exceeds(projection: ss.projections.Projection, name: str) -> bool:
     neighbours = relation(projection)
     counting = Counting.of(projection, neighbours, delta=1e-6)
     bound = 50 if counting.slack else 0
-    stated = sensitivity_of(projection, neighbours, counting)
+    stated = sensitivity_of(projection, neighbours, Layout(counting))
     for moved in changes(projection, neighbours, way):
         counts = counting.weighted(moved[:, -2:], bound)
         published = np.concatenate([moved[:, :-2], counts], axis=1)
