@@ -1,13 +1,13 @@
 """Fill the slots of a window in one order, all with releases of the same sums, once it is claimed for them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from streamsketch.data.canonical import canonical_bytes
-from streamsketch.once.alarms import OTHER_BYTES, WITHHELD, Alarm, raised
+from streamsketch.once.alarms import OTHER_BYTES, REFUSED, WITHHELD, Alarm, raised
 from streamsketch.once.sinks import Sink
 from streamsketch.once.slots import Slot
-from streamsketch.once.versions import Version, claimed, other_version
+from streamsketch.once.versions import Version, claimed, is_other, other_version
 
 
 class Put(NamedTuple):
@@ -25,9 +25,77 @@ class Put(NamedTuple):
     alarms: list[Alarm]
 
 
+class Drawn(NamedTuple):
+    """The result of `draw_window`.
+
+    Parameters
+    ----------
+    release
+        What was drawn, which is charged unless its slots are filled; None if nothing may be published.
+    put
+        If all slots were filled before, how the release compares with them: nothing is left to put.
+    alarms
+        If nothing may be published, or the slots hold other bytes, one alarm for each slot that does not hold the
+        release: **secret**.
+    """
+
+    release: Any
+    put: Put | None
+    alarms: list[Alarm]
+
+
 def in_order(keys: Iterable[Any]) -> list[Any]:
     """Return keys in the order in which their slots are filled, which depends on the keys only."""
     return sorted(keys, key=canonical_bytes)
+
+
+def draw_window(
+    sink: Sink,
+    slots: Sequence[Slot],
+    version: Version | None,
+    *,
+    charge: Callable[[], bool],
+    draw: Callable[[], Any],
+    contents: Callable[[Any], Mapping[Any, tuple[Slot, bytes]]],
+    epoch: int | None = None,
+    at_once: bool = True,
+) -> Drawn:
+    """Draw a window's release, if it may still be published: every engine's order of version, slots, charge and draw.
+
+    A window that is claimed for another version is neither charged nor drawn. If its slots are all filled, the release
+    is drawn only to compare it with them. All others are charged before they are drawn.
+
+    Parameters
+    ----------
+    sink, slots
+        The open sink, and the slots of the window in their order.
+    version
+        The version of the window's sums; None if it has no claims.
+    charge
+        Charges the window, once however often it is called; returns False, or raises an error, if nothing may be drawn.
+    draw
+        Returns the release.
+    contents
+        Returns the slot of each key, and the bytes for it, of a release.
+    epoch
+        As in `put_window`.
+    at_once
+        Whether a caller puts the release at once. Otherwise slots that are filled now may be empty by then, so that a
+        release that equals them is charged, too.
+    """
+    held = filled(sink, slots)  # looked at first: nothing is put then, as slots may become empty before
+    if version is not None and is_other(sink, version):
+        return Drawn(None, None, other_version(sink, slots, epoch))
+    refused = Drawn(None, None, [Alarm(slot, REFUSED, epoch) for slot in slots])
+    if held is None and not charge():
+        return refused
+    release = draw()
+    if held is None:
+        return Drawn(release, None, [])
+    put = put_window(held, contents(release), epoch)
+    if not at_once and not put.alarms and not charge():
+        return refused
+    return Drawn(release, put, put.alarms)
 
 
 def put_window(

@@ -10,18 +10,16 @@ from streamsketch.core.numbers import check_int, short
 from streamsketch.data.canonical import canonical_bytes
 from streamsketch.data.data_ids import DataIds
 from streamsketch.errors import InvalidInputError
-from streamsketch.once.alarms import REFUSED, Alarm
+from streamsketch.once.alarms import Alarm
 from streamsketch.once.charges import LedgerCharge, check_together, draw_id
 from streamsketch.once.keys import hkdf, ids_from, joined, number_bytes
 from streamsketch.once.names import digest_of_draw, drawn_numbers, name_of_draw
-from streamsketch.once.publishing import filled, in_order, put_window
+from streamsketch.once.publishing import draw_window, in_order, put_window
 from streamsketch.once.root_keys import KEY_BYTES, RootKey, fetch_root_key
 from streamsketch.once.sinks import Sink
 from streamsketch.once.slots import Slot, check_stream, named_key, start_of
 from streamsketch.once.versions import (
     Version,
-    is_other,
-    other_version,
     version_of,
     version_slot,
     version_tag,
@@ -189,20 +187,24 @@ class ReleaseOnce:
         slots = {key: Slot(self._stream, start, *named_key(key)) for key in exact}
         named = {key: self._named(start, key, sketch, publisher.guarantee) for key, sketch in exact.items()}
         ids, version = self._ids(start), self._version(start, ready, named)
-        held = filled(self._sink, slots.values())  # nothing is put then, as slots may become empty before
-        if is_other(self._sink, version):  # which is not charged or drawn, since it would not be published
-            return Released({}, other_version(self._sink, slots.values(), self._epoch))
-        if held is None and not self._is_covered(start, named, ids.with_keys(exact)):
-            return Released({}, [Alarm(slot, REFUSED, self._epoch) for slot in slots.values()])
         noise = self._secret("noise")
-        releases = ready.draw(lambda key: KeyedBits(noise, named[key]), ids=ids)
-        contents = {key: (slots[key], release.to_bytes()) for key, release in releases.items()}
-        keys, alarms = (
-            put_window(self._sink, contents, self._epoch, version)
-            if held is None
-            else put_window(held, contents, self._epoch)
+
+        def contents(releases: Mapping[Any, Any]) -> dict[Any, tuple[Slot, bytes]]:
+            return {key: (slots[key], release.to_bytes()) for key, release in releases.items()}
+
+        drawn = draw_window(
+            self._sink,
+            list(slots.values()),
+            version,
+            charge=lambda: self._is_covered(start, named, ids.with_keys(exact)),
+            draw=lambda: ready.draw(lambda key: KeyedBits(noise, named[key]), ids=ids),
+            contents=contents,
+            epoch=self._epoch,
         )
-        return Released({key: releases[key] for key in keys}, alarms)
+        if drawn.release is None:
+            return Released({}, drawn.alarms)
+        put = drawn.put or put_window(self._sink, contents(drawn.release), self._epoch, version)
+        return Released({key: drawn.release[key] for key in put.held}, put.alarms)
 
     def _keys_of(self, sketches: Mapping[Any, Sketch] | SketchTable) -> list[Any] | None:
         """Return the keys to release, as asked for or agreed; None for those that have sketches."""

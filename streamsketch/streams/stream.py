@@ -20,15 +20,16 @@ from streamsketch.once.dead_letters import DeadLetters
 from streamsketch.once.draws import Draw, DrawSecret
 from streamsketch.once.keys import StateSecret, hkdf, number_bytes
 from streamsketch.once.names import drawn_numbers, names_of_keys
-from streamsketch.once.publishing import filled, in_order, put_window
+from streamsketch.once.publishing import draw_window, in_order, put_window
 from streamsketch.once.rows import ANEW, OtherRowsError, Rows, RowsOf
 from streamsketch.once.sinks import Sink, WindowFiles
 from streamsketch.once.slots import Slot, named_key
-from streamsketch.once.versions import Version, is_other, other_version, version_of, version_slot, version_tag
+from streamsketch.once.versions import Version, is_other, version_of, version_slot, version_tag
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.release.in_windows import spent_in_window
 from streamsketch.release.keys_to_release import sketches_to_release
 from streamsketch.release.private_table import PrivateTable
+from streamsketch.release.ready import ReadyTable
 from streamsketch.sketching.bounding.contributions import NO_KEY
 from streamsketch.sketching.bounding.summary import BoundingSummary
 from streamsketch.sketching.bounding.units import SECRET_BYTES
@@ -361,20 +362,27 @@ class Stream:
         ids, sketches = self._ids_of(number), self._sketches(table)
         numbers = {key: drawn_numbers(sketch, self._publisher.guarantee) for key, sketch in sketches.items()}
         version = self._version(number, names_of_keys(self._publisher, numbers))
-        if version is not None and is_other(self.sink, version):
-            return other_version(self.sink, self._slots(number), None)
         draw = self._draws.draw(number, self._publisher, sketches)
-        self._publisher.for_data(sketches)  # which refuses what cannot be released before it is charged
-        held = filled(self.sink, self._slots(number))
-        if held is not None:  # such a release is not charged if it is another: it would not be published
-            found = put_window(held, self._contents(number, self._released(sketches, draw))).alarms
-            if found:
-                return found
-        if self._charge is not None:
-            self._charge(self._spent, ids, f"{self._id.hex()} {self._policy.windows.name(number)} {draw.id}")
-        self._waiting[number] = self._released(sketches, draw)
-        self._note(number, version)
-        return []
+        ready = self._publisher.for_data(sketches)  # which refuses what cannot be released before it is charged
+
+        def charge() -> bool:
+            if self._charge is not None:
+                self._charge(self._spent, ids, f"{self._id.hex()} {self._policy.windows.name(number)} {draw.id}")
+            return True
+
+        drawn = draw_window(
+            self.sink,
+            self._slots(number),
+            version,
+            charge=charge,
+            draw=lambda: self._released(ready, draw),
+            contents=lambda data: self._contents(number, data),
+            at_once=False,
+        )
+        if not drawn.alarms:
+            self._waiting[number] = drawn.release
+            self._note(number, version)
+        return drawn.alarms
 
     def _version(self, number: int, names: dict[Any, tuple[bytes, ...]]) -> Version | None:
         """Return the version of a window with these names of draws; None if the window is one file."""
@@ -529,7 +537,7 @@ class Stream:
             return {NO_KEY: table.sketch_of(NO_KEY)}
         return dict(sketches_to_release(table, self.windows.public, keys_are_public=False))
 
-    def _released(self, sketches: dict[Any, Sketch], draw: Draw) -> bytes:
-        released = self._publisher.for_data(sketches).draw(draw.bits, ids=self._ids_of(self.windows.next))
+    def _released(self, ready: ReadyTable[Any], draw: Draw) -> bytes:
+        released = ready.draw(draw.bits, ids=self._ids_of(self.windows.next))
         data: bytes = (released[NO_KEY] if self.windows.public is None else PrivateTable.of_one(released)).to_bytes()
         return data

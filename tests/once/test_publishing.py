@@ -5,9 +5,9 @@ import logging
 
 import pytest
 
-from streamsketch.once.alarms import OTHER_BYTES, OTHER_VERSION, WITHHELD
+from streamsketch.once.alarms import OTHER_BYTES, OTHER_VERSION, REFUSED, WITHHELD
 from streamsketch.once.logs import EVENT, OPERATOR
-from streamsketch.once.publishing import put_slot, put_window
+from streamsketch.once.publishing import draw_window, put_slot, put_window
 from streamsketch.once.sinks import NamedObjects
 from streamsketch.once.slots import Slot
 from streamsketch.once.versions import Version, version_slot
@@ -84,3 +84,53 @@ def test_without_a_claim_the_first_slot_that_differs_decides() -> None:
     held, alarms = put_window(store, contents_of("one"), 1, version(b"1"))
     assert held == ["north"]
     assert [(alarm.slot, alarm.result) for alarm in alarms] == [(SLOTS["south"], "sketch"), (SLOTS["west"], WITHHELD)]
+
+
+@pytest.mark.parametrize("claim", [None, b"1", b"2"])
+@pytest.mark.parametrize("held", ["none", "one", "all", "all other"])
+@pytest.mark.parametrize("covered", [True, False])
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_window_is_charged_before_it_is_drawn_and_only_if_it_can_be_published(
+    claim: bytes | None, held: str, *, covered: bool, at_once: bool
+) -> None:
+    """All states of a sink: claimed or not, with no, some or all slots filled, with these bytes or others."""
+    store, steps = Objects(), list[str]()
+    if claim is not None:
+        store.put(version_slot("sales", 0), version(claim).claim())
+    for slot, content in contents_of("other" if held == "all other" else "mine").values() if held != "none" else ():
+        store.put(slot, content)
+        if held == "one":
+            break
+    before = dict(store.objects)
+
+    def charge() -> bool:
+        steps.append("charge")
+        return covered
+
+    def draw() -> str:
+        steps.append("draw")
+        return "mine"
+
+    found = draw_window(
+        store,
+        list(SLOTS.values()),
+        version(b"1"),
+        charge=charge,
+        draw=draw,
+        contents=contents_of,
+        epoch=3,
+        at_once=at_once,
+    )
+    assert store.objects == before, "whoever calls it publishes"
+    is_filled, results = held.startswith("all"), [alarm.result for alarm in found.alarms]
+    if claim == b"2":
+        assert (steps, found.release, results) == ([], None, [store.result, WITHHELD, WITHHELD])
+    elif is_filled:
+        later = ["charge"] if not at_once and held == "all" else []
+        assert steps == ["draw", *later], "compared with what is there, which costs nothing"
+        assert (found.release is None) == (later != [] and not covered)
+        assert bool(results) == (held == "all other" or found.release is None)
+    elif covered:
+        assert (steps, found.release, found.put, results) == (["charge", "draw"], "mine", None, [])
+    else:
+        assert (steps, found.release, results) == (["charge"], None, [REFUSED] * 3)

@@ -88,20 +88,26 @@ class Place:
     def noise(self, rows: list[Row], monkeypatch: pytest.MonkeyPatch) -> list[Ints]:
         """Return the noise of each window and key of a run: what is published less the exact sketches."""
         found: list[Ints] = []
-        released = Stream._released
+        released, sketched = Stream._released, Stream._sketches
         self.exact = []
 
-        def noting(stream: Stream, sketches: Any, draw: Any) -> bytes:
-            data = released(stream, sketches, draw)
+        def summed(stream: Stream, table: Any) -> Any:
+            sketches = sketched(stream, table)
             self.exact.append((stream.windows.secret_of(stream.windows.next), sketches))
+            return sketches
+
+        def noting(stream: Stream, ready: Any, draw: Any) -> bytes:
+            data = released(stream, ready, draw)
             rows = (
                 [ss.PrivateSketch.from_bytes(data)] if self.agreement is ONE else ss.PrivateTable.from_bytes(data).rows
             )
-            found.extend(row.values - sketch.state() for row, sketch in zip(rows, sketches.values(), strict=True))
+            exact = [one.exact[0, : row.values.size] for row, one in zip(rows, ready.values(), strict=True)]
+            found.extend(row.values - cells for row, cells in zip(rows, exact, strict=True))
             return data
 
         with monkeypatch.context() as patch:
             patch.setattr(Stream, "_released", noting)
+            patch.setattr(Stream, "_sketches", summed)
             self.run(rows)
         return found
 
