@@ -252,7 +252,7 @@ class Schedule(ABC):
         --------
         >>> from streamsketch.schedules.tree import Tree
         >>> Tree(horizon=52, max_windows=4, gap=7).in_words
-        '52 windows (tree of depth 4), a unit in at most 4 of them, 7 apart'
+        '52 windows (tree of depth 3), a unit in at most 4 of them, 7 apart'
         """
         apart = f", {self.gap} apart" if self.gap > 1 and self.most > 1 else ""
         many = "one" if self.most == 1 else f"at most {self.most}"

@@ -181,9 +181,11 @@ def test_cells_are_the_stream_and_the_noise() -> None:
         exact = sketch.state().tolist()
         if "counts" in case:
             release = release_of(case["name"])
-            assert release.counting is not None
-            bound = release.guarantee.neighbours.grid_steps(release.projection.grid) if release.counting.slack else 0
-            exact += release.counting.weighted(np.array([integers(case["counted"])]), bound)[0].tolist()
+            assert release.layout.counting is not None
+            bound = (
+                release.guarantee.neighbours.grid_steps(release.projection.grid) if release.layout.counting.slack else 0
+            )
+            exact += release.layout.counting.weighted(np.array([integers(case["counted"])]), bound)[0].tolist()
         cells = [wrapped(cell + noise) for cell, noise in zip(exact, drawn, strict=True)]
         assert cells == integers(case["cells"]) + integers(case.get("counts", [])), case["name"]
 

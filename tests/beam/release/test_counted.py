@@ -70,7 +70,7 @@ def test_units_are_counted_as_on_one_machine_in_keys_without_data_too(agreement:
     assert {key: round(one.units.value, 1) for key, one in found.items()} == UNITS
     for key, release in found.items():
         assert release.guarantee == here[key].guarantee
-        assert (release.counting, release.clip) == (agreement.counting, here[key].clip)
+        assert (release.layout.counting, release.clip) == (agreement.counting, here[key].clip)
         assert check_release(release).verdict == "enough"
         if agreement is L1:
             assert release.total.value == pytest.approx(here[key].total.value, abs=0.5)
