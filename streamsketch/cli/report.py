@@ -22,7 +22,7 @@ from streamsketch.estimation.measures import By
 from streamsketch.report.differences import Dictionary
 from streamsketch.report.federation import federation_of
 from streamsketch.report.federation_page import page_of_federation
-from streamsketch.report.page import page_of
+from streamsketch.report.page import page_with_facts
 from streamsketch.report.viewer import viewer_page
 
 
@@ -152,7 +152,7 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
         if not as_json:
             typer.echo(printable(federation.answer))
         return
-    page = page_of(
+    page, facts = page_with_facts(
         releases,
         published,
         title=heading,
@@ -162,7 +162,8 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
         together=joint,
     )
     write_whole(output, page.encode())
-    _say(output, releases, left_out, {"joint": joint} if as_json else None)
+    said = {"by": facts["by"], "compared": facts["names"], "joint": facts["joint"]}
+    _say(output, releases, left_out, said if as_json else None)
 
 
 def _check_federation(others: dict[str, object]) -> None:

@@ -100,8 +100,9 @@ def combine(block: Block, chosen: Chosen) -> Combined:
     excess, common = _errors_of_model(block, chosen, value, (of_map, of_noise), known)
     # each pair's weight of the model: the map's error is the same in both, and of the noise's part the share `common`
     with np.errstate(invalid="ignore", divide="ignore"):
-        weight = (1 - common) * of_noise / (of_noise * (1 - 2 * common) + excess)
-    weight = np.where(known & (of_noise > 0), np.clip(np.nan_to_num(weight, nan=1.0), 0.0, 1.0), 0.0)
+        below = (1 - 2 * common) * of_noise + excess
+        weight = np.where(below > 0, np.clip((1 - common) * of_noise / below, 0.0, 1.0), 1.0)
+    weight = np.where(known & (of_noise > 0), weight, 0.0)
     weight[~known] = 1.0
     # cut off at 1 only after mixing, as half of the errors of a cosine of 1 would be cut off before
     beyond = 1 + np.sqrt(np.where(known, of_noise, 0.0))

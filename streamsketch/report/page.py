@@ -90,6 +90,21 @@ def page_of(
     IncompatibleProjectionsError, DependentNoiseError
         If the projections differ, or two releases share noise.
     """
+    return page_with_facts(releases, published, title=title, plan=plan, by=by, why=why, on=on, together=together)[0]
+
+
+def page_with_facts(
+    releases: Mapping[str, PrivateSketch],
+    published: Mapping[str, PrivateSketch | PrivateTable] | None = None,
+    *,
+    title: str,
+    plan: Mapping[str, Any] | None = None,
+    by: By | None = None,
+    why: Dictionary | None = None,
+    on: dt.date | None = None,
+    together: bool = False,
+) -> tuple[str, dict[str, Any]]:
+    """Return a report as `page_of` does, and the facts that it holds as JSON."""
     if len(releases) > _MAX_RELEASES:
         raise InvalidInputError(
             f"a report shows at most {_MAX_RELEASES:,} releases, got {len(releases):,}; choose some of them"
@@ -123,7 +138,7 @@ def page_of(
         "differing": None if why is None else pair_facts(_kept(releases, chosen), why, by),
     }
     projection = next(iter(releases.values())).projection
-    return (
+    page = (
         templates()
         .get_template("page.html.j2")
         .render(
@@ -164,6 +179,7 @@ def page_of(
             all_pairs=len(names) * (len(names) - 1) // 2,
         )
     )
+    return page, facts
 
 
 def _of_kept(

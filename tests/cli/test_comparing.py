@@ -427,10 +427,14 @@ def test_joint_estimates_are_those_of_pairwise_and_marked(forks: Forks, months: 
 
 def test_a_report_of_joint_estimates_says_so(forks: Forks, months: list[Path]) -> None:
     folder = months[0].parent
+    expected = ss.pairwise([ss.load(path) for path in months], by="cosine", together=True, order="time")
+    made = expected.model.to_dict()  # type: ignore[attr-defined]
     for name, options in (("joint", ["--joint"]), ("alone", [])):
         page = folder / f"{name}.html"
         answer = forks.run("report", *months, "--by", "cosine", *options, "-o", page, "--json", cwd=folder)
-        assert json.loads(answer.stdout)["joint"] == bool(options)
+        facts = json.loads(answer.stdout)
+        assert (facts["by"], len(facts["compared"])) == ("cosine", len(months))
+        assert facts["joint"] == (made if options else None)
     joint, alone = ((folder / f"{name}.html").read_text("utf-8") for name in ("joint", "alone"))
     for mark in (
         "All joint cosines",

@@ -172,6 +172,12 @@ def simultaneous(case: Case, kit: Kit) -> Case:
     return make_kit.simultaneous_of(given, [named(kit, "releases", name) for name in case["of"]])
 
 
+def joint(case: Case, kit: Kit) -> Case:
+    """Compute joint estimates from the releases' bytes."""
+    given = {name: case[name] for name in GIVEN["joint"]}
+    return make_kit.joint_of(given, [named(kit, "releases", name) for name in case["of"]])
+
+
 def same(case: Case, kit: Kit) -> Case:
     """Compute the p-value of a test of sameness."""
     pair = (named(kit, "releases", name) for name in case["of"])
@@ -286,6 +292,7 @@ READS: dict[str, Callable[[Case, Kit], Case]] = {
     "estimates": estimate,
     "frequencies": frequency,
     "simultaneous": simultaneous,
+    "joint": joint,
     "sameness": same,
     "signs": signs,
     "sign_estimates": sign_estimate,
@@ -302,6 +309,7 @@ GIVEN = {
     "releases": {"name", "bytes"},
     "estimates": {"estimate", "of", "norms"},
     "frequencies": {"of", "item", "estimator", "dictionary"},
+    "joint": {"of", "by", "order"},
     "sameness": {"of", "tolerance"},
     "simultaneous": {"estimate", "of", "norms", "candidates", "confidence"},
     "signs": {"name", "kind", "bytes"},

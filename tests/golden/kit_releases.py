@@ -351,6 +351,7 @@ def _special(add: Any, made: dict[str, Message]) -> None:
     _few_cells(add)
     _counted(add)
     _histories(add)
+    _together(add)
     zeros = [-cell for cell in sketched(counts, {1: 3})]
     add(released("of zeros alone", counts, [(1, 3)], drawn=zeros))
     add(released("of unknown data", counts, [(4, 400)], data_ids=[]))
@@ -386,6 +387,31 @@ def _few_cells(add: Any) -> None:
                 events = list(enumerate(cells[:k]))
                 case = add(released(name, text, events, guarantee=stated, noise=noise, drawn=drawn(1, k, name)))
                 add(scaled(f"three times {name}", case, Fraction(3)))
+
+
+def _together(add: Any) -> None:
+    """Add streams of a few maps, for estimates of all pairs together: a name is the set's, and the stream's number."""
+    hashed = projection_of("sjlt-block", dim=1000, sketch_dim=32, sparsity=2, resolution="1/1")
+    dense = projection_of("rademacher", dim=1000, sketch_dim=16)
+    source = random.Random("streams of the kit")  # noqa: S311 - test data
+    tastes = [[math.floor(source.expovariate(0.02)) for _ in range(24)] for _ in range(3)]
+
+    def months(t: int) -> list[tuple[int, int]]:
+        return [(i, (a * (8 - t) + b * t) // 8) for i, (a, b) in enumerate(zip(*tastes[:2], strict=True))]
+
+    for t in range(6):
+        add(released(f"months, {t}", hashed, months(t), scale=20 if t % 2 else 26))
+        add(released(f"months of unequal noise, {t}", hashed, months(t), scale=40 if t % 2 else 8))
+        if t < 4:
+            add(released(f"few months, {t}", dense, months(2 * t), scale=9))
+    add(released("no month", hashed, [], scale=20))
+    for place in range(6):
+        events = [(100 * (place % 3) + i, 2 * x) for i, x in enumerate(tastes[place % 3])]
+        events += [(1 + place + 7 * i, 30) for i in range(4)]
+        stated = mechanism([{"noise": {"kind": "gaussian", "amount": Fraction(144), "layers": 0, "place": ""}}])
+        noise = [round(source.gauss(0, 12)) for _ in range(16)]
+        more: Message = {"guarantee": stated, "noise": gaussian(Fraction(144)), "drawn": noise}
+        add(released(f"clusters, {place}", dense, events, **more))
 
 
 def _histories(add: Any) -> None:

@@ -5,6 +5,7 @@ cells of releases come from the twins of ``tests/oracles/naive_maps.py``, bytes 
 estimates from exact fractions. The same golden files give the same kit.
 """
 
+import itertools
 import json
 import math
 from collections.abc import Iterable
@@ -12,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from tests.golden import estimates, frequencies, laws, reader, sameness, sign_estimates
+from tests.golden import estimates, frequencies, joint, laws, reader, sameness, sign_estimates
 from tests.golden.kit_features import features
 from tests.golden.kit_local import local
 from tests.golden.kit_parties import contributions
@@ -46,6 +47,7 @@ def kit() -> dict[str, list[Message]]:
         "estimates": list(_estimates({name: case["message"] for name, case in made.items()})),
         "frequencies": list(_frequencies({name: case["message"] for name, case in made.items()})),
         "simultaneous": list(_simultaneous({name: case["message"] for name, case in made.items()})),
+        "joint": list(_joint({name: case["message"] for name, case in made.items()})),
         "sameness": list(_sameness({name: case["message"] for name, case in made.items()})),
         "signs": [signs_of(case) for case in signs.values()],
         "sign_estimates": [
@@ -315,6 +317,46 @@ def simultaneous_of(given: Message, messages: list[Message]) -> Message:
     norms = [Fraction(norm) for norm in given.get("norms", ())]
     found = getattr(estimates, _FUNCTIONS.get(kind, kind))(*messages, *norms)
     return given | {"interval": _ends(frequencies.together(found, given["candidates"], given["confidence"]))}
+
+
+def _joint(made: dict[str, Message]) -> Iterable[Message]:
+    months, unequal, clusters, few = (
+        [name for name in made if name.startswith(f"{of}, ")]
+        for of in ("months", "months of unequal noise", "clusters", "few months")
+    )
+    sets: list[tuple[list[str], str, str | None]] = [
+        (months, "cosine", "time"),
+        (months, "cosine", None),
+        (months, "squared_distance", "time"),
+        ([*months[:3], "no month", *months[3:]], "cosine", "time"),
+        ([*months[:3], "no month", *months[3:]], "inner_product", None),
+        (unequal, "cosine", "time"),
+        (unequal, "cosine", None),
+        (clusters, "cosine", None),
+        (clusters, "inner_product", None),
+        (few, "cosine", "time"),
+        ([few[0], few[2]], "cosine", None),
+        ([few[1], few[3]], "squared_distance", None),
+    ]
+    for of, by, order in sets:
+        yield joint_of({"of": of, "by": by, "order": order}, [made[name] for name in of])
+
+
+def joint_of(given: Message, messages: list[Message]) -> Message:
+    """Return a case with joint estimates of all pairs, row by row."""
+    found = joint.joint(messages, given["by"], in_time=given["order"] == "time")
+    pairs = list(itertools.combinations(range(len(messages)), 2))
+    case = given | {"target": found.target, "strength": found.strength}
+    case["weight"] = {"value": float(f"{found.weight:.7g}"), "within": above(joint.WITHIN)}
+    errors = [
+        [math.sqrt(a + b) for a, b in zip(*rows, strict=True)]
+        for rows in zip(found.projection_variance, found.noise_variance, strict=True)
+    ]
+    size = 1.0 if given["by"] == "cosine" else max(abs(found.value[i][j]) for i, j in pairs)
+    for name, matrix in (("value", found.value), ("standard_error", errors), ("low", found.low), ("high", found.high)):
+        numbers = [float(f"{matrix[i][j]:.8g}") for i, j in pairs]
+        case[name] = {"value": numbers, "within": above(joint.WITHIN * size)}
+    return case
 
 
 def _sameness(made: dict[str, Message]) -> Iterable[Message]:

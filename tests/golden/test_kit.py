@@ -14,6 +14,7 @@ import pytest
 import streamsketch as ss
 from streamsketch import estimation
 from streamsketch.continual import Factorisation, History, Tree
+from streamsketch.estimation.joint_estimate import JointEstimates
 from streamsketch.features import Features
 from streamsketch.local import MeanAggregator, Mechanism, Report
 from streamsketch.release.checking.release import check_release
@@ -331,6 +332,19 @@ def test_intervals_that_hold_together() -> None:
             found = getattr(estimation, case["estimate"])(*releases, **norms)
         ends = found.selected_interval(case["candidates"], case["confidence"])
         check_ends(ends, case["interval"], f"{case['estimate']} of {case['of']}")
+
+
+@cases("joint")
+def test_joint_estimates(case: dict[str, Any]) -> None:
+    by: Any = {"cosine": "cosine", "squared_distance": "distance", "inner_product": "product"}[case["by"]]
+    found = ss.pairwise([release_of(name) for name in case["of"]], by=by, together=True, order=case["order"])
+    assert isinstance(found, JointEstimates)
+    assert (found.model.target, found.model.strength, found.model.folds) == (case["target"], case["strength"], 2)
+    assert abs(found.model.weight - case["weight"]["value"]) <= case["weight"]["within"]
+    pairs = np.triu_indices(len(case["of"]), 1)
+    low, high = found.interval()
+    for name, array in (("value", found.value), ("standard_error", found.standard_error), ("low", low), ("high", high)):
+        assert np.abs(array[pairs] - case[name]["value"]).max() <= case[name]["within"], name
 
 
 def test_sameness() -> None:

@@ -31,9 +31,10 @@ NUMBERS = [(0.0, 1.0), (2.5, 1.0), (-0.125, 0.05), (1234567.891, 340.0), (0.1645
 NUMBERS += [(1e15, 2e14), (5.0, 0.0), (-0.00004, 0.01), (123456789.0, 0.0), (float("inf"), 1.0), (999.95, 0.5)]
 
 
-def facts_of(found: dict[str, ss.PrivateSketch]) -> dict[str, Any]:
-    """Return what the page of releases says: its facts without the packed numbers, its first sentences and pairs."""
-    text = page_of(found, title="t")
+def facts_of(found: dict[str, ss.PrivateSketch], *, together: bool = False) -> dict[str, Any]:
+    """Return what the page of releases says: its facts, its first sentences, and how joint estimates were made."""
+    text = page_of(found, title="t", together=together)
+    made = re.search(r'<p class="joint">(.*?)</p>', text)
     facts = json.loads(Page(text).scripts[0])
     sentence = re.search(r'<p class="answer">(.*?)</p>\n<p>(.*?)</p>', text)
     assert sentence is not None
@@ -46,6 +47,7 @@ def facts_of(found: dict[str, ss.PrivateSketch]) -> dict[str, Any]:
         "detail": html.unescape(sentence[2]),
         "listed": [[html.unescape(part) for part in one] for one in LISTED.findall(text)],
         "pairs": facts["pairs"],
+        "made": None if made is None else html.unescape(made[1]),
     }
 
 
@@ -74,11 +76,11 @@ def read(case: dict[str, Any]) -> dict[str, ss.PrivateSketch]:
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case["name"])
 def test_the_cases_are_what_pages_say(case: dict[str, Any]) -> None:
-    found = facts_of(read(case))
-    expected = case["facts"]
-    for name in (*AGREED, "groups", "answer", "detail", "listed"):
-        assert found[name] == expected[name], name
-    assert found["heights"] == pytest.approx(expected["heights"], rel=1e-4)
+    for facts, together in (("facts", False), ("joint", True)):
+        found, expected = facts_of(read(case), together=together), case[facts]
+        for name in (*AGREED, "groups", "answer", "detail", "listed", "made"):
+            assert found[name] == expected[name], name
+        assert found["heights"] == pytest.approx(expected["heights"], rel=1e-4)
 
 
 def changes_of(case: dict[str, Any]) -> dict[str, Any]:
@@ -207,6 +209,7 @@ def current_cases() -> str:
             "name": name,
             "releases": {key: base64.b64encode(one.to_bytes()).decode() for key, one in releases.items()},
             "facts": facts_of(releases),
+            "joint": facts_of(releases, together=True),
         }
         for name, releases in found.items()
     ]

@@ -14,6 +14,7 @@ export {
   cosine, hasDirection, innerProduct, meanDistance, meanNorm, meanProduct, normalisedInnerProduct, pairwise, profileDistance,
   squaredDistance, squaredNorm, total, units, type Measure, type Pairs,
 } from "./estimators.ts";
+export { JointEstimate, JointEstimates, jointPairs, type JointMeasure, type JointModel, type JointOptions } from "./joint.ts";
 export { scaleSquared, varianceLaw, type VarianceLaw } from "./projection.ts";
 export { checkNoise, compositionOf, guaranteeInWords, guaranteeText, historyText, warnings, type NoiseCheck, type Section } from "./words.ts";
 export { readTable, keyText, Table, type TableKey } from "./table.ts";

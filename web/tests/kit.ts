@@ -3,6 +3,7 @@ import contributions from "../../streamsketch/conformance/contributions.json";
 import estimates from "../../streamsketch/conformance/estimates.json";
 import features from "../../streamsketch/conformance/features.json";
 import frequencies from "../../streamsketch/conformance/frequencies.json";
+import joint from "../../streamsketch/conformance/joint.json";
 import local from "../../streamsketch/conformance/local.json";
 import projections from "../../streamsketch/conformance/projections.json";
 import refused from "../../streamsketch/conformance/refused.json";
@@ -19,7 +20,7 @@ import { hex, Ratio } from "../src/index.ts";
 export type Case = Record<string, any>;
 
 export const KIT: Readonly<Record<string, Case[]>> = {
-  contributions, estimates, features, frequencies, local, projections, refused, releases, sameness, sign_estimates,
+  contributions, estimates, features, frequencies, joint, local, projections, refused, releases, sameness, sign_estimates,
   signs, simultaneous, statements, streams, tables,
 };
 

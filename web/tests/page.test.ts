@@ -3,15 +3,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { changes, type Item, readRelease, type Release, topDifferences } from "../src/index.ts";
 import { colourAt, isLight, placeOn, valueAt } from "../src/page/colour.ts";
-import { changesIn, compute, withChanges } from "../src/page/compute.ts";
+import { canBeJoint, changesIn, compute, withChanges } from "../src/page/compute.ts";
 import { cellOf, csvOf } from "../src/page/csv.ts";
 import { type Differing, type PageData, unpack, unpackDiffering } from "../src/page/data.ts";
 import { fixed, formatValue, short } from "../src/page/format.ts";
 import { orderOf, treeOf } from "../src/page/groups.ts";
 import { orderOf as sorted, PairRows } from "../src/page/pairs.ts";
-import { ellipses, jacobi, places } from "../src/page/scaling.ts";
+import { ellipses, places } from "../src/page/scaling.ts";
 import { compareNames, View } from "../src/page/view.ts";
-import { readFiles, shown } from "../src/page/viewer.ts";
+import { jointText, readFiles, shown } from "../src/page/viewer.ts";
 import { keyAndWindow, windowTime } from "../src/page/windows.ts";
 import { csvRows, differ, itemsOf, rowsOf } from "../src/page/words.ts";
 import page from "./page.json";
@@ -20,6 +20,7 @@ interface Case {
   name: string;
   releases: Record<string, string>;
   facts: any;
+  joint: any;
 }
 
 const CASES = page.cases as unknown as Case[];
@@ -56,22 +57,25 @@ function tested(series: Parameters<typeof changesIn>[0]): ReturnType<typeof chan
   }
 }
 
-for (const one of CASES) {
-  test(`the viewer finds what Python's page says: ${one.name}`, async () => {
-    const { data, pairs, answer: compared, series } = compute(releasesOf(one), "t", "made", "guarantee");
+for (const [one, isJoint] of CASES.flatMap((one) => [[one, false], [one, true]] as const)) {
+  test(`the viewer finds what Python's page says: ${one.name}${isJoint ? ", joint estimates" : ""}`, async () => {
+    assert.ok(canBeJoint([...releasesOf(one).values()]));
+    const { data, pairs, answer: compared, series, joint } = compute(releasesOf(one), "t", "made", "guarantee", isJoint);
     const answer = series === null ? compared : withChanges(compared, tested(series));
-    const facts = one.facts;
+    const facts = isJoint ? one.joint : one.facts;
+    const digits = isJoint ? 1e-7 : 1e-9;
+    assert.equal(joint === null ? null : jointText(joint, data.by === "cosine" ? "cosines" : "distances"), facts.made);
     for (const name of ["by", "names", "ranked", "largest", "quantity", "unit", "factor", "windows"] as const) assert.deepEqual(data[name], facts[name], name);
     assert.deepEqual(data.groups.map((group) => [...group]).sort((a, b) => a[0] - b[0]), facts.groups);
     data.tree.forEach(([, , height], row) => assert.ok(isNear(height, facts.heights[row], 1e-4), `height ${row}: ${height}`));
-    for (const end of ["nearest", "farthest"] as const) assert.ok(isNear(data.scale[end], facts.scale[end], 1e-9), end);
+    for (const end of ["nearest", "farthest"] as const) assert.ok(isNear(data.scale[end], facts.scale[end], digits), end);
     data.sizes.forEach(([, text], place) => assert.equal(text, facts.sizes[place][1]));
     assert.equal(answer.short, facts.answer);
     assert.equal(answer.detail.replaceAll(/^The (\d+) streams are/g, "$1 of the $1 streams are"), facts.detail);
     assert.deepEqual(answer.listed, facts.listed);
     const theirs = await unpack(data.names.length, facts.pairs);
     for (let at = 0; at < pairs.value.length; at++) {
-      for (const part of ["value", "error", "low", "high"] as const) assert.ok(isNear(pairs[part][at], theirs[part][at], 1e-9), `${part} of pair ${at}`);
+      for (const part of ["value", "error", "low", "high"] as const) assert.ok(isNear(pairs[part][at], theirs[part][at], digits), `${part} of pair ${at}`);
     }
     assert.deepEqual([...data.similar].sort((a, b) => a - b), data.names.map((_, place) => place));
   });
@@ -237,7 +241,6 @@ test("points of a plane are found again, without ellipses where nothing is uncer
   }
   const none = new Float64Array(n * n);
   for (const [long, wide] of ellipses({ value: squares, ofMap: none, ofNoise: none }, found)) assert.deepEqual([long, wide], [0, 0]);
-  assert.deepEqual(jacobi([[2, 0], [0, 3]]).values, [2, 3]);
   const tree = treeOf(squares, n);
   assert.equal(tree.length, n - 1);
   assert.equal(new Set(orderOf(tree, squares, n)).size, n);

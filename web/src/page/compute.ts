@@ -2,6 +2,7 @@
 import { type Change, cosine, Estimate, hasDirection, type Interval, InvalidInputError, pairwise, type Release, squaredDistance, squaredNorm } from "../index.ts";
 import { changesByStep } from "../changes.ts";
 import { emptyNorm, viewOf } from "../estimators.ts";
+import { type JointModel, jointPairs } from "../joint.ts";
 import { normalBelow, upperQuantile } from "../normal.ts";
 import { type Numbers, PairTable, type PageData } from "./data.ts";
 import { cells, formatValue } from "./format.ts";
@@ -13,6 +14,7 @@ import { keyAndWindow, windowTime } from "./windows.ts";
 const ENOUGH = 0.5;
 const LEAST_NORM = 2; // standard errors of an empty stream's squared norm
 const SCALES: readonly (readonly [number, string])[] = [[1e12, "trillions"], [1e9, "billions"], [1e6, "millions"], [1e3, "thousands"]];
+const MOST_JOINT = 4_000_000; // of streams squared times cells, for joint estimates
 const NAMED = 6;
 const MOST_PAIRS = 5;
 const LEAST_TYPICAL = 6; // windows, for what is typical of a series
@@ -40,6 +42,8 @@ export interface Computed {
   readonly releases: readonly Release[];
   /** Of windows: the windows of each key that has two or more; null for other streams. */
   readonly series: ReadonlyMap<string, ReadonlyMap<string, Release>> | null;
+  /** How the estimates were made, if they are joint ones. */
+  readonly joint: JointModel | null;
 }
 
 /** What tests of the windows of all keys found. */
@@ -84,15 +88,23 @@ class Comparison {
   }
 }
 
-/** Return the facts of a page of 2 or more releases by their names. */
-export function compute(named: ReadonlyMap<string, Release>, title: string, made: string, guarantee: string): Computed {
+/** Return whether the page makes joint estimates of releases: not of noise before the map, few cells, or so much that the page stands still. */
+export function canBeJoint(releases: readonly Release[]): boolean {
+  const { map, cells } = viewOf(releases[0]);
+  return map.before === null && cells.length >= 4 && releases.length ** 2 * cells.length <= MOST_JOINT;
+}
+
+/** Return the facts of a page of 2 or more releases by their names, with each pair's own estimates or with joint ones. */
+export function compute(named: ReadonlyMap<string, Release>, title: string, made: string, guarantee: string, together = false): Computed {
   const entries = inTimeOrder([...named]);
   const lost = entries.map(([, release]) => !standsOut(release, entries.length));
   const ranked = lost.filter((one) => !one).length >= 2;
   const kept = entries.filter((_, place) => !ranked || !lost[place]);
   const [names, releases] = [kept.map(([name]) => name), kept.map(([, release]) => release)];
   const n = names.length;
-  const shown = (ranked && cosinesOf(releases, entries.length)) || new Comparison(n, "distance", entries.length, (i, j) => squaredDistance(releases[i], releases[j]));
+  const alone = (ranked && cosinesOf(releases, entries.length)) || new Comparison(n, "distance", entries.length, (i, j) => squaredDistance(releases[i], releases[j]));
+  const joint = together ? jointPairs(releases, { by: alone.by === "cosine" ? "cosine" : "squaredDistance", order: isOneSeries(entries) ? "time" : null }) : null;
+  const shown = joint === null ? alone : new Comparison(n, alone.by, entries.length, (i, j) => joint.at(i, j));
   const pairs = tableOf(shown);
   const all = squaresOf(shown);
   const squares = all.value;
@@ -103,7 +115,7 @@ export function compute(named: ReadonlyMap<string, Release>, title: string, made
   const data: PageData = {
     version: 1,
     title, made, guarantee, by, names, ranked,
-    quantity: by === "cosine" ? "cosine" : "squared distance",
+    quantity: `${joint === null ? "" : "joint "}${by === "cosine" ? "cosine" : "squared distance"}`,
     largest: by === "cosine",
     factor: factor[0],
     unit: factor[1],
@@ -116,7 +128,7 @@ export function compute(named: ReadonlyMap<string, Release>, title: string, made
     scale: scaleOf(pairs, by),
     pairs: { bytes: 8, base64: "" },
   };
-  return { data, pairs, squares: all, series: seriesIn(entries), answer: answerOf(data, pairs, shown, found, ranked), below: entries.filter((_, place) => lost[place]).map(([name]) => name), releases };
+  return { data, pairs, squares: all, series: seriesIn(entries), joint: joint?.model ?? null, answer: answerOf(data, pairs, shown, found, ranked), below: entries.filter((_, place) => lost[place]).map(([name]) => name), releases };
 }
 
 /** Return the cosines of releases if they tell enough streams apart. */
@@ -217,6 +229,11 @@ function inTimeOrder<T>(entries: [string, T][]): [string, T][] {
   return entries.slice().sort((a, b) => place.get(a)![0] - place.get(b)![0] || place.get(a)![1] - place.get(b)![1]);
 }
 
+/** Return whether all streams are windows of one key, in the order of time. */
+function isOneSeries(entries: readonly (readonly [string, Release])[]): boolean {
+  return windowsOf(entries.map(([name]) => name))?.keys.length === 1;
+}
+
 function seriesIn(entries: readonly (readonly [string, Release])[]): Computed["series"] {
   const split = entries.map(([name]) => keyAndWindow(name));
   if (split.some((one) => one === null)) return null;
@@ -312,7 +329,7 @@ function answerOf(data: PageData, pairs: PairTable, shown: Comparison, found: Gr
     const error = median(Array.from(pairs.error));
     return {
       short: "No difference between the streams stands out.",
-      detail: `No stream is shown to be nearer to one stream than to another. With 95\u00a0% confidence, every ${quantity} is in ${formatValue(low, error)} … ${formatValue(high, error)}.`,
+      detail: `No stream is shown to be nearer to one stream than to another. With 95\u00a0% confidence, every ${data.by === "cosine" ? "cosine" : "squared distance"} is in ${formatValue(low, error)} … ${formatValue(high, error)}.`,
       listed: [],
     };
   }
@@ -347,7 +364,7 @@ function ofPairs({ names, quantity, by }: PageData, shown: Comparison): Answer {
   const verb = alike ? (single ? "is similar" : "are similar") : single ? "differs" : "differ";
   return {
     short: `${some} ${verb} beyond the noise${alike ? `, most surely ${listed[0][0]}` : isNearest ? `; the nearest are ${listed[0][0]}` : ""}.`,
-    detail: `With 95\u00a0% confidence, the ${quantity} of each of them is above 0, and the intervals here hold at once. ${NO_GROUP}`,
+    detail: `With 95\u00a0% confidence, the ${alike ? "cosine" : "squared distance"} of each of them is above 0, and the intervals here hold at once. ${NO_GROUP}`,
     listed,
   };
 }

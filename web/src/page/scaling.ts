@@ -1,4 +1,6 @@
 /** Streams as points of a plane that keep squared distances as well as possible (Torgerson 1952). */
+import { axesOf } from "../eigen.ts";
+
 const AT_ONCE = 8;
 const ROUNDS = 30;
 
@@ -61,13 +63,14 @@ export function places(squares: Float64Array, n: number): [number, number][] {
     orthogonal(basis);
   }
   const images = basis.map((column) => times(centred, column, n));
-  const small = basis.map((first) => images.map((second) => dot(first, second)));
-  const { values, vectors } = jacobi(small);
-  const first = values.map((_, place) => place).sort((a, b) => values[b] - values[a]).slice(0, 2);
+  const small = new Float64Array(many * many);
+  for (let i = 0; i < many; i++) for (let j = 0; j < many; j++) small[i * many + j] = (dot(basis[i], images[j]) + dot(basis[j], images[i])) / 2;
+  const { values, vectors } = axesOf(small, many);
+  const first = Array.from(values.keys()).sort((a, b) => values[b] - values[a]).slice(0, 2);
   const axes = [0, 1].map((axis) => {
     const place = first[axis];
     if (place === undefined || !(values[place] > 0)) return new Float64Array(n);
-    const found = Float64Array.from({ length: n }, (_, row) => basis.reduce((sum, column, which) => sum + column[row] * vectors[which][place], 0) * Math.sqrt(values[place]));
+    const found = Float64Array.from({ length: n }, (_, row) => basis.reduce((sum, column, which) => sum + column[row] * vectors[which * many + place], 0) * Math.sqrt(values[place]));
     const most = found.reduce((best, one) => (Math.abs(one) > Math.abs(best) ? one : best), 0);
     return most < 0 ? found.map((one) => -one) : found;
   });
@@ -104,25 +107,4 @@ function orthogonal(columns: Float64Array[]): void {
     const scale = length > 1e-12 * before ? 1 / length : 0;
     for (let i = 0; i < column.length; i++) column[i] *= scale;
   });
-}
-
-/** Return the eigenvalues of a small symmetric matrix, and its eigenvectors as columns, by Jacobi's rotations. */
-export function jacobi(matrix: readonly (readonly number[])[]): { values: number[]; vectors: number[][] } {
-  const n = matrix.length;
-  const a = matrix.map((row, i) => row.map((one, j) => (one + matrix[j][i]) / 2));
-  const vectors: number[][] = a.map((_, i) => a.map((_, j) => (i === j ? 1 : 0)));
-  for (let sweep = 0; sweep < 50; sweep++) {
-    for (let p = 0; p < n; p++) {
-      for (let q = p + 1; q < n; q++) {
-        if (a[p][q] === 0) continue;
-        const theta = (a[q][q] - a[p][p]) / (2 * a[p][q]);
-        const t = Math.sign(theta || 1) / (Math.abs(theta) + Math.sqrt(theta * theta + 1));
-        const [c, s] = [1 / Math.sqrt(t * t + 1), t / Math.sqrt(t * t + 1)];
-        for (let k = 0; k < n; k++) [a[k][p], a[k][q]] = [c * a[k][p] - s * a[k][q], s * a[k][p] + c * a[k][q]];
-        for (let k = 0; k < n; k++) [a[p][k], a[q][k]] = [c * a[p][k] - s * a[q][k], s * a[p][k] + c * a[q][k]];
-        for (let k = 0; k < n; k++) [vectors[k][p], vectors[k][q]] = [c * vectors[k][p] - s * vectors[k][q], s * vectors[k][p] + c * vectors[k][q]];
-      }
-    }
-  }
-  return { values: a.map((row, place) => row[place]), vectors };
 }

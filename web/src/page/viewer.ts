@@ -1,11 +1,12 @@
 /** A page that shows releases dropped on it. Nothing leaves the computer: the page forbids all requests. */
 import { type Agreement, guaranteeInWords, kindOf, readAgreement, readRelease, readTable, Release, warnings } from "../index.ts";
 import { mount } from "./app.ts";
-import { type Changed, changesIn, compute, listed, MOST_TESTS, withChanges } from "./compute.ts";
+import { canBeJoint, type Changed, changesIn, compute, listed, MOST_TESTS, withChanges } from "./compute.ts";
 import { colourAt, rgb, valueAt } from "./colour.ts";
 import { element } from "./dom.ts";
 import { drawMap } from "./drawing.ts";
 import { cells, formatValue } from "./format.ts";
+import type { JointModel } from "../joint.ts";
 import type { View } from "./view.ts";
 import { differ, itemsOf, rowsOf } from "./words.ts";
 
@@ -14,6 +15,7 @@ declare const VERSION: string;
 const MOST = 1000;
 const LONGEST = 60;
 const PARQUET = "PAR1";
+const NO_WEIGHT = 0.005;
 
 /** Releases by name, what could not be read, and what items streams may have. */
 export interface Dropped {
@@ -125,8 +127,8 @@ function legend(found: ReturnType<typeof compute>): HTMLElement {
   return list;
 }
 
-/** Fill a place of the page with what releases say. */
-export function show(place: HTMLElement, dropped: Dropped): void {
+/** Fill a place of the page with what releases say, with each pair's own estimates or with joint ones. */
+export function show(place: HTMLElement, dropped: Dropped, together = false): void {
   const { releases, refused } = dropped;
   const parts: (Node | string)[] = refused.map((one) => element("p", { class: "warning" }, one));
   if (releases.size < 2 || releases.size > MOST) {
@@ -139,7 +141,7 @@ export function show(place: HTMLElement, dropped: Dropped): void {
   const made = `streamsketch ${VERSION}, ${new Intl.DateTimeFormat("en-GB", { dateStyle: "long" }).format(new Date())}`;
   let found: ReturnType<typeof compute>;
   try {
-    found = compute(releases, title, made, guaranteeOf(everything));
+    found = compute(releases, title, made, guaranteeOf(everything), together);
   } catch (error) {
     place.replaceChildren(...parts, element("p", { class: "warning" }, shown(error instanceof Error ? error.message : "These releases cannot be compared.", 500)));
     return;
@@ -156,7 +158,10 @@ export function show(place: HTMLElement, dropped: Dropped): void {
   const changed = element("section", {});
   if (found.series !== null) parts.push(changed);
   const live = element("div", { id: "live" });
-  parts.push(element("h2", {}, data.by === "cosine" ? "All cosines" : "All distances"), live, legend(found));
+  parts.push(element("h2", {}, `All ${found.joint === null ? "" : "joint "}${data.by === "cosine" ? "cosines" : "distances"}`));
+  if (canBeJoint(found.releases)) parts.push(jointBox(together, (chosen) => show(place, dropped, chosen)));
+  if (found.joint !== null) parts.push(element("p", { class: "joint" }, jointText(found.joint, data.by === "cosine" ? "cosines" : "distances")));
+  parts.push(live, legend(found));
   const map = data.ranked && data.names.length > 2 ? drawMap(data.names, found.squares) : null;
   if (map !== null) parts.push(element("h2", {}, "Map"), element("figure", {}, element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Map" }, map), element("figcaption", {}, "Nearby points are similar streams. An ellipse contains its stream with about 95\u00a0% confidence, if the others are fixed.")));
   const table = element("div", { id: "live-pairs" });
@@ -170,6 +175,21 @@ export function show(place: HTMLElement, dropped: Dropped): void {
       [head.textContent, rest.textContent] = [answer.short, answer.detail];
     });
   }
+}
+
+/** Return how joint estimates were made, as Python's page says it. */
+export function jointText({ target, strength, folds, weight }: JointModel, titles: string): string {
+  const model = `joint estimate: ${target}, ν = ${strength}, ${folds} folds of cells`;
+  const gain = weight < NO_WEIGHT ? ", which show no gain: pairs alone" : `, weight ${weight.toFixed(2)}`;
+  return `All ${titles} on this page and the map are joint estimates: each is drawn towards what the cells of all streams say of it. Their errors are what is to be expected over all pairs; an interval is that of the pair alone, so it may be much wider. How they were made: ${model}${gain}.`;
+}
+
+/** Return the control by which joint estimates are chosen. */
+function jointBox(together: boolean, choose: (together: boolean) => void): HTMLElement {
+  const box = element("input", { type: "checkbox", id: "joint" });
+  box.checked = together;
+  box.addEventListener("change", () => choose(box.checked));
+  return element("p", {}, box, element("label", { for: "joint" }, " joint estimates: draw each pair towards what the cells of all streams say of it"));
 }
 
 /** Fill a section with tests of windows, one at a time, as some take a second; the page stays usable between them. */

@@ -1,0 +1,485 @@
+"""Joint estimates of all pairs, from WIRE.md alone: in lists of doubles, every matrix written out.
+
+The step of the model is a sum over scales and cells, and eigenvalues are found by Jacobi's rotations: nothing is shared
+with the library but the text. Each pair's own estimate is that of ``estimates.py``.
+"""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from statistics import NormalDist
+from typing import NamedTuple
+
+from tests.golden import estimates
+from tests.golden.estimates import Expected, Message
+from tests.golden.reader import cells_of
+
+Matrix = list[list[float]]
+
+WITHIN = 1e-7
+"""How far off cosines may be, and other values and standard errors over their size."""
+EDGE = 1e-6
+"""How far apart the log-likelihoods of two choices are in a case of the kit."""
+
+STRENGTHS = {"common": (300, 100, 30, 0), "lag": (300, 100, 30)}
+_USUAL = 1.959964
+
+
+class AmbiguousError(Exception):
+    """Readers may choose either of two fits."""
+
+
+class Joint(NamedTuple):
+    """Joint estimates of n releases."""
+
+    target: str
+    strength: int
+    weight: float
+    value: Matrix
+    projection_variance: Matrix
+    noise_variance: Matrix
+    low: Matrix
+    high: Matrix
+    """Ends of 95 % intervals; infinite where there are none."""
+
+
+# --- matrices -----------------------------------------------------------------------------------------------------
+
+
+def square(n: int, entry: Callable[[int, int], float]) -> Matrix:
+    """Return a matrix by its entries."""
+    return [[entry(i, j) for j in range(n)] for i in range(n)]
+
+
+def axes_of(matrix: Matrix) -> tuple[list[float], Matrix]:
+    """Return eigenvalues, and eigenvectors as columns, by Jacobi's rotations."""
+    n = len(matrix)
+    a = [row[:] for row in matrix]
+    vectors = square(n, lambda i, j: float(i == j))
+    for _ in range(30):
+        size = math.fsum(a[i][i] ** 2 for i in range(n))
+        if math.fsum(a[i][j] ** 2 for i in range(n) for j in range(i)) <= 1e-34 * size:
+            break
+        for p in range(n):
+            for q in range(p + 1, n):
+                if a[p][q] == 0:
+                    continue
+                theta = (a[q][q] - a[p][p]) / (2 * a[p][q])
+                t = math.copysign(1, theta) / (abs(theta) + math.sqrt(theta * theta + 1))
+                c = 1 / math.sqrt(t * t + 1)
+                s = t * c
+                for row in (*a, *vectors):
+                    row[p], row[q] = c * row[p] - s * row[q], s * row[p] + c * row[q]
+                a[p], a[q] = (
+                    [c * x - s * y for x, y in zip(a[p], a[q], strict=True)],
+                    [s * x + c * y for x, y in zip(a[p], a[q], strict=True)],
+                )
+    return [a[i][i] for i in range(n)], vectors
+
+
+def rebuilt(values: list[float], vectors: Matrix) -> Matrix:
+    """Return V diag(values) Vᵀ."""
+    n = len(values)
+    return square(n, lambda i, j: sum(vectors[i][a] * values[a] * vectors[j][a] for a in range(n)))
+
+
+def to_trace(matrix: Matrix) -> Matrix:
+    """Return a multiple of trace n."""
+    n = len(matrix)
+    trace = sum(matrix[a][a] for a in range(n))
+    return square(n, lambda i, j: matrix[i][j] * n / trace)
+
+
+def clip(value: float, low: float, high: float) -> float:
+    return min(max(value, low), high)
+
+
+def cosines_of(matrix: Matrix) -> Matrix:
+    """Return the cosines of a matrix of inner products."""
+    n = len(matrix)
+    lengths = [math.sqrt(max(matrix[a][a], 1e-6)) for a in range(n)]
+    return square(n, lambda i, j: 1.0 if i == j else clip(matrix[i][j] / (lengths[i] * lengths[j]), -1, 1))
+
+
+# --- the model ----------------------------------------------------------------------------------------------------
+
+
+class Fit(NamedTuple):
+    shape: Matrix
+    scales: list[float]
+    chances: list[float]
+
+
+def start_of(rows: Matrix) -> Fit:
+    k, n = len(rows), len(rows[0])
+    values, vectors = axes_of(square(n, lambda a, b: sum(r[a] * r[b] for r in rows) / k - (a == b)))
+    least = 2e-3 * max(*values, 0.01)
+    most = max(1.5 * max(sum(x * x for x in r) / n for r in rows), 1.0)
+    scales = [0.0] + [3e-3 * (most / 3e-3) ** (j / 15) for j in range(16)]
+    return Fit(to_trace(rebuilt([max(value, least) for value in values], vectors)), scales, [1 / 17] * 17)
+
+
+def densities(row: list[float], scales: list[float], values: list[float]) -> list[float]:
+    """Return the log density of a cell in the axes of S, of each scale."""
+    return [
+        -0.5 * sum(y * y / (t * value + 1) + math.log(t * value + 1) for y, value in zip(row, values, strict=True))
+        for t in scales
+    ]
+
+
+def shares_of(row: list[float], fit: Fit, values: list[float]) -> list[float]:
+    logs = [one + math.log(p + 1e-300) for one, p in zip(densities(row, fit.scales, values), fit.chances, strict=True)]
+    sizes = [math.exp(one - max(logs)) for one in logs]
+    return [one / sum(sizes) for one in sizes]
+
+
+def turned(rows: Matrix, vectors: Matrix) -> Matrix:
+    n = len(vectors)
+    return [[sum(r[b] * vectors[b][a] for b in range(n)) for a in range(n)] for r in rows]
+
+
+def step(rows: Matrix, fit: Fit, target: str, strength: float) -> Fit:
+    k, n = len(rows), len(rows[0])
+    values, vectors = axes_of(fit.shape)
+    values = [max(value, 1e-6) for value in values]
+    of_rows = turned(rows, vectors)
+    shares = [shares_of(row, fit, values) for row in of_rows]
+    numbers = [sum(q[j] for q in shares) for j in range(17)]
+    moments = [[0.0] * n for _ in range(n)]
+    kept = [[t * (value / (t * value + 1)) ** 2 for value in values] for t in fit.scales]
+    for row, q in zip(of_rows, shares, strict=True):
+        w = [math.sqrt(sum(q[j] * kept[j][a] for j in range(1, 17))) * row[a] for a in range(n)]
+        for a in range(n):
+            for b in range(n):
+                moments[a][b] += w[a] * w[b]
+    for a in range(n):
+        moments[a][a] += sum(numbers[j] * values[a] / (fit.scales[j] * values[a] + 1) for j in range(1, 17))
+    weight = sum(numbers[1:])
+    moved = square(
+        n,
+        lambda i, j: (
+            sum(vectors[i][a] * moments[a][b] * vectors[j][b] for a in range(n) for b in range(n)) / max(weight, 1e-300)
+        ),
+    )
+    if strength:
+        wanted = target_of(cosines_of(moved), target)
+        d = [math.sqrt(moved[a][a]) for a in range(n)]
+        moved = square(
+            n, lambda i, j: (weight * moved[i][j] + strength * d[i] * d[j] * wanted[i][j]) / (weight + strength)
+        )
+    moved, old = to_trace(moved), rebuilt(values, vectors)
+    longer = square(n, lambda i, j: old[i][j] + 1.8 * (moved[i][j] - old[i][j]))
+    return Fit(
+        square(n, lambda i, j: (longer[i][j] + longer[j][i]) / 2), fit.scales, [number / k for number in numbers]
+    )
+
+
+def target_of(cosines: Matrix, target: str) -> Matrix:
+    n = len(cosines)
+    if target == "common":
+        common = sum(cosines[i][j] for i in range(n) for j in range(i)) / (n * (n - 1) / 2)
+        return square(n, lambda i, j: 1.0 if i == j else common)
+    means = [sum(cosines[i][i + lag] for i in range(n - lag)) / (n - lag) for lag in range(1, n)]
+    # the normal equations of a quadratic, weights n - lag, in fractions
+    rows = [[Fraction(lag) ** power for power in range(3)] for lag in range(1, n)]
+    zero = Fraction(0)
+    exact = [Fraction(mean) for mean in means]
+    sums = [
+        [sum(((n - lag) * row[a] * row[b] for lag, row in enumerate(rows, 1)), zero) for b in range(3)]
+        + [sum(((n - lag) * row[a] * mean for lag, row, mean in zip(range(1, n), rows, exact, strict=True)), zero)]
+        for a in range(3)
+    ]
+    c = solved(sums)
+    return square(n, lambda i, j: 1.0 if i == j else clip(float(c[0] + c[1] * abs(i - j) + c[2] * (i - j) ** 2), -1, 1))
+
+
+def solved(rows: list[list[Fraction]]) -> list[Fraction]:
+    """Return the solution of linear equations, the last number of each row on their right."""
+    rows = [row[:] for row in rows]
+    for a in range(len(rows)):
+        pivot = next(b for b in range(a, len(rows)) if rows[b][a])
+        rows[a], rows[pivot] = rows[pivot], rows[a]
+        rows[a] = [one / rows[a][a] for one in rows[a]]
+        for b in range(len(rows)):
+            if b != a:
+                rows[b] = [x - rows[b][a] * y for x, y in zip(rows[b], rows[a], strict=True)]
+    return [row[-1] for row in rows]
+
+
+def likelihood(rows: Matrix, fit: Fit) -> float:
+    values, vectors = axes_of(fit.shape)
+    values = [max(value, 1e-6) for value in values]
+    total = 0.0
+    for row in turned(rows, vectors):
+        logs = [
+            one + math.log(p + 1e-300) for one, p in zip(densities(row, fit.scales, values), fit.chances, strict=True)
+        ]
+        total += max(logs) + math.log(sum(math.exp(one - max(logs)) for one in logs))
+    return total
+
+
+def path(rows: Matrix, target: str, strengths: list[float]) -> list[Fit]:
+    fit, fits = start_of(rows), []
+    for place, strength in enumerate(strengths):
+        for _ in range(12 if place else 24):
+            fit = step(rows, fit, target, strength)
+        fits.append(fit)
+    return fits
+
+
+def chosen(rows: Matrix, *, in_time: bool) -> tuple[str, int, Matrix, tuple[Matrix, Matrix]]:
+    """Return target, strength, the model's cosines from all cells, and those from each fold."""
+    folds = rows[::2], rows[1::2]
+    scored: list[tuple[float, str, int, Fit, Fit]] = []
+    for target, strengths in STRENGTHS.items():
+        if target == "lag" and not (in_time and len(rows[0]) >= 4):
+            continue
+        first, second = (path(fold, target, [strength / 2 for strength in strengths]) for fold in folds)
+        for strength, one, other in zip(strengths, first, second, strict=True):
+            scored.append((likelihood(folds[1], one) + likelihood(folds[0], other), target, strength, one, other))
+    scored.sort(key=lambda entry: -entry[0])
+    if scored[0][0] - scored[1][0] < EDGE:
+        raise AmbiguousError
+    _, target, strength, one, other = scored[0]
+    strengths = STRENGTHS[target]
+    *_, whole = path(rows, target, [float(nu) for nu in strengths[: strengths.index(strength) + 1]])
+    return target, strength, cosines_of(whole.shape), (cosines_of(one.shape), cosines_of(other.shape))
+
+
+# --- combination --------------------------------------------------------------------------------------------------
+
+
+class Stream(NamedTuple):
+    cells: list[float]
+    """In data units."""
+    k2: float
+    k4: float
+    norm: float
+    floor: float
+    """2·√(k·(K4 + 2·K2²)), the norm that a stream is hidden up to."""
+
+
+def stream_of(message: Message) -> Stream:
+    view = estimates.view_of(message)
+    unit = math.copysign(math.sqrt(view.factor), message["multiplier"]) * abs(float(message["multiplier"]))
+    k2, k4 = float(view.k2.value), float(view.k4.value)
+    norm = float(estimates._plain_norm(view).value)
+    cells = [unit * cell for cell in cells_of(message)]
+    return Stream(cells, k2, k4, norm, 2 * math.sqrt(max(len(cells) * (k4 + 2 * k2**2), 0.0)))
+
+
+def joint(messages: list[Message], by: str, *, in_time: bool) -> Joint:
+    """Estimate all pairs together, by cosine, squared_distance or inner_product."""
+    streams = [stream_of(message) for message in messages]
+    n, k = len(streams), len(streams[0].cells)
+    sizes = []
+    for stream in streams:
+        noise = max(stream.k2, 1e-4 * sum(cell * cell for cell in stream.cells) / k)
+        sizes.append(1 / math.sqrt(noise if noise > 0 else 1.0))
+    rows = [[size * stream.cells[i] for size, stream in zip(sizes, streams, strict=True)] for i in range(k)]
+    target, strength, whole, halves = chosen(rows, in_time=in_time)
+    known = [stream.norm > stream.floor for stream in streams]
+    both = [[known[i] and known[j] for j in range(n)] for i in range(n)]
+    pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]
+    own: dict[tuple[int, int], Expected] = {
+        (i, j): estimates.cosine(messages[i], messages[j]) for i, j in pairs if both[i][j]
+    }
+    of_map, of_noise, value = {}, {}, {}
+    law = estimates.view_of(messages[0]).law
+    alpha = float(law.a + max(law.c, Fraction(0)) / 2)
+    mean, mean_square = (sum(whole[i][j] ** power for i, j in pairs) / len(pairs) for power in (1, 2))
+    likeness = (1 - 1 / len(pairs)) * (mean**2 / max(mean_square, 1e-12)) ** 2
+    laws: dict[tuple[int, int], tuple[float, float]] = {}
+    for i, j in pairs:
+        if not both[i][j]:
+            value[i, j] = likeness * whole[i][j]
+            continue
+        value[i, j] = clip(float(own[i, j].value), -1, 1)
+        level, growth = laws[i, j] = law_of(streams[i], streams[j])
+        of_map[i, j] = alpha * (1 - value[i, j] ** 2) ** 2
+        of_noise[i, j] = max(level + growth * value[i, j] ** 2, 0.0)
+    excess, common = model_error(streams, (whole, halves), value, of_map, of_noise)
+    weights, mixed, variance = {}, square(n, lambda i, j: float(i == j)), {}
+    for i, j in pairs:
+        if not both[i][j]:
+            weights[i, j] = 1.0
+            mixed[i][j] = mixed[j][i] = clip(value[i, j], -1, 1)
+            continue
+        noise = of_noise[i, j]
+        below = (1 - 2 * common) * noise + excess
+        weight = 0.0 if noise <= 0 else 1.0 if below <= 0 else clip((1 - common) * noise / below, 0, 1)
+        r = clip(float(own[i, j].value), -1 - math.sqrt(noise), 1 + math.sqrt(noise))
+        ends = estimates.interval(own[i, j], 0.95, "normal")
+        moved = clip(r + weight * (whole[i][j] - r), -1, 1)
+        mixed[i][j] = mixed[j][i] = clip(moved, float(ends.low), float(ends.high))
+        weights[i, j] = weight
+        left = (1 - weight) ** 2 * noise + weight**2 * excess + 2 * weight * (1 - weight) * common * noise
+        variance[i, j] = of_map[i, j] + left
+    noisy = any(stream.k2 > 0 for stream in streams)
+    weight = sum(weights.values()) / len(pairs) if noisy else 0.0
+    cosines = nearest(mixed, [not one for one in known])
+    before = {pair: of_map[pair] + of_noise[pair] for pair in of_map}
+    made = [
+        [
+            _pair(messages, streams, by, (min(i, j), max(i, j)), cosines[i][j], own, (before, variance), (alpha, laws))
+            for j in range(n)
+        ]
+        for i in range(n)
+    ]
+    parts = ([[one[part] for one in row] for row in made] for part in range(5))
+    return Joint(target, strength, weight, *parts)
+
+
+def law_of(x: Stream, y: Stream) -> tuple[float, float]:
+    """Return A and B of the noise's variance A + ρ²B of a cosine."""
+    k = len(x.cells)
+    s, t = (one.k2 / one.norm for one in (x, y))
+    first, second = (max(4 * one.k2 * one.norm + k * (one.k4 + 2 * one.k2**2), 0.0) / one.norm**2 for one in (x, y))
+    return s + t + k * s * t, (first + second) / 4 - 2 * (s + t)
+
+
+def model_error(
+    streams: list[Stream],
+    fits: tuple[Matrix, tuple[Matrix, Matrix]],
+    value: dict[tuple[int, int], float],
+    of_map: dict[tuple[int, int], float],
+    of_noise: dict[tuple[int, int], float],
+) -> tuple[float, float]:
+    """Return e² and g."""
+    whole, halves = fits
+    k = len(streams[0].cells)
+    held = [[stream.cells[fold::2] for stream in streams] for fold in (0, 1)]
+    share = [k / len(cells[0]) for cells in held]
+    norms = [
+        [
+            share[fold] * sum(c * c for c in cells) - k * stream.k2
+            for cells, stream in zip(held[fold], streams, strict=True)
+        ]
+        for fold in (0, 1)
+    ]
+    sure = [
+        all(norms[fold][a] > 1.5 * math.sqrt(2) * stream.floor for fold in (0, 1)) for a, stream in enumerate(streams)
+    ]
+    some = [(i, j) for i, j in of_map if sure[i] and sure[j]]
+    if not some:
+        return (sum(of_map[pair] + of_noise[pair] for pair in of_map) / len(of_map) if of_map else 0.0), 0.0
+    map_part, noise_part = (sum(part[pair] for pair in some) / len(some) for part in (of_map, of_noise))
+    if noise_part == 0:
+        return 0.0, 0.0
+    beta = delta = 0.0
+    for i, j in some:
+        first, second = (
+            clip(
+                share[fold]
+                * sum(x * y for x, y in zip(held[fold][i], held[fold][j], strict=True))
+                / math.sqrt(norms[fold][i] * norms[fold][j]),
+                -1,
+                1,
+            )
+            for fold in (0, 1)
+        )
+        model = halves[0][i][j], halves[1][i][j]
+        beta += ((model[0] - second) ** 2 + (model[1] - first) ** 2 - (first - second) ** 2) / 2 / len(some)
+        delta += (whole[i][j] - value[i, j]) ** 2 / len(some)
+    both = map_part + noise_part
+    g = clip((both + beta - delta) / 2 - map_part, 0.0, noise_part) / noise_part
+    number = min(3 * len(streams), len(some))
+    plain = (number * max(beta - map_part, 0.0) + 12 * both) / (number + 12)
+    return max(plain, g * g * noise_part, delta - (1 - 2 * g) * noise_part), g
+
+
+def nearest(cosines: Matrix, hidden: list[bool]) -> Matrix:
+    n = len(cosines)
+    kept = [not one for one in hidden] if any(hidden) and not all(hidden) else [False] * n
+    places = [a for a in range(n) if kept[a]]
+    if places:
+        part = nearest([[cosines[i][j] for j in places] for i in places], [False] * len(places))
+        cosines = [row[:] for row in cosines]
+        for a, i in enumerate(places):
+            for b, j in enumerate(places):
+                cosines[i][j] = part[a][b]
+    if min(axes_of(cosines)[0]) >= -1e-12 * n:
+        return cosines
+    projected, correction = cosines, [[0.0] * n for _ in range(n)]
+    for _ in range(24):
+        moved = square(n, lambda i, j, p=projected, c=correction: p[i][j] - c[i][j])  # type: ignore[misc]
+        positive = cut(moved)
+        correction = square(n, lambda i, j, p=positive, m=moved: p[i][j] - m[i][j])  # type: ignore[misc]
+        projected = square(
+            n,
+            lambda i, j, p=positive: cosines[i][j] if i == j or (kept[i] and kept[j]) else p[i][j],  # type: ignore[misc]
+        )
+    return cosines_of(cut(projected))
+
+
+def cut(matrix: Matrix) -> Matrix:
+    values, vectors = axes_of(matrix)
+    return rebuilt([max(value, 0.0) for value in values], vectors)
+
+
+def _pair(
+    messages: list[Message],
+    streams: list[Stream],
+    by: str,
+    pair: tuple[int, int],
+    cosine: float,
+    own: dict[tuple[int, int], Expected],
+    variances: tuple[dict[tuple[int, int], float], dict[tuple[int, int], float]],
+    laws: tuple[float, dict[tuple[int, int], tuple[float, float]]],
+) -> tuple[float, float, float, float, float]:
+    """Return value, both variances, and the ends of the 95 % interval."""
+    i, j = pair
+    before, after = variances
+    x, y = (max(streams[a].norm, 0.0) for a in pair)
+    if by == "cosine":
+        alone = own.get(pair)
+        variance = 0.0 if i == j else after.get(pair, 1 / _USUAL**2)
+        value, lowest, highest = cosine, -1.0, 1.0
+    elif by == "inner_product":
+        alone = estimates.squared_norm(messages[i]) if i == j else estimates.inner_product(messages[i], messages[j])
+        factor, value, lowest, highest = math.sqrt(x * y), math.sqrt(x * y) * cosine, -math.inf, math.inf
+    else:
+        alone = None if i == j else estimates.squared_distance(messages[i], messages[j])
+        factor, lowest, highest = 2 * math.sqrt(x * y), 0.0, math.inf
+        value = 0.0 if i == j else max(x + y - factor * cosine, 0.0)
+    if by != "cosine":
+        variance = _variance(alone)
+        if alone is not None and i != j and pair in before:
+            less = factor**2 * (before[pair] - after[pair])
+            variance = max(variance - less, min(factor**2 * after[pair], variance))
+    whole = _variance(alone)
+    share = float(alone.projection_variance) / whole if alone is not None and whole else 0.0
+    if i == j and by != "inner_product":
+        ends = (value, value)
+    elif alone is None:
+        ends = (lowest, highest)
+    else:
+        found = estimates.interval(alone, 0.95, "normal")
+        ends = float(found.low), float(found.high)
+        if by == "cosine":
+            ends = within(ends, clip(float(alone.value), -1, 1), laws[0], laws[1][pair])
+    return value, share * variance, (1 - share) * variance, min(ends[0], value), max(ends[1], value)
+
+
+def _variance(alone: Expected | None) -> float:
+    return 0.0 if alone is None else float(alone.projection_variance) + float(alone.noise_variance)
+
+
+def within(ends: tuple[float, float], cosine: float, alpha: float, law: tuple[float, float]) -> tuple[float, float]:
+    """Return an interval without the cosines that the own one contradicts."""
+    z = NormalDist().inv_cdf(0.975)
+    if 2 * z * math.sqrt(alpha) >= 1:
+        return ends
+    z *= 1.05
+
+    def holds(c: float) -> bool:
+        return abs(cosine - c) <= z * math.sqrt(alpha * (1 - c * c) ** 2 + max(law[0] + law[1] * c * c, 0.0))
+
+    found: list[float] = []
+    for end in (-1.0, 1.0):
+        inner, outer = cosine, end
+        for _ in range(40):
+            middle = (inner + outer) / 2
+            inner, outer = (middle, outer) if holds(middle) else (inner, middle)
+        found.append(end if holds(end) else outer)
+    return max(ends[0], found[0]), min(ends[1], found[1])
