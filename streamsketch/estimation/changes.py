@@ -1,6 +1,7 @@
 """Tests of a series of releases in time order: which windows differ from the one before, or from the first."""
 
 import dataclasses
+import json
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
@@ -14,6 +15,8 @@ from streamsketch.estimation.blocks import AnySketch, block_of, check_comparable
 from streamsketch.estimation.estimate import SECRECY, SECRET_METADATA, Estimate, format_value, value_text
 from streamsketch.estimation.estimators import squared_distance
 from streamsketch.estimation.gap_law import check_level
+from streamsketch.estimation.joint import joint_between
+from streamsketch.estimation.joint_estimate import JOINT_METADATA, JointModel
 from streamsketch.estimation.means import few_units, mean_distance
 from streamsketch.estimation.same import SameBy, SameTest, check_same_by, check_tolerance, sameness
 
@@ -41,7 +44,8 @@ class Changes:
         One row for each window but the first: ``window`` and ``before``, the names of the two windows that are
         compared; ``estimate``, their squared distance, with its standard ``error`` and the ends of its 95 % interval,
         ``low`` and ``high``; ``p_value``; ``line``, the smallest estimate that raises an alarm; and ``alarm``. Numbers
-        are float64, in squared data units, and null if there is no average.
+        are float64, in squared data units, and null if there is no average. With ``together=True`` also ``joint`` and
+        ``joint_error``: the joint estimate of the squared distance, and the error to expect of it.
     tolerance
         The distance (not squared) up to which windows count as the same, in data units.
     against, by, samples, level, control
@@ -73,6 +77,8 @@ class Changes:
     tests: tuple[SameTest | None, ...] = dataclasses.field(repr=False)
     secret: bool = False
     """Whether it is as secret as a raw sketch that took part."""
+    joint: JointModel | None = None
+    """How the joint estimates of the table were made; None if it has none."""
 
     @property
     def alarms(self) -> list[Any]:
@@ -92,14 +98,16 @@ class Changes:
             "alarms": self.alarms,
             "windows": self.table.to_pylist(),
         }
+        found |= {} if self.joint is None else {"joint": self.joint.to_dict()}
         return found | ({"secret": True} if self.secret else {})
 
     def __repr__(self) -> str:
-        secret = f", {SECRECY}" if self.secret else ""
-        return f"<Changes: {len(self.alarms)} of {len(self.table)} windows{secret}>"
+        notes = [str(note) for note in (self.joint, SECRECY if self.secret else None) if note is not None]
+        return f"<Changes: {', '.join([f'{len(self.alarms)} of {len(self.table)} windows', *notes])}>"
 
     def __str__(self) -> str:
-        head = ("window", "before", "squared distance", "p", "alarm from")
+        joint = () if self.joint is None else ("joint estimate",)
+        head = ("window", "before", "squared distance", "p", "alarm from", *joint)
         lines = [head, *(self._line(row) for row in range(min(len(self.table), _SHOWN)))]
         widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
         shown = [
@@ -107,15 +115,14 @@ class Changes:
         ]
         if len(self.table) > _SHOWN:
             shown.append(f"… and {len(self.table) - _SHOWN} more")
-        if self.secret:
-            shown.append(SECRECY)
+        shown += [str(note) for note in (self.joint, SECRECY if self.secret else None) if note is not None]
         return "\n".join(shown)
 
     def _line(self, row: int) -> tuple[str, ...]:
         (cells,) = self.table.slice(row, 1).to_pylist()
         test = self.tests[row]
         if test is None:
-            return str(cells["window"]), "", "no average", "", ""
+            return str(cells["window"]), "", "no average", "", "", *([""] if self.joint else [])
         line = format_value(cells["line"], test.distance.standard_error)
         return (
             str(cells["window"]),
@@ -123,6 +130,7 @@ class Changes:
             value_text(test.distance),
             f"{cells['p_value']:.2g}",
             line + (" *" if cells["alarm"] else ""),
+            *([] if self.joint is None else [value_text(Estimate(cells["joint"], 0.0, cells["joint_error"] ** 2))]),
         )
 
 
@@ -155,6 +163,7 @@ def changes(
     samples: bool = False,
     level: float = 0.05,
     control: Control = "any",
+    together: bool = False,
 ) -> Changes:
     """Find the windows of a series that differ from the one before, with a limit on false alarms in the series.
 
@@ -194,6 +203,9 @@ def changes(
         The level of false alarms, in (0, 1).
     control
         What ``level`` limits: the probability of ``"any"`` false alarm, or the ``"rate"`` of false alarms among alarms.
+    together
+        Whether the table also has joint estimates of the distances, from the cells of all windows in the order of time,
+        as `pairwise` makes them. Tests and alarms do not depend on it. Only for ``by="distance"``.
 
     Returns
     -------
@@ -220,7 +232,11 @@ def changes(
     ...     releases[month] = sketch.release(epsilon=1, neighbours=L1(1, unit="sale"))
     >>> changes(releases, level=0.001).alarms
     ['August']
+    >>> changes(releases, level=0.001, together=True).joint.folds
+    2
     """
+    if together and by != "distance":
+        raise InvalidInputError(f"together=True is for by='distance': joint estimates are of sums, got by={by!r}")
     check_series_options(against, control, level)
     check_same_by(by, samples=samples)
     if tolerance != "typical":
@@ -233,7 +249,18 @@ def changes(
     tests = tuple(None if b is None else sameness(a, b, allowed, by=by, samples=samples) for a, b in pairs)
     options = SeriesOptions(allowed, against, by, samples, level, control)
     names = [None if j is None else series.names[j] for j in series.before[1:]]
-    return changes_of(series.names[1:], names, tests, options, secret=is_secret(series.sketches))
+    found = changes_of(series.names[1:], names, tests, options, secret=is_secret(series.sketches))
+    return _with_joint(found, series) if together else found
+
+
+def _with_joint(found: Changes, series: _Series) -> Changes:
+    """Return changes with joint estimates of their distances beside the tested ones."""
+    joint = joint_between(block_of(series.sketches), "distance", in_time=True)
+    pairs = [(i, j) for i, j in enumerate(series.before) if j is not None]
+    table = found.table.append_column("joint", pa.array([float(joint.value[pair]) for pair in pairs]))
+    table = table.append_column("joint_error", pa.array([float(joint.standard_error[pair]) for pair in pairs]))
+    metadata = {JOINT_METADATA: json.dumps(joint.model.to_dict()), **(table.schema.metadata or {})}
+    return dataclasses.replace(found, table=table.replace_schema_metadata(metadata), joint=joint.model)
 
 
 def changes_of(

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import itertools
+import json
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -44,6 +45,26 @@ def test_a_change_is_found_where_it_is_and_what_stays_is_compared_with_the_first
         assert row["low"] <= max(row["estimate"], 0) <= row["high"]
     assert str(found).count("*") == 2
     assert [row["alarm"] for row in found.to_dict()["windows"]] == [False, True, False, False, True]
+
+
+def test_joint_estimates_are_beside_what_is_tested_and_marked() -> None:
+    releases = {"a": window(), "b": None, "c": window(epsilon=2.0), "d": window(3, epsilon=1.0), "e": window(3)}
+    plain, found = (ss.changes(releases, level=0.001, together=together) for together in (False, True))
+    assert found.table.drop_columns(["joint", "joint_error"]).equals(plain.table)
+    present = [one for one in releases.values() if one is not None]
+    expected = ss.pairwise(present, by="distance", together=True, order="time")
+    assert found.table["joint"].to_pylist() == [expected.value[i, i - 1] for i in (1, 2, 3)]
+    assert found.table["joint_error"].to_pylist() == [expected.standard_error[i, i - 1] for i in (1, 2, 3)]
+    made = expected.model  # type: ignore[attr-defined]
+    assert found.joint == made
+    assert found.to_dict()["joint"] == made.to_dict()
+    assert json.loads(found.table.schema.metadata[b"streamsketch.joint"]) == made.to_dict()
+    for text in (str(found), repr(found)):
+        assert str(made) in text
+    for text in (str(plain), repr(plain), str(plain.to_dict()), str(plain.table.schema)):
+        assert "joint" not in text
+    with pytest.raises(InvalidInputError, match="together=True is for by='distance'"):
+        ss.changes(releases, by="mean", together=True)
 
 
 def test_what_is_missing_is_passed_over_and_noises_may_differ() -> None:

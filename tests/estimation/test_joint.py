@@ -4,6 +4,7 @@ Their errors are in ``statistical/test_joint.py``.
 """
 
 import json
+from collections.abc import Callable
 from typing import Any, get_args
 
 import numpy as np
@@ -15,6 +16,7 @@ from streamsketch.estimation.joint import JOINT_BY, JointBy, _in_noises, nearest
 from streamsketch.estimation.joint_estimate import JointEstimate, JointEstimates
 from streamsketch.estimation.joint_fit import choose
 from streamsketch.projections import FJLT, OPORP
+from streamsketch.report.page import page_of, page_with_facts
 
 CELLS = 32
 MAPS: dict[str, ss.projections.Projection] = {
@@ -162,6 +164,45 @@ def test_a_joint_estimate_is_marked_wherever_it_is_shown() -> None:
     assert one.scaled(2.0).interval() == pytest.approx([2 * end for end in one.interval()])
     assert one.interval() == pytest.approx([end[0, 1] for end in found.interval()])
     assert one.selected_interval(15) == pytest.approx([end[0, 1] for end in found.interval(level="all")])
+
+
+SHOWN: dict[str, Callable[[dict[str, ss.PrivateSketch], bool], str]] = {
+    "estimates, repr": lambda found, together: repr(ss.pairwise(found, by="cosine", together=together)),
+    "estimates, text": lambda found, together: str(ss.pairwise(found, by="cosine", together=together)),
+    "estimates, HTML": lambda found, together: ss.pairwise(found, by="cosine", together=together)._repr_html_(),
+    "estimates, Arrow": lambda found, together: str(
+        ss.pairwise(found, by="cosine", together=together).to_arrow().schema.to_string(show_schema_metadata=True)
+    ),
+    "one, repr": lambda found, together: repr(ss.pairwise(found, by="distance", together=together)[0, 1]),
+    "one, text": lambda found, together: str(ss.pairwise(found, by="product", together=together)[0, 1]),
+    "one, HTML": lambda found, together: ss.pairwise(found, by="profile", together=together)[0, 1]._repr_html_(),
+    "one, JSON": lambda found, together: json.dumps(ss.pairwise(found, together=together)[0, 1].to_dict()),
+    "one, JSON with interval": lambda found, together: json.dumps(
+        ss.pairwise(found, together=together)[0, 1].with_interval()
+    ),
+    "one, scaled": lambda found, together: repr(ss.pairwise(found, together=together)[0, 1].scaled(2.0)),
+    "groups": lambda found, together: repr(ss.linkage(found, together=together, draws=0)),
+    "changes, repr": lambda found, together: repr(ss.changes(found, together=together)),
+    "changes, text": lambda found, together: str(ss.changes(found, together=together)),
+    "changes, JSON": lambda found, together: json.dumps(ss.changes(found, together=together).to_dict()),
+    "changes, Arrow": lambda found, together: ss.changes(found, together=together).table.schema.to_string(
+        show_schema_metadata=True
+    ),
+    "page": lambda found, together: page_of(found, title="t", together=together).split('<p class="joint">')[-1],
+    "page, facts": lambda found, together: str(page_with_facts(found, title="t", together=together)[1]["joint"]),
+    "page, quantity": lambda found, together: page_with_facts(found, title="t", together=together)[1]["quantity"],
+}
+"""Wherever joint estimates are shown: commands are in ``tests/cli``, the viewer in ``web/tests``."""
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_joint_estimates_are_marked_in_all_that_shows_them(name: str) -> None:
+    found = {f"{place + 1}": release for place, release in enumerate(RELEASES["hashed"]) if place != 2}
+    joint, alone = (SHOWN[name](found, together) for together in (True, False))
+    mark = "target" if name == "page, facts" else "joint"
+    assert mark in joint
+    if name != "page":
+        assert mark not in alone
 
 
 def test_a_joint_estimate_with_an_own_sketch_is_secret() -> None:

@@ -84,6 +84,8 @@ class Setting(NamedTuple):
     map: str = "hashed"
     law: str = "normal"
     unequal: bool = False
+    look: str = ""
+    """What somebody chooses after looking at the cells: the "order", or some "keys" of them."""
 
 
 def drawn(setting: Setting, seed: int) -> Block:
@@ -109,6 +111,23 @@ def cosines_of(values: Ints) -> Floats:
     return np.asarray(products / np.outer(lengths, lengths))
 
 
+def looked(block: Block, look: str) -> list[int]:
+    """Return the streams in an order in which their own cosines fall with the lag, or the six that look most alike."""
+    cells = block.values
+    products = cells @ cells.T
+    lengths = np.sqrt(np.maximum(np.diagonal(products) - cells.shape[1] * block.k2, 0.01 * np.diagonal(products)))
+    cosines = products / np.outer(lengths, lengths)
+    if look == "order":
+        return np.argsort(-cosines[0]).tolist()  # type: ignore[no-any-return]
+    return np.argsort(-np.sort(cosines, axis=1)[:, -6:].sum(axis=1))[:6].tolist()  # type: ignore[no-any-return]
+
+
+def ordered(block: Block, places: list[int]) -> Block:
+    steps = None if block.steps is None else block.steps[places]
+    parts = {name: getattr(block, name)[places] for name in ("cells", "cell_units", "k2", "k4")}
+    return block._replace(**parts, steps=steps)
+
+
 class Trials(NamedTuple):
     """Squared errors, (draws, pairs), and which intervals held, each and all together."""
 
@@ -120,17 +139,26 @@ class Trials(NamedTuple):
 
 def trials(setting: Setting, draws: int, *, in_time: bool = True) -> Trials:
     """Compare cosines with those of each pair alone; a pair without a cosine of its own counts as 0."""
-    values = streams(setting.kind)
-    pairs = np.triu_indices(len(values), 1)
-    some = np.asarray(values != 0).any(axis=1).tolist()
-    shown = np.array([some[i] and some[j] for i, j in zip(*pairs, strict=True)])  # others have no cosine
-    truth = cosines_of(values)[pairs][shown]
+    everything = streams(setting.kind)
+    distinct = len(everything) * (len(everything) - 1) // 2
     found: list[tuple[Floats, ...]] = []
     for seed in range(draws):
-        estimates = joint_between(drawn(setting, seed), "cosine", in_time=in_time)
+        block, values = drawn(setting, seed), everything
+        if setting.look:
+            places = looked(block, setting.look)
+            block, values = ordered(block, places), everything[places]
+        pairs = np.triu_indices(len(values), 1)
+        some = np.asarray(values != 0).any(axis=1)
+        shown = (some[:, None] & some)[pairs]  # others have no cosine
+        truth = cosines_of(values)[pairs][shown]
+        estimates = joint_between(block, "cosine", in_time=in_time)
         assert isinstance(estimates, JointEstimates)
         own = np.clip(np.nan_to_num(estimates.alone.value), -1, 1)[pairs][shown]
-        ends = [(estimates.interval(level=level)) for level in ("each", "all")]
+        chosen = setting.look == "keys"  # among all pairs of all keys
+        ends = [
+            estimates.selected_interval(distinct) if chosen else estimates.interval(level=level)
+            for level in ("each", "all")
+        ]
         held, together = (
             (low[pairs][shown] <= truth + 1e-9) & (truth - 1e-9 <= high[pairs][shown]) for low, high in ends
         )
@@ -150,6 +178,11 @@ LONG = [
         ("quiet", 256, "hashed", "laplace", False),
         ("soft", 1024, "one cell", "normal", False),
     )
+] + [
+    Setting(kind, noise, 64, law=law, look=look)
+    for kind in ("shuffled", "clusters", "outlier")
+    for noise, law in (("loud", "laplace"), ("middling", "normal"), ("quiet", "laplace"))
+    for look in ("order", "keys")
 ]
 SHORT = [
     Setting("clusters", "loud", law="laplace", unequal=True),
@@ -157,6 +190,8 @@ SHORT = [
     Setting("outlier", "quiet", cells=256),
     Setting("empty", "soft", cells=1024, map="one cell"),
     Setting("equal", "middling", cells=1024),
+    Setting("shuffled", "loud", look="order"),
+    Setting("months", "middling", look="keys"),
 ]
 
 
