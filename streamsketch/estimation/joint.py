@@ -289,14 +289,46 @@ def _distances(block: Block, combined: Combined, model: JointModel) -> JointEsti
     norms, lengths = _lengths(block)
     value = np.maximum(np.add.outer(norms, norms) - 2 * lengths * combined.cosines, 0.0)
     np.fill_diagonal(value, 0.0)
-    return _estimates(value, _reduced(alone, 2 * lengths, combined), alone, (0.0, np.inf), model)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slopes = 1 - combined.cosines * lengths / norms[:, None]  # of the distance with the squared norm of a row
+    return _where_better(block, combined, (value, 2 * lengths, slopes), alone, (0.0, np.inf), model)
 
 
 def _products(block: Block, combined: Combined, model: JointModel) -> JointEstimates:
     alone = products_among(block)
-    _, lengths = _lengths(block)
-    value = lengths * combined.cosines
-    return _estimates(value, _reduced(alone, lengths, combined), alone, (-np.inf, np.inf), model)
+    norms, lengths = _lengths(block)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slopes = combined.cosines * lengths / (2 * norms[:, None])
+    return _where_better(
+        block, combined, (lengths * combined.cosines, lengths, slopes), alone, (-np.inf, np.inf), model
+    )
+
+
+def _where_better(
+    block: Block,
+    combined: Combined,
+    joint: tuple[Floats, Floats, Floats],
+    alone: Estimates,
+    ends: tuple[float, float],
+    model: JointModel,
+) -> JointEstimates:
+    """Return what follows from cosines and norms where its noise is less than that of the pair's own estimate.
+
+    A product of lengths has the errors of both norms, which may exceed what a better cosine gains. ``joint`` has the
+    values, by how much they change with a cosine, and by how much with the squared norm of a row.
+    """
+    value, factor, slopes = joint
+    law = law_of(block)
+    of_norms = np.maximum(block.effect.squared_norm_variance(block.squared_norms, block.k2, block.k4), 0.0)
+    of_rows = slopes**2 * of_norms[:, None]
+    left = combined.variance - law.coefficient * (1 - law.cosine**2) ** 2
+    with np.errstate(invalid="ignore"):
+        better = of_rows + of_rows.T + factor**2 * left < alone.noise_variance
+    np.fill_diagonal(better, val=False)
+    own = np.clip(alone.value, *ends)
+    np.fill_diagonal(own, np.diagonal(value))
+    variance = np.where(better, _reduced(alone, factor, combined), alone.variance)
+    return _estimates(np.where(better, value, own), variance, alone, ends, model)
 
 
 _ESTIMATES = {"cosine": _cosines, "profile": _profiles, "distance": _distances, "product": _products}

@@ -100,9 +100,15 @@ def test_joint_estimates_are_of_vectors_and_never_undefined(name: str, order: An
     cosines, products, distances = (found[by].value for by in ("cosine", "product", "distance"))
     assert (np.diagonal(cosines) == 1).all()
     assert np.linalg.eigvalsh(cosines)[0] > -1e-9
-    norms = np.diagonal(products)
-    assert np.linalg.eigvalsh(products)[0] > -1e-9 * max(norms.max(), 1)
-    assert np.allclose(distances, np.add.outer(norms, norms) - 2 * products, atol=1e-9 * max(norms.max(), 1))
+    norms = np.maximum(np.diagonal(products), 0.0)
+    size = 1e-9 * max(norms.max(), 1)
+    of_cosines = np.sqrt(np.outer(norms, norms)) * cosines
+    for by, value, own in (
+        ("product", products, found["product"].alone.value),  # type: ignore[attr-defined]
+        ("distance", distances, np.maximum(found["distance"].alone.value, 0.0)),  # type: ignore[attr-defined]
+    ):
+        joint = of_cosines if by == "product" else np.maximum(np.add.outer(norms, norms) - 2 * of_cosines, 0.0)
+        assert (np.isclose(value, joint, atol=size) | np.isclose(value, own, atol=size)).all()
     assert np.allclose(found["profile"].value, 2 - 2 * cosines)
 
 

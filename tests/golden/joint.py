@@ -330,11 +330,16 @@ def joint(messages: list[Message], by: str, *, in_time: bool) -> Joint:
     return Joint(target, strength, weight, *parts)
 
 
+def norm_variance(stream: Stream) -> float:
+    """Return the noise's variance of a squared norm."""
+    return max(4 * stream.k2 * stream.norm + len(stream.cells) * (stream.k4 + 2 * stream.k2**2), 0.0)
+
+
 def law_of(x: Stream, y: Stream) -> tuple[float, float]:
     """Return A and B of the noise's variance A + ρ²B of a cosine."""
     k = len(x.cells)
     s, t = (one.k2 / one.norm for one in (x, y))
-    first, second = (max(4 * one.k2 * one.norm + k * (one.k4 + 2 * one.k2**2), 0.0) / one.norm**2 for one in (x, y))
+    first, second = (norm_variance(one) / one.norm**2 for one in (x, y))
     return s + t + k * s * t, (first + second) / 4 - 2 * (s + t)
 
 
@@ -427,31 +432,33 @@ def _pair(
     variances: tuple[dict[tuple[int, int], float], dict[tuple[int, int], float]],
     laws: tuple[float, dict[tuple[int, int], tuple[float, float]]],
 ) -> tuple[float, float, float, float, float]:
-    """Return value, both variances, and the ends of the 95 % interval."""
+    """Return value, both variances, and the ends of the 95 % interval; 0 on the diagonal."""
     i, j = pair
+    if i == j:
+        return (0.0,) * 5
     before, after = variances
     x, y = (max(streams[a].norm, 0.0) for a in pair)
     if by == "cosine":
         alone = own.get(pair)
-        variance = 0.0 if i == j else after.get(pair, 1 / _USUAL**2)
+        variance = after.get(pair, 1 / _USUAL**2)
         value, lowest, highest = cosine, -1.0, 1.0
-    elif by == "inner_product":
-        alone = estimates.squared_norm(messages[i]) if i == j else estimates.inner_product(messages[i], messages[j])
-        factor, value, lowest, highest = math.sqrt(x * y), math.sqrt(x * y) * cosine, -math.inf, math.inf
     else:
-        alone = None if i == j else estimates.squared_distance(messages[i], messages[j])
-        factor, lowest, highest = 2 * math.sqrt(x * y), 0.0, math.inf
-        value = 0.0 if i == j else max(x + y - factor * cosine, 0.0)
-    if by != "cosine":
-        variance = _variance(alone)
-        if alone is not None and i != j and pair in before:
-            less = factor**2 * (before[pair] - after[pair])
-            variance = max(variance - less, min(factor**2 * after[pair], variance))
+        distance = by == "squared_distance"
+        alone = (estimates.squared_distance if distance else estimates.inner_product)(messages[i], messages[j])
+        factor, lowest, highest = (2 if distance else 1) * math.sqrt(x * y), 0.0 if distance else -math.inf, math.inf
+        value, variance = max(float(alone.value), lowest), _variance(alone)
+        if pair in before:
+            ratios = [cosine * math.sqrt(b / a) for a, b in ((x, y), (y, x))]
+            slopes = [1 - ratio if distance else ratio / 2 for ratio in ratios]
+            noise = factor**2 * (after[pair] - laws[0] * (1 - clip(float(own[pair].value), -1, 1) ** 2) ** 2)
+            noise += sum(slope**2 * norm_variance(streams[a]) for slope, a in zip(slopes, pair, strict=True))
+            if noise < float(alone.noise_variance):
+                value = max(x + y - factor * cosine, 0.0) if distance else factor * cosine
+                less = factor**2 * (before[pair] - after[pair])
+                variance = max(variance - less, min(factor**2 * after[pair], variance))
     whole = _variance(alone)
     share = float(alone.projection_variance) / whole if alone is not None and whole else 0.0
-    if i == j and by != "inner_product":
-        ends = (value, value)
-    elif alone is None:
+    if alone is None:
         ends = (lowest, highest)
     else:
         found = estimates.interval(alone, 0.95, "normal")

@@ -105,6 +105,28 @@ def drawn(setting: Setting, seed: int) -> Block:
     return Block(cells, units, size**2, k4 * size**4, projection.variance, effect_of(projection, "output"), steps=steps)
 
 
+@pytest.mark.parametrize("by", ["distance", "product"])
+@pytest.mark.parametrize(
+    "setting",
+    [Setting("equal", "loud", 256, "dense"), Setting("equal", "middling", 64, "one cell", "laplace", unequal=True)],
+    ids=str,
+)
+def test_distances_and_products_do_not_pay_for_errors_of_norms(setting: Setting, by: Any) -> None:
+    """A product of lengths errs with both norms: it is used where that is less than the pair's own noise."""
+    values = streams(setting.kind)
+    products = (values @ values.T).astype(float)
+    norms = np.diagonal(products)
+    truth = products if by == "product" else np.add.outer(norms, norms) - 2 * products
+    pairs, squares = np.triu_indices(len(values), 1), []
+    for seed in range(10):
+        found = joint_between(drawn(setting, seed), by, in_time=False)
+        squares.append([((one[pairs] - truth[pairs]) ** 2).mean() for one in (found.value, found.alone.value)])
+    joint, alone = np.array(squares).T
+    worse = joint - 1.05**2 * alone
+    assert worse.mean() <= SURE * worse.std() / len(worse) ** 0.5
+    assert joint.mean() <= 1.05**2 * alone.mean()
+
+
 def cosines_of(values: Ints) -> Floats:
     products = (values @ values.T).astype(float)
     lengths = np.sqrt(np.maximum(np.diagonal(products), 1.0))

@@ -305,10 +305,14 @@ function positivePart(matrix: Float64Array, n: number): Float64Array {
 function estimatesOf(views: readonly View[], own: Own, { cosines, variance, alone: before }: Combined, model: JointModel, by: JointMeasure): JointEstimate[] {
   const n = views.length;
   const norms = views.map(({ squares, unit, n: count, k2 }) => Math.max(squares * unit - count * k2, 0));
+  const errors = views.map(({ squares, unit, n: count, k2, k4 }) => Math.max(4 * k2 * (squares * unit - count * k2) + count * (k4 + 2 * k2 * k2), 0));
   return Array.from(cosines, (found, at) => {
     const [i, j] = [Math.floor(at / n), at % n];
     const [x, y] = [views[i].release, views[j].release];
     const length = Math.sqrt(norms[i] * norms[j]);
+    // the noise of what follows from the cosine and both norms, whose slopes are these
+    const noiseOf = (factor: number, first: number, second: number): number =>
+      first ** 2 * errors[i] + second ** 2 * errors[j] + factor ** 2 * (variance[at] - (own.laws[at]?.ofMap ?? NaN) * (1 - (own.laws[at]?.cosine ?? NaN) ** 2) ** 2);
     if (by === "cosine" || by === "profileDistance") {
       const isProfile = by === "profileDistance";
       const pair = own.cosines[at];
@@ -317,13 +321,17 @@ function estimatesOf(views: readonly View[], own: Own, { cosines, variance, alon
       const ends = isProfile ? { lowest: 0, highest: 4 } : { lowest: -1, highest: 1 };
       return new JointEstimate({ value: isProfile ? 2 - 2 * found : found, ...inParts(whole, alone), ...ends }, alone, model, own.laws[at]);
     }
-    if (by === "innerProduct") {
-      const alone = i === j ? squaredNorm(x) : innerProduct(x, y);
-      return new JointEstimate({ value: length * found, ...inParts(reduced(alone, length, before[at], variance[at]), alone) }, alone, model);
-    }
-    const alone = i === j ? new Estimate({ value: 0, projectionVariance: 0, noiseVariance: 0, lowest: 0 }) : squaredDistance(x, y);
-    const value = i === j ? 0 : Math.max(norms[i] + norms[j] - 2 * length * found, 0);
-    return new JointEstimate({ value, ...inParts(reduced(alone, 2 * length, before[at], variance[at]), alone), lowest: 0 }, alone, model);
+    const isDistance = by === "squaredDistance";
+    const alone = isDistance
+      ? i === j ? new Estimate({ value: 0, projectionVariance: 0, noiseVariance: 0, lowest: 0 }) : squaredDistance(x, y)
+      : i === j ? squaredNorm(x) : innerProduct(x, y);
+    const lowest = isDistance ? 0 : -Infinity;
+    const joint = isDistance ? Math.max(i === j ? 0 : norms[i] + norms[j] - 2 * length * found, 0) : length * found;
+    const factor = isDistance ? 2 * length : length;
+    const slopes = [norms[i], norms[j]].map((norm) => (isDistance ? 1 - (found * length) / norm : (found * length) / (2 * norm)));
+    const isBetter = i !== j && noiseOf(factor, slopes[0], slopes[1]) < alone.noiseVariance;
+    const whole = isBetter ? reduced(alone, factor, before[at], variance[at]) : alone.variance;
+    return new JointEstimate({ value: isBetter || i === j ? joint : Math.max(alone.value, lowest), ...inParts(whole, alone), lowest }, alone, model);
   });
 }
 
@@ -340,8 +348,7 @@ function inParts(variance: number, alone: Estimate | null): { projectionVariance
 
 /** Return the pair's own variance, less what a better cosine takes off a quantity that is `factor` times it. */
 function reduced(alone: Estimate, factor: number, before: number, after: number): number {
-  const found = Math.max(alone.variance - factor ** 2 * (before - after), Math.min(factor ** 2 * after, alone.variance));
-  return Number.isNaN(found) ? alone.variance : found;
+  return Math.max(alone.variance - factor ** 2 * (before - after), Math.min(factor ** 2 * after, alone.variance));
 }
 
 /** Return the farthest cosine towards an end that the own one does not contradict. */
