@@ -162,8 +162,8 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
         together=joint,
     )
     write_whole(output, page.encode())
-    said = {"by": facts["by"], "compared": facts["names"], "joint": facts["joint"]}
-    _say(output, releases, left_out, said if as_json else None)
+    comparison = {"by": facts["by"], "compared": facts["names"], "joint": facts["joint"]}
+    _say(output, releases, left_out, comparison if as_json else None)
 
 
 def _check_federation(others: dict[str, object]) -> None:
