@@ -22,6 +22,7 @@ from .agreement.agreement import Agreement
 from .agreement.infer import agree
 from .agreement.terms import Selected, Terms
 from .agreement.windows import Windows
+from .data.spelling import TextRule
 from .errors import InvalidInputError, StreamsketchError
 from .estimation.changes import changes
 from .estimation.differences import top_differences
@@ -69,6 +70,7 @@ __all__ = [
     "SketchTable",
     "StreamsketchError",
     "Terms",
+    "TextRule",
     "Windows",
     "__version__",
     "accounting",

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streamsketch.core.libraries import pa
+    from streamsketch.data.spelling import TextRule
 
 LONGEST_ROW = 1 + 1 / 512
 """A length that no row of features exceeds: cells are rounded."""
@@ -40,6 +41,19 @@ class AgreedFeatures(ABC):
     @abstractmethod
     def numeric(self) -> list[str]:
         """Its columns of numbers."""
+
+    @property
+    @abstractmethod
+    def texts(self) -> list[str]:
+        """Its columns of categories, whose text has a spelling."""
+
+    @abstractmethod
+    def check_spelling(self, rule: "TextRule") -> None:
+        """Raise `InvalidInputError` if two listed values of a category are the same name under a rule."""
+
+    @abstractmethod
+    def spelt(self, columns: "Mapping[str, pa.Array]", rule: "TextRule") -> "dict[str, pa.Array]":
+        """Return columns with text of categories in the spelling of a rule; listed values as they are listed."""
 
     @abstractmethod
     def cells(self, columns: "Mapping[str, pa.Array]") -> Cells:

@@ -27,6 +27,7 @@ from streamsketch.core.text import check_text
 from streamsketch.core.wrong import PROJECTION, wrong_type
 from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.data.columns import arrow_column, keys_named
+from streamsketch.data.spelling import TextRule
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, WireFormatError
 from streamsketch.privacy.counting import Counting
 from streamsketch.privacy.key_selection import key_threshold
@@ -56,6 +57,7 @@ _LATER = (
     "keys",
     "windows",
     "schedule",
+    "text",
 )  # fields that JSON leaves out where they are None: agreements without them keep their fingerprint
 _WINDOW_KEY = Column("key and window", "text")
 _IN_JSON = {"terms": "release"}  # fields with another name in JSON
@@ -151,6 +153,12 @@ class Agreement:
         choice at a share of the budget. Needed with ``terms``.
     windows
         Windows of time (`Windows`): each is a release of its own, or a key of one release. None for rows without times.
+    text
+        The spelling in which text is compared (`TextRule`): of the index, of keys, and of units, as far as
+        `TextRule.of_units` goes. Text that differs in nothing else is the same name, and public keys and dictionaries
+        are spelt alike. ``"new"`` is ``TextRule()``: normal form NFC, blanks at the ends dropped and runs of them one
+        space; under ``missing="keep"``, None. With None, as in agreements that do not state it, text stays as it is. It
+        is also None if no column holds text.
     schedule
         Which sums of windows are published, so that any range of time has little noise (`streamsketch.continual`);
         with windows that are releases, from the first on. ε and δ are then for all of them together, for a unit in as
@@ -190,6 +198,7 @@ class Agreement:
     keys: Any = None
     windows: Windows | None = None
     schedule: Schedule | None = None
+    text: TextRule | Literal["new"] | None = "new"
 
     def __post_init__(self) -> None:
         if self.features is not None:
@@ -198,6 +207,7 @@ class Agreement:
             raise wrong_type("an agreement needs a Projection or Features", self.projection, PROJECTION)
         self._check_columns()
         self._check_types()
+        self._check_text()
         self._check_neighbours()
         self._check_counting()
         self._check_windows()
@@ -266,6 +276,17 @@ class Agreement:
                 )
         if self.value is not None and agreed.get(self.value, "integer") != "integer":
             raise InvalidInputError(f"the column {self.value} holds values, so elsewhere it can only be an integer")
+
+    def _check_text(self) -> None:
+        if self.text == "new":
+            self._set("text", None if self.missing == "keep" else TextRule())
+        if self.text is not None and not isinstance(self.text, TextRule):
+            raise TypeError(f"text must be a streamsketch.TextRule or None, got a {type(self.text).__name__}")
+        categories = [] if self.features is None else self.features.texts
+        if not categories and all(column.type != "text" for column in self.columns):
+            self._set("text", None)
+        if self.features is not None and self.rule is not None:
+            self.features.check_spelling(self.rule)
 
     def _check_neighbours(self) -> None:
         if self.neighbours is None:
@@ -351,7 +372,7 @@ class Agreement:
                 "pass the key column"
             )
         if not isinstance(self.keys, Selected) and self.keys != "public":
-            listed = sorted(set(_cast_keys(self.keys, "keys", self.key)))
+            listed = sorted(set(_cast_keys(self.keys, "keys", self.key, self.rule_of(self.key))))
             if not listed:
                 raise InvalidInputError("keys is an empty list; list at least one key, or pass keys='public'")
             self._set("keys", tuple(listed))
@@ -481,7 +502,30 @@ class Agreement:
         column = _WINDOW_KEY if self.windows_are_keys else self.key
         if column is None:
             raise InvalidInputError("the agreement has no key column, so there is a single stream; leave out keys")
-        return _cast_keys(names, what, column)
+        rule = None if self.key is None else self.rule_of(self.key)
+        if rule is None or not self.windows_are_keys:
+            return _cast_keys(names, what, column, rule)
+        keys = (text.rpartition(" ") for text in _cast_keys(names, what, column, None))  # names of windows have none
+        return [f"{rule.apply(key)}{blank}{window}" for key, blank, window in keys]
+
+    @property
+    def rule(self) -> TextRule | None:
+        """The spelling in which text is compared; ``text``, with the type that it has once an agreement is made."""
+        return self.text  # type: ignore[return-value]
+
+    def rule_of(self, column: Column) -> TextRule | None:
+        """Return the rule for the text of a column: None for other types, and of units what `TextRule.of_units` says.
+
+        A column of units that is also the index or the key has one spelling, that of units.
+        """
+        if self.rule is None or column.type != "text":
+            return None
+        return self.rule.of_units if self.unit is not None and column.name == self.unit.name else self.rule
+
+    def spelt(self, array: "pa.Array", column: Column) -> "pa.Array":
+        """Return an Arrow array of a column in the agreed spelling (`TextRule.apply_to`)."""
+        rule = self.rule_of(column)
+        return array if rule is None else rule.apply_to(array)
 
     @property
     def windows_are_keys(self) -> bool:
@@ -632,6 +676,7 @@ class Agreement:
                 ("release", self.terms),
                 ("windows", self.windows),
                 ("schedule", self.schedule),
+                ("text", self.rule),
             )
         }
         later["keys"] = None if self.keys is None else keys_to_dict(self.keys)
@@ -662,7 +707,7 @@ class Agreement:
             If the text is not JSON, is longer than `Limits.max_json_bytes`, or lacks, repeats or adds a field.
         """
         nested = {"projection", "key", "index", "unit", "neighbours", "counting", "features", "release", "keys"}
-        nested |= {"windows", "schedule"}
+        nested |= {"windows", "schedule", "text"}
         given = json_fields(text, "an agreement", nested)
         names = {_IN_JSON.get(field.name, field.name) for field in dataclasses.fields(Agreement)}
         return Agreement(**_arguments_of(given, names))
@@ -730,6 +775,7 @@ class Agreement:
         parts += [] if self.keys is None else [keys_text(self.keys)]
         parts += [] if self.windows is None else [f"windows of {self.windows}"]
         parts += [] if self.schedule is None else [str(self.schedule)]
+        parts += [] if self.text is None else [f"text in {self.text}"]
         return f"{self.title or 'Agreement'}: {', '.join(parts)}, missing {self.missing}; {self.fingerprint}"
 
     def _repr_html_(self) -> str:
@@ -748,6 +794,7 @@ class Agreement:
             "keys": None if self.keys is None else keys_text(self.keys),
             "windows": self.windows,
             "schedule": self.schedule,
+            "text": self.text,
         }
         rows += [(name, value) for name, value in fields.items() if value is not None]
         rows += [("missing values", self.missing), ("fingerprint", self.fingerprint)]
@@ -810,6 +857,7 @@ def _arguments_of(fields: dict[str, Any], known: set[str]) -> dict[str, Any]:
         "keys": _read_keys(fields),
         "windows": Windows.from_dict(fields["windows"]) if "windows" in fields else None,
         "schedule": _read_schedule(fields),
+        "text": TextRule.from_dict(fields["text"]) if "text" in fields else None,
     }
 
 
@@ -840,8 +888,9 @@ def _read_schedule(fields: dict[str, Any]) -> Schedule | None:
     return schedule
 
 
-def _cast_keys(names: Iterable[Any], what: str, column: Column) -> list[Any]:
+def _cast_keys(names: Iterable[Any], what: str, column: Column, rule: TextRule | None) -> list[Any]:
     given = arrow_column(keys_named(names, what), "key")
+    given = given if rule is None else rule.apply_to(given)
     keys: list[Any] = cast(given, column, range(1, len(given) + 1)).to_pylist() if len(given) else []
     return keys
 

@@ -4,7 +4,7 @@ import dataclasses
 import secrets
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 from streamsketch.agreement.agreed_features import AgreedFeatures
 from streamsketch.agreement.agreement import Agreement, Missing
@@ -17,6 +17,7 @@ from streamsketch.core.libraries import pa
 from streamsketch.core.numbers import short
 from streamsketch.core.wrong import PROJECTION, wrong_type
 from streamsketch.data.columns import is_text_type
+from streamsketch.data.spelling import TextRule
 from streamsketch.data.tables import schema_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.counting import Counting
@@ -55,6 +56,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     keys: Any = None,
     windows: Windows | None = None,
     schedule: Schedule | None = None,
+    text: TextRule | Literal["new"] | None = "new",
     units: float | Sequence[float] | Mapping[str, float] | None = None,
     items: float | Sequence[float] | None = None,
     catalogue: float | None = None,
@@ -82,7 +84,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         ``agreement.release(rows)``. Without ``epsilon`` the agreement leaves it to each release.
     keys
         Which keys are published, as in `Agreement`.
-    windows, schedule
+    windows, schedule, text
         As in `Agreement`. A column of dates is of type ``"date"``.
     units
         In place of ``projection``: about how many units a key has, as a public number or a guess; several numbers or a
@@ -193,6 +195,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         keys=keys,
         windows=_windows_of(windows, schema),
         schedule=schedule,
+        text=text,
         **bounds,
     )
     if units is None:

@@ -27,6 +27,7 @@ class Further:
     last: str | None = None
     windows_are: AreWindows | None = None
     schedule: Path | None = None
+    text: ss.TextRule | Literal["new"] | None = "new"
     projection: Path | None = None
     sketch_dim: int | None = None
     sparsity: int | None = None
@@ -47,6 +48,10 @@ def _yes_or_no(text: str) -> bool:
     return {"yes": True, "no": False}[text]
 
 
+def _text(text: str) -> ss.TextRule | None:
+    return None if text == "as-is" else ss.TextRule.parse(text)
+
+
 def _windows(text: str) -> AreWindows:
     kinds: dict[str, AreWindows] = {"keys": "keys", "releases": "releases"}
     return kinds[text]
@@ -65,6 +70,7 @@ FIELDS = {
     "time-format": _Field("FORMAT", "of times in text, as for strptime"),
     "windows": _Field("keys|releases", "whether all windows are keys of one release", _windows, "windows_are"),
     "schedule": _Field("FILE", "of sums of windows, from `plan windows`", Path),
+    "text": _Field("STEPS", "spelling of names: NFC|NFKC,trim|collapse,fold,drop, or as-is; by default NFC,collapse", _text),
     "projection": _Field("FILE", "in place of a new SJLT", Path),
     "sketch-dim": _Field("NUMBER", "cells of a sketch, k, by default 1024", int),
     "sparsity": _Field("NUMBER", "nonzeros in a column, s, by default 4", int),

@@ -206,6 +206,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
             more.windows_are,
         ),
         "schedule": None if more.schedule is None else schedule_from_json(more.schedule.read_text()),
+        "text": more.text,
         "keys": _keys(names_given(public_key or [], "--public-key"), more.select_keys, keys_are_public=keys_are_public),
     }
     if columns is not None:
@@ -358,6 +359,7 @@ def _facts(agreed: ss.Agreement, given: ss.projections.Projection) -> dict[str, 
         "keys": "" if agreed.keys is None else keys_text(agreed.keys),
         "windows": "" if agreed.windows is None else str(agreed.windows),
         "schedule": "" if agreed.schedule is None else str(agreed.schedule),
+        "text": "" if agreed.text is None else f"compared in {agreed.text}, of Unicode 14.0",
         "missing": _missing(agreed),
         "projection": "" if agreed.features is not None else repr(agreed.projection),
         "fingerprint": agreed.fingerprint,

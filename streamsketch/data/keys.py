@@ -122,12 +122,12 @@ def _fingerprints(array: "pa.Array", seed: int) -> Ints:
     if pa.types.is_dictionary(array.type):
         prints: Ints = _hashed(array.dictionary, seed)[array.indices.to_numpy(zero_copy_only=False)]
         return prints
-    if _repeats(array):
+    if repeats(array):
         return _fingerprints(array.dictionary_encode(), seed)
     return _hashed(array, seed)
 
 
-def _repeats(array: "pa.Array") -> bool:
+def repeats(array: "pa.Array") -> bool:
     """Return whether a column seems to have few different keys: hashing one costs less than finding it among many."""
     if len(array) < _FEW:
         return False

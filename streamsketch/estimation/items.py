@@ -129,7 +129,10 @@ def items_of(given: Any, sketch: AnySketch, agreement: Agreement | None) -> Item
         rows = range(1, len(columns[0]) + 1)
         keep = agreed.missing == "keep"
         pairs = zip(columns, agreed.index, strict=True)
-        keys = [cast(_present(column), one, rows, keep_times=keep) if len(column) else column for column, one in pairs]
+        keys = [
+            cast(agreed.spelt(_present(column), one), one, rows, keep_times=keep) if len(column) else column
+            for column, one in pairs
+        ]
     indices = sketch.projection.indices_of(*keys)
     columns = [_plain_text(column) for column in columns]
     shown = columns[0] if len(columns) == 1 else pa.StructArray.from_arrays(columns, names)

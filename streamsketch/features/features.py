@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsketch.agreement.agreed_features import AgreedFeatures
-from streamsketch.core.libraries import pa
+from streamsketch.core.libraries import pa, pc
 from streamsketch.core.limits import json_fields
 from streamsketch.core.numbers import Cells, Floats, check_int, short
 from streamsketch.core.text import check_text
-from streamsketch.data.columns import check_codes
+from streamsketch.data.columns import check_codes, is_text_type
+from streamsketch.data.spelling import TextRule
 from streamsketch.data.tables import batches_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.features.arrays import listed_places, numbers_in, text_hashes, texts_in, vectors_in
@@ -258,6 +259,45 @@ class Features(AgreedFeatures):
         cells = np.concatenate(parts) if parts else np.zeros((0, self.dim), dtype=np.int32)
         return cells.astype(np.float64) / _ONE
 
+    @property
+    def texts(self) -> list[str]:
+        """The names of the columns of categories, whose text has a spelling."""
+        return [name for name, column in self.columns.items() if isinstance(column, Category)]
+
+    def check_spelling(self, rule: TextRule) -> None:
+        """Raise `InvalidInputError` if two listed values of a category are the same name under a rule for text."""
+        for name in self.texts:
+            self._listed(name, rule)
+
+    def spelt(self, columns: "Mapping[str, pa.Array]", rule: TextRule) -> "dict[str, pa.Array]":
+        """Return columns with the text of categories in the spelling of a rule; listed values are as they are listed.
+
+        Parameters
+        ----------
+        columns
+            Arrow arrays by name, of any type; what is not text stays as it is.
+        rule
+            The rule for text of an agreement.
+        """
+        found = dict(columns)
+        for name in self.texts:
+            found[name] = rule.apply_to(columns[name])
+            for spelling, value in self._listed(name, rule).items():
+                if spelling != value:
+                    found[name] = _replaced(found[name], spelling, value)
+        return found
+
+    def _listed(self, name: str, rule: TextRule) -> dict[str, str]:
+        """Return the listed values of a category by their spelling."""
+        found: dict[str, str] = {}
+        for value in self.columns[name].values or ():  # type: ignore[union-attr]
+            if (other := found.setdefault(rule.apply(value), value)) != value:
+                raise InvalidInputError(
+                    f"the category {name} lists {short(other)} and {short(value)}, which are one name in the agreed "
+                    f"spelling ({rule}): list one of them, or agree on another text"
+                )
+        return found
+
     def cells(self, columns: "Mapping[str, pa.Array]") -> Cells:
         """Return the features of rows in grid steps of 2^-15: int32, (n, D).
 
@@ -392,3 +432,13 @@ _kept_frequencies = functools.lru_cache(maxsize=16)(_frequencies)
 
 
 SERVICES.enter("agreed features", Features.from_dict)
+
+
+def _replaced(array: "pa.Array", spelling: str, value: str) -> "pa.Array":
+    """Return text with one word in place of another, and any other column as it is."""
+    if pa.types.is_dictionary(array.type):
+        words = _replaced(array.dictionary, spelling, value)
+        return pa.DictionaryArray.from_arrays(array.indices, words)
+    if not is_text_type(array.type):
+        return array
+    return pc.if_else(pc.fill_null(pc.equal(array, spelling), fill_value=False), pa.scalar(value, array.type), array)

@@ -216,7 +216,7 @@ class Intake:
                 raise InvalidInputError(f"rows must have the column {name} exactly once; {NOT_SHOWN}")
             column = batch.column(name)
             check_codes(column, name)
-            columns[name] = plain(column) if name in self._needed else column
+            columns[name] = self._spelt(plain(column), name) if name in self._needed else column
         absent = {name: (null if self._keeps else missing)(columns[name]) for name in self._needed}
         gone: Mask = functools.reduce(np.logical_or, absent.values(), np.zeros(batch.num_rows, dtype=np.bool_))
         if gone.any():
@@ -226,6 +226,10 @@ class Intake:
             rows = first + np.flatnonzero(~gone)
             columns = {name: column.filter(kept) for name, column in columns.items()}
         return columns, rows, False
+
+    def _spelt(self, array: "pa.Array", name: str) -> "pa.Array":
+        agreed = next((one for one in self._agreement.columns if one.name == name), None)
+        return array if agreed is None else self._agreement.spelt(array, agreed)
 
     def _refuse(self, absent: dict[str, Mask], places: Ints, rows: Rows) -> None:
         """Raise for the rows at some places, in which something is missing, or report each of them."""
@@ -290,7 +294,8 @@ class Intake:
         self, features: AgreedFeatures, columns: _Columns, rows: Rows, keys: Any, units: Any, window: Any, on_bad: Any
     ) -> Events:
         """Return the features of rows, whatever these hold, with keys and units that are valid."""
-        cells, none = features.cells(columns), np.empty(0, dtype=np.int64)
+        rule, none = self._agreement.rule, np.empty(0, dtype=np.int64)
+        cells = features.cells(columns if rule is None else features.spelt(columns, rule))
         if not self._bounded:
             if self._on_bad != "refuse":
                 for column, array in ((self._agreement.key, keys), (self._agreement.unit, units)):
