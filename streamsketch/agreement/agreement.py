@@ -710,7 +710,10 @@ class Agreement:
         nested |= {"windows", "schedule", "text"}
         given = json_fields(text, "an agreement", nested)
         names = {_IN_JSON.get(field.name, field.name) for field in dataclasses.fields(Agreement)}
-        return Agreement(**_arguments_of(given, names))
+        agreement = Agreement(**_arguments_of(given, names))
+        if "text" in given and agreement.text is None:
+            raise InvalidInputError("the agreement has a rule for text, and no column of text: leave out text")
+        return agreement
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write `to_json` to a file atomically: all of it or nothing."""

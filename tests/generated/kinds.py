@@ -63,6 +63,13 @@ def sums() -> dict[Path, str]:
     return {test_web_sums.FILE: test_web_sums.current_text()}
 
 
+def unicode() -> dict[Path, str]:
+    """Return the tables of Unicode 14.0 for the TypeScript package."""
+    from tests.generated import unicode_tables  # noqa: PLC0415 - which looks at each code point
+
+    return {unicode_tables.FILE: unicode_tables.current_text()}
+
+
 KINDS: dict[str, Callable[[], dict[Path, str]]] = {
     "stubs": stubs,
     "wire": wire,
@@ -70,6 +77,7 @@ KINDS: dict[str, Callable[[], dict[Path, str]]] = {
     "words": words,
     "page": page,
     "sums": sums,
+    "unicode": unicode,
 }
 
 

@@ -29,7 +29,7 @@ from tests.golden.kit_tables import keys_of
 from tests.golden.make_kit import plain, strings
 from tests.golden.mechanisms import Refused
 from tests.golden.table_reader import read_table, signature_inside
-from tests.oracles import naive, naive_maps
+from tests.oracles import naive, naive_maps, naive_spelling
 
 Case = dict[str, Any]
 Kit = dict[str, list[Case]]
@@ -284,6 +284,11 @@ def refused(case: Case, _: Kit) -> Case:
     return {}
 
 
+def spelling(case: Case, _: Kit) -> Case:
+    """Return how a text is spelt under a rule."""
+    return {"spelt": naive_spelling.spelt(case["text"], **{step: case["rule"][step] for step in case["rule"] if step != "unicode"})}
+
+
 READS: dict[str, Callable[[Case, Kit], Case]] = {
     "projections": projection,
     "streams": stream,
@@ -299,6 +304,7 @@ READS: dict[str, Callable[[Case, Kit], Case]] = {
     "local": local,
     "tables": table,
     "contributions": contributions,
+    "spellings": spelling,
     "statements": statement,
     "refused": refused,
 }
@@ -317,6 +323,7 @@ GIVEN = {
     "local": {"name", "mechanism"},
     "tables": {"name", "bytes"},
     "contributions": {"name", "round", "key", "secrets", "release"},
+    "spellings": {"name", "text", "rule"},
     "statements": {"name", "file", "file_name", "bundle", "signer"},
     "refused": {"name", "kind", "mechanism", "bytes"},
 }

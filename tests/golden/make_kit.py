@@ -20,6 +20,7 @@ from tests.golden.kit_parties import contributions
 from tests.golden.kit_refused import refused
 from tests.golden.kit_releases import Message, column, load, projection_fields, releases
 from tests.golden.kit_signs import NORMS, published
+from tests.golden.kit_spellings import spellings
 from tests.golden.kit_statements import statements
 from tests.golden.kit_tables import refused_tables, tables
 from tests.golden.sign_estimates import json_of
@@ -57,6 +58,7 @@ def kit() -> dict[str, list[Message]]:
         "local": local(),
         "tables": tables(made, signs),
         "contributions": contributions(),
+        "spellings": spellings(),
         "statements": statements(made, signs),
         "refused": [*refused(made, signs), *refused_tables(made)],
     }

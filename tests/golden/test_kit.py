@@ -347,6 +347,11 @@ def test_joint_estimates(case: dict[str, Any]) -> None:
         assert np.abs(array[pairs] - case[name]["value"]).max() <= case[name]["within"], name
 
 
+def test_spellings() -> None:
+    for case in KIT["spellings"]:
+        assert ss.TextRule.from_dict(case["rule"]).apply(case["text"]) == case["spelt"], case["name"]
+
+
 def test_sameness() -> None:
     for case in KIT["sameness"]:
         found = ss.sameness(*(release_of(name) for name in case["of"]), case["tolerance"])

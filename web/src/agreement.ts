@@ -8,10 +8,12 @@ import { canonicalJson, integerField, isObject, objectOf, parseJson, textField, 
 import { limitsWith, type Limits } from "./limits.ts";
 import { isPrintable } from "./printable.ts";
 import { projectionOf } from "./projection_json.ts";
+import type { Item, Part } from "./hashing.ts";
+import { ruleOfUnits, spell, textRuleOf, type TextRule } from "./spelling.ts";
 import type { Projection, Schedule } from "./types.ts";
 
 const NEEDED = ["agreement", "projection", "key", "index", "value", "unit", "neighbours", "missing", "title"];
-const LATER = ["clip", "counting", "features", "release", "keys", "windows", "schedule"];
+const LATER = ["clip", "counting", "features", "release", "keys", "windows", "schedule", "text"];
 const TYPE = /^(?:integer|text|bytes|date|timestamp|boolean|decimal\((?:[0-9]|1[0-8])\))$/;
 const KEY_TYPES = ["text", "integer", "bytes", "date"];
 const CLIPS: Readonly<Record<string, readonly string[]>> = { l1: ["scale", "cut"], l2: ["scale"], "sketch-l2": ["scale", "equal", "average"], "one-coordinate": [] };
@@ -69,6 +71,8 @@ export interface Agreement {
   readonly windows: AgreedWindows | null;
   /** Which sums of windows are published, null where each window is. */
   readonly schedule: Schedule | null;
+  /** The spelling in which text is compared, null where text stays as it is. */
+  readonly text: TextRule | null;
   /** Hexadecimal; releases carry it. */
   readonly fingerprint: string;
   /** Canonical JSON. */
@@ -250,10 +254,25 @@ export function readAgreement(data: string | Uint8Array, changes: Partial<Limits
   const isScheduled = windows?.are === "releases" && windows.first !== null && windows.period === null && terms?.kind === "noise";
   need(schedule === null || isScheduled, "a schedule without a budget of noise, or of windows that are not releases from a first one on");
   need(schedule === null || keys === null || "listed" in keys, "a schedule of keys that are not listed");
+  const rule = textRuleOf(fields.text);
+  need(rule === null || features !== null || [key, unit, ...index].some((one) => one?.type === "text"), "a rule for text without a column of text");
   const json = canonicalJson(fields);
   return {
     projection, key, index, value, unit, neighbours, missing, title, clip, features, terms, keys, windows, schedule, json,
+    text: rule,
     counting: countingOf(fields.counting, neighbours, unit),
     fingerprint: hex(blake2b(utf8(json), 16)),
   };
+}
+
+/**
+ * Return items as an agreement spells them: what `hashItems` and the estimates of items take.
+ *
+ * @param items of an index of one column, a part each; of several, a tuple each
+ */
+export function spellItems(agreement: Agreement, items: Iterable<Item>): Item[] {
+  const { index, unit, text } = agreement;
+  const rules = index.map((column) => (column.type !== "text" ? null : column.name === unit?.name ? ruleOfUnits(text) : text));
+  const spelt = (part: Part, place: number): Part => (typeof part === "string" ? spell(part, rules[place] ?? null) : part);
+  return Array.from(items, (item) => (Array.isArray(item) ? (item as readonly Part[]).map(spelt) : spelt(item as Part, 0)));
 }

@@ -3,8 +3,15 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import * as ss from "./api.ts";
 import json from "./agreements.json";
+import { KIT } from "./kit.ts";
 
 const agreements = json as unknown as { json: string; fingerprint: string }[];
+
+/** Return an agreement with a rule for text, undefined for none. */
+function changedText(text: unknown, changes: object = {}): string {
+  const projection = /"projection":\{.*?\}/.exec(agreements[0].json)?.[0] as string;
+  return JSON.stringify({ ...JSON.parse(agreements[0].json), projection: undefined, text, ...changes }).replace("{", `{${projection},`);
+}
 
 for (const one of agreements) {
   test(`agreement ${one.fingerprint}`, () => {
@@ -58,6 +65,28 @@ test("agreements with a field that is missing, repeated, unknown or of another k
     assert.throws(() => ss.readAgreement(one), ss.WireFormatError, one.slice(0, 40));
   }
   assert.throws(() => ss.readAgreement(text, { maxJsonBytes: 10 }), ss.WireFormatError);
+});
+
+test("text is spelt as in every other reader", () => {
+  assert.ok(KIT.spellings.length >= 120);
+  for (const one of KIT.spellings) {
+    const { text } = ss.readAgreement(changedText(one.rule));
+    assert.equal(ss.spell(one.text, text), one.spelt, one.name);
+    assert.equal(ss.spell(one.spelt, text), one.spelt, one.name);
+    assert.deepEqual(ss.spellItems(ss.readAgreement(changedText(one.rule)), [one.text, 7]), [one.spelt, 7], one.name);
+  }
+});
+
+test("units are spelt in NFC at most, and a rule is stated in one way", () => {
+  const rule = { unicode: "14.0", form: "NFKC", blanks: "trim", case: "fold", invisible: "drop" };
+  const both = ss.readAgreement(changedText(rule, { unit: { name: "item", type: "text" } }));
+  assert.deepEqual(ss.spellItems(both, [" TEA\u200b e\u0301"]), ["TEA\u200b é"]);
+  assert.deepEqual(ss.spellItems(ss.readAgreement(changedText(undefined)), [" TEA "]), [" TEA "]);
+  const two = changedText(rule, { index: [{ name: "item", type: "text" }, { name: "week", type: "integer" }] });
+  assert.deepEqual(ss.spellItems(ss.readAgreement(two), [[" TEA ", 7n]]), [["tea", 7n]]);
+  const bad = [null, {}, [], "NFC", { unicode: "14.0" }, { form: "NFC" }, { ...rule, unicode: "15.0" }, { ...rule, form: "NFD" }, { ...rule, case: null }, { ...rule, extra: "x" }];
+  for (const one of bad) assert.throws(() => ss.readAgreement(changedText(one)), ss.WireFormatError, JSON.stringify(one));
+  assert.throws(() => ss.readAgreement(changedText(rule, { index: [{ name: "week", type: "integer" }] })), ss.WireFormatError);
 });
 
 test("canonical JSON has the form that hashes are taken over", () => {

@@ -12,6 +12,7 @@ import sameness from "../../streamsketch/conformance/sameness.json";
 import sign_estimates from "../../streamsketch/conformance/sign_estimates.json";
 import signs from "../../streamsketch/conformance/signs.json";
 import simultaneous from "../../streamsketch/conformance/simultaneous.json";
+import spellings from "../../streamsketch/conformance/spellings.json";
 import statements from "../../streamsketch/conformance/statements.json";
 import streams from "../../streamsketch/conformance/streams.json";
 import tables from "../../streamsketch/conformance/tables.json";
@@ -21,7 +22,7 @@ export type Case = Record<string, any>;
 
 export const KIT: Readonly<Record<string, Case[]>> = {
   contributions, estimates, features, frequencies, joint, local, projections, refused, releases, sameness, sign_estimates,
-  signs, simultaneous, statements, streams, tables,
+  signs, simultaneous, spellings, statements, streams, tables,
 };
 
 /** Return the one case of a file with a name. */
