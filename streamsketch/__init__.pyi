@@ -32,6 +32,7 @@ from .estimation.largest import top
 from .estimation.measures import pairwise
 from .estimation.points import frequency
 from .estimation.same import sameness
+from .estimation.spelling import spelling
 from .explanation.joint import explain
 from .features.features import Features
 from .planning.planner import plan
@@ -102,6 +103,7 @@ __all__ = [
     "sameness",
     "signs",
     "sketch",
+    "spelling",
     "squared_distance",
     "squared_norm",
     "storage",

@@ -126,7 +126,7 @@ def try_whole(programs: Path, folder: Path) -> None:
     check(bool(found), "nothing is compared")
     for arguments in (["--help"], ["guide"], ["guide", "privacy-officer"]):
         check(bool(run(command, *arguments, cwd=folder)), f"{arguments} prints nothing")
-    compiled = json.loads(run(command, "warmup", "--json", cwd=folder))
+    compiled = json.loads(run(command, "demo", "--warmup", "--json", cwd=folder))
     check(compiled["kernels"] >= compiled["compiled"] > 0, "the kernels are not compiled beside the package")
     run(command, "demo", "--output", "all.parquet", cwd=folder)
     run(command, "report", "all.parquet", "--output", "page.html", cwd=folder)

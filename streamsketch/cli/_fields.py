@@ -70,7 +70,9 @@ FIELDS = {
     "time-format": _Field("FORMAT", "of times in text, as for strptime"),
     "windows": _Field("keys|releases", "whether all windows are keys of one release", _windows, "windows_are"),
     "schedule": _Field("FILE", "of sums of windows, from `plan windows`", Path),
-    "text": _Field("STEPS", "spelling of names: NFC|NFKC,trim|collapse,fold,drop, or as-is; by default NFC,collapse", _text),
+    "text": _Field(
+        "STEPS", "spelling of names: NFC|NFKC,trim|collapse,fold,drop, or as-is; by default NFC,collapse", _text
+    ),
     "projection": _Field("FILE", "in place of a new SJLT", Path),
     "sketch-dim": _Field("NUMBER", "cells of a sketch, k, by default 1024", int),
     "sparsity": _Field("NUMBER", "nonzeros in a column, s, by default 4", int),

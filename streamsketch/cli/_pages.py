@@ -12,6 +12,7 @@ PAGES = {
     "ledger": "how-to/ledger.md",
     "ranges-of-time": "how-to/ranges-of-time.md",
     "report": "how-to/report.md",
+    "text-and-spelling": "how-to/text-and-spelling.md",
     "sign-and-verify": "how-to/sign-and-verify.md",
     "alike": "tutorials/alike.md",
     "customers": "tutorials/customers.md",
@@ -29,6 +30,7 @@ PAGES = {
 OF_COMMANDS = {
     "agree": "customers",
     "changes": "what-changed",
+    "check": "text-and-spelling",
     "choose_bound": "choose-epsilon-and-bounds",
     "compare": "two-parties",
     "demo": "choose-method",
@@ -47,7 +49,6 @@ OF_COMMANDS = {
     "report": "report",
     "sketch": "data-frames",
     "stream": "unbounded-streams",
-    "warmup": "caches",
 }
 """The topic of each file of commands; others have `data-frames`, which shows most commands."""
 

@@ -3,6 +3,7 @@
 SENTENCES = {
     "agree": "Write down how all parties sketch, bound and release: one file.",
     "changes": "Test whether a stream has changed from window to window, with few false alarms over the series.",
+    "check": "Look at rows before any release: names, missing cells, rows that would be dropped, units with many rows.",
     "choose-bound": "Choose a bound that most units keep to, or with the least error, with differential privacy.",
     "compare": "Estimate distances and cosines of releases, most similar first.",
     "demo": "Compare ten packages of Python's standard library, as an example.",
@@ -42,5 +43,4 @@ SENTENCES = {
     "stream watch": "Serve metrics and health of a stream on 127.0.0.1, from what it has published alone.",
     "stream publish": "Publish a stream's releases to a Kafka topic, each once.",
     "stream replay": "Compute a topic once more in this process, and compare: each release must have the same bytes.",
-    "warmup": "Compile all kernels now, so that no later command or worker has to.",
 }

@@ -56,7 +56,7 @@ _FIRST = {
 }
 _MORE = {
     "More about releases": ("describe", "frequency", "nearest", "changes", "history", "merge"),
-    "More": ("choose-bound", "warmup"),
+    "More": ("check", "choose-bound"),
 }
 _GROUPS = {
     "plan": "Choose a sketch and its noise for a question, and predict the error.",
@@ -78,6 +78,7 @@ _RENAMED = {
     "sign": "party sign",
     "verify": "party verify",
     "viewer": "report --viewer",
+    "warmup": "demo --warmup",
 }
 # Options of earlier versions that say what an agreement says, and those of streams.
 _AGREED = {"index", "key", "value", "unit-column", "unit", "max-keys", "l1", "sketch-l2", "norm"}
@@ -226,7 +227,7 @@ def options(
 ) -> None:
     """Take the options that stand before any subcommand."""
     context.with_resource(_print_warnings())
-    if not wants_json() and context.invoked_subcommand != "warmup":  # which announces more
+    if not wants_json() and "--warmup" not in sys.argv:  # which announces more
         context.with_resource(announce_compiling(say))
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import streamsketch as ss
+from streamsketch.cli._agreeing import given_options
 from streamsketch.cli._differences import Why, show_differences
 from streamsketch.cli._features import load_agreement, say_agreement_is_missing
 from streamsketch.cli._items import FollowedAgreement, Index
@@ -14,10 +15,11 @@ from streamsketch.cli._pairs import BY_HELP, Joint, Norms, Only, Pairs, SketchPa
 from streamsketch.cli._populations import show_populations
 from streamsketch.cli._reading import Files, Raw, hold_signs
 from streamsketch.cli._showing import Confidence, Json, show_json
+from streamsketch.cli._spelling import show_spelling
 from streamsketch.estimation.measures import By
 
 
-def compare(  # noqa: PLR0913 - a command's options are its parameters
+def compare(  # noqa: C901, PLR0913 - a command's options are its parameters
     files: Files,
     *,
     by: Annotated[
@@ -52,6 +54,16 @@ def compare(  # noqa: PLR0913 - a command's options are its parameters
         str | None,
         option("Input", "COLUMN", "Column of the dictionary by which items are added up. Rows are then categories."),
     ] = None,
+    dictionary: Annotated[
+        Path | None,
+        option(
+            "Input",
+            "FILE",
+            "Show whether streams spell alike: a public file of the items that may occur, as for --why. The output "
+            "says how much of each stream it explains, and which look alike in another spelling.",
+            "--dictionary",
+        ),
+    ] = None,
     agreement: FollowedAgreement = None,
     picture: Annotated[Path | None, option("Output", "FILE", "Draw what --why shows into an .svg file.")] = None,
     norm: Norms = None,
@@ -73,6 +85,9 @@ def compare(  # noqa: PLR0913 - a command's options are its parameters
     With --why, the output lists the items of a public dictionary in which the sums of two streams differ most (or their
     averages, with --by mean). All of these intervals hold together. --only selects two of many streams.
 
+    With --dictionary, the output says how much of each stream a public dictionary explains, and which two streams look
+    like the same things in another spelling, such as upper case or a blank at the end.
+
     For published signs, the output has the number of signs that differ, and angles and cosines, corrected for the
     flips.
 
@@ -81,6 +96,14 @@ def compare(  # noqa: PLR0913 - a command's options are its parameters
     check_top(top)
     given: dict[str, Any] = {"only": only, "signer": signer, "raw": raw}
     shown: dict[str, Any] = {"confidence": confidence, "as_json": as_json}
+    if dictionary is not None:
+        others = {"by": by, "top": top, "why": why, "category": category, "picture": picture, "norm": norm}
+        if stated := given_options(others | {"together": together, "joint": joint}):
+            raise ss.InvalidInputError(
+                f"{stated}: --dictionary shows whether streams spell alike, and takes none of these"
+            )
+        show_spelling(files, dictionary, index, agreement, **given, as_json=as_json)
+        return
     of_why = {"--index": index, "--category": category, "--picture": picture}
     agreed_on_features = _features_file(agreement, {"--why": why, **of_why, "--norm": norm})
     if joint and (why is not None or (agreed_on_features is not None and by is None) or hold_signs(files)):

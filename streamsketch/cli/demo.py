@@ -16,6 +16,7 @@ from streamsketch.cli._options import option
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, estimate_fields, guarantee_fields, show_json
+from streamsketch.cli._warmup import warmup as compile_all
 
 _PARTIES = ("asyncio", "ctypes", "email", "html", "http", "json", "logging", "unittest", "urllib", "xml")
 _WORD = re.compile(r"[A-Za-z_]{3,}")
@@ -34,6 +35,10 @@ def demo(
             "-o",
         ),
     ] = None,
+    warmup: Annotated[
+        bool,
+        option("Kernels", "", "Compile all kernels instead, so that no later command or worker has to.", "--warmup"),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Compare ten packages of Python's standard library, as an example.
@@ -41,8 +46,18 @@ def demo(
     The command sketches their source and releases it: each package is a party, and each word in its source is an event.
     It takes a few seconds, and writes nothing without --output.
 
+    With --warmup, the command compiles all kernels instead, in about a minute, once. Use it in images of containers,
+    and for workers before they get work. Machine code is kept next to the package's files, or in the folder
+    NUMBA_CACHE_DIR if that is set, or else in the user's cache. The code is for this version of Python, Numba and the
+    package, and for this type of processor.
+
     $ streamsketch demo
     """
+    if warmup:
+        if output is not None:
+            raise ss.InvalidInputError("--warmup writes no table: leave out --output")
+        compile_all(as_json=as_json)
+        return
     if output is not None:
         new_file(output, ".parquet", "the table of releases")
     words = {party: _words(party) for party in _PARTIES}

@@ -30,6 +30,7 @@ from .populations import column_differences, describe, mmd
 from .ranking import Ranks
 from .same import SameBy, SameTest, sameness
 from .sites import SiteComparison, compare_sites
+from .spelling import Explained, SpellingReport, SpeltOtherwise, spelling
 
 __all__ = [
     "Against",
@@ -40,6 +41,7 @@ __all__ = [
     "Differences",
     "Estimate",
     "Estimates",
+    "Explained",
     "GapLaw",
     "Interval",
     "JointEstimate",
@@ -57,6 +59,8 @@ __all__ = [
     "SecretJointEstimate",
     "SecretJointEstimates",
     "SiteComparison",
+    "SpellingReport",
+    "SpeltOtherwise",
     "Top",
     "changes",
     "column_differences",
@@ -80,6 +84,7 @@ __all__ = [
     "points_of",
     "profile_distance",
     "sameness",
+    "spelling",
     "squared_distance",
     "squared_norm",
     "terms_of",

@@ -92,7 +92,7 @@ class SpeltOtherwise:
     first, second
         Their names. ``second`` has the other spelling.
     way
-        What it is called, one of `WAYS`, or ``"columns swapped"``.
+        What it is called, such as ``"upper case"``, or ``"columns swapped"``.
     cosine, folded
         Estimated cosines over the dictionary: as it is, and with that of ``second`` in the other spelling as well.
     errors
@@ -145,11 +145,12 @@ def spelling(releases: Any, dictionary: Any, *, agreement: Agreement | None = No
 
     Names that are spelt otherwise are other items, and nobody can see it in the rows of others. A share that is small
     in one stream, and not in others, is a sign of other names. And of each two streams, the estimates of the names of
-    the first are multiplied with those of the same names of the second in each other spelling of `WAYS`, as far as the
-    agreement does not call them the same: if both have the same names, the sum is noise. A way is named if the sum,
-    without its two largest terms (or one in 32), which may be names that share cells, exceeds what the errors of names
-    that nobody has explain, with a probability of a mistake of 0.001 for all streams and ways of a call together, as
-    far as such sums are normal; if the cosine rises by 0.02 or more; and if at least six names have this spelling. Nothing is spent: it is postprocessing.
+    the first are multiplied with those of the same names of the second in each of 25 other spellings, as far as the
+    agreement does not call them the same: if both have the same names, the sum is noise. A way is named if the sum
+    exceeds what the errors of names that nobody has explain, with a probability of a mistake of 0.001 for all streams
+    and ways of a call together, as far as such sums are normal. The two largest terms (or one in 32) are left out then,
+    as they may be of names that share cells. Also, the cosine has to rise by 0.02 or more, and at least six names to
+    have this spelling. Nothing is spent: it is postprocessing.
 
     Parameters
     ----------

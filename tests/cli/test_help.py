@@ -18,7 +18,7 @@ from tests.cli.running import ENVIRONMENT, Forks
 
 TREE: Any = typer.main.get_command(app)
 MOST_AT_THE_TOP, MOST_COMMANDS, MOST_OF_A_PLAN, SCREEN = 20, 42, 15, (80, 24)
-MOST_OF_ONE, MOST_OPTIONS = 20, 368
+MOST_OF_ONE, MOST_OPTIONS = 20, 374
 MORE = {"release": 26}  # what a raw sketch without terms is released with
 
 

@@ -90,7 +90,7 @@ def test_with_json_every_command_prints_json_or_an_error_as_json(path: str, fork
     assert (wrong.returncode, wrong.stdout) == (2, "")
     (line,) = wrong.stderr.splitlines()
     assert json.loads(line)["error"]["kind"] == "usage"
-    if path in {"demo", "warmup"}:  # which have tests of their own
+    if path == "demo":  # which has tests of its own
         return
     example = shlex.split(help_at(path).examples[0])[1:]
     done = forks.run(*path.split(), "--json", *example[len(path.split()) :], cwd=tmp_path)

@@ -83,7 +83,6 @@ ELSEWHERE = {
     "stream watch",
     "stream publish",
     "stream replay",
-    "warmup",
 }
 
 

@@ -1,4 +1,4 @@
-"""``warmup`` compiles what later commands and workers need."""
+"""``demo --warmup`` compiles what later commands and workers need."""
 
 import ast
 import json
@@ -27,18 +27,18 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "kept"))
     monkeypatch.setattr(jit, "_COMPILED", [])
     monkeypatch.setattr(_workload, "STEPS", {"toy": lambda: kernel(names["successor"])(1)})  # type: ignore[arg-type]
-    monkeypatch.setattr("streamsketch.cli.warmup.STEPS", {"toy": None})
+    monkeypatch.setattr("streamsketch.cli._warmup.STEPS", {"toy": None})
     return tmp_path / "kept"
 
 
 def test_it_compiles_once_and_states_where_and_how_much(toy: Path, forks: Forks) -> None:
-    first, second = (json.loads(forks.succeeded("warmup", "--json")) for _ in range(2))
+    first, second = (json.loads(forks.succeeded("demo", "--warmup", "--json")) for _ in range(2))
     assert (first["compiled"], second["compiled"]) == (1, 0)
     assert first["kernels"] == second["kernels"] == 1
     (folder,) = toy.iterdir()
     assert first["folder"] == str(folder)
     assert first["bytes"] == sum(file.stat().st_size for file in folder.iterdir())
-    shown = forks.run("warmup")
+    shown = forks.run("demo", "--warmup")
     assert shown.stderr == ""
     assert "0 in" in shown.stdout
     assert str(folder) in shown.stdout
@@ -46,7 +46,7 @@ def test_it_compiles_once_and_states_where_and_how_much(toy: Path, forks: Forks)
 
 @pytest.mark.usefixtures("toy")
 def test_it_announces_that_it_compiles(forks: Forks) -> None:
-    assert forks.run("warmup").stderr == "compiling kernels, once, about a minute …\n"
+    assert forks.run("demo", "--warmup").stderr == "compiling kernels, once, about a minute …\n"
 
 
 @pytest.mark.usefixtures("toy")
@@ -56,15 +56,15 @@ def test_it_refuses_where_no_folder_is_writable(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(caching._CacheLocator, "ensure_cache_path", refuse)
     monkeypatch.setitem(ENVIRONMENT, "NUMBA_CACHE_DIR", "/read-only")
-    said = forks.refused("warmup", cwd=tmp_path)
+    said = forks.refused("demo", "--warmup", cwd=tmp_path)
     assert "neither NUMBA_CACHE_DIR (/read-only), the package's own" in said
     assert "Set NUMBA_CACHE_DIR to a folder that is" in said
 
 
 @pytest.mark.tools
 def test_every_step_runs_and_compiles_nothing_the_second_time(forks: Forks) -> None:
-    forks.succeeded("warmup")
-    again = json.loads(forks.succeeded("warmup", "--json"))
+    forks.succeeded("demo", "--warmup")
+    again = json.loads(forks.succeeded("demo", "--warmup", "--json"))
     assert again["compiled"] == 0
     assert again["kernels"] > 150
 
@@ -88,7 +88,7 @@ def test_it_compiles_every_kernel_and_leaves_commands_none(tmp_path: Path) -> No
         command = [sys.executable, "-m", "streamsketch", *arguments]
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=True, cwd=tmp_path)  # noqa: S603
 
-    run("warmup")
+    run("demo", "--warmup")
     assert kernels() <= {file.name.partition("-")[0] for file in tmp_path.rglob("*.nbi")}
     before = set(tmp_path.rglob("*.nbc"))
     assert "compiling" not in run("demo", "-o", "all.parquet").stderr

@@ -17,9 +17,9 @@ _SURROGATES = range(0xD800, 0xE000)
 def current_text() -> str:
     """Return the file's text."""
     return (
-        '/** Tables of Unicode 14.0, which `make generated` writes: numbers in base 36, as `spelling.ts` reads them. */\n'
+        "/** Tables of Unicode 14.0, which `make generated` writes: in base 36, as `spelling.ts` reads them. */\n"
         f'export const UNICODE = "{VERSION}";\n\n'
-        "/** Ranges of unassigned code points: how far the first is from the end of the last range, and the last from it. */\n"
+        "/** Unassigned ranges: how far the first is from the end of the last range, and the last from it. */\n"
         f"export const UNASSIGNED =\n{_lines(' '.join(_gaps()))};\n\n"
         "/** Case foldings: first, count, step and the first's folding; or one code point, 0 and its folding. */\n"
         f"export const FOLDED =\n{_lines(' '.join(_foldings()))};\n"

@@ -286,7 +286,11 @@ def refused(case: Case, _: Kit) -> Case:
 
 def spelling(case: Case, _: Kit) -> Case:
     """Return how a text is spelt under a rule."""
-    return {"spelt": naive_spelling.spelt(case["text"], **{step: case["rule"][step] for step in case["rule"] if step != "unicode"})}
+    return {
+        "spelt": naive_spelling.spelt(
+            case["text"], **{step: case["rule"][step] for step in case["rule"] if step != "unicode"}
+        )
+    }
 
 
 READS: dict[str, Callable[[Case, Kit], Case]] = {

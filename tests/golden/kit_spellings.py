@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - letters that look alike
 """Spellings of text under two rules, by hand: the kit's cases, and those of every reader and engine of this library."""
 
 from typing import Any, NamedTuple
@@ -89,7 +90,7 @@ def spellings() -> list[dict[str, Any]]:
     """Return the kit's cases: a text, a rule, and the text under it."""
     rules = {"new": NEW, "loose": LOOSE}
     return [
-        {"name": f"{ascii(one.text)}, {name}", "text": one.text, "rule": rule, "spelt": getattr(one, name)}
+        {"name": f"{one.text!a}, {name}", "text": one.text, "rule": rule, "spelt": getattr(one, name)}
         for one in SPELLINGS
         for name, rule in rules.items()
     ]

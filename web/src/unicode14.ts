@@ -1,7 +1,7 @@
-/** Tables of Unicode 14.0, which `make generated` writes: numbers in base 36, as `spelling.ts` reads them. */
+/** Tables of Unicode 14.0, which `make generated` writes: in base 36, as `spelling.ts` reads them. */
 export const UNICODE = "14.0";
 
-/** Ranges of unassigned code points: how far the first is from the end of the last range, and the last from it. */
+/** Unassigned ranges: how far the first is from the end of the last range, and the last from it. */
 export const UNASSIGNED =
   "oo,1 7,3 8 2 l b2 13,1 1f,1 4 1k,7 s,3 7,a 7j 1p,1 2u,d 1o,1 1e,1 g t,1 2 c,4 w 3,5 6l 9,1 3,1 n 8 2,2 5,1 a,1 3,1 5,7 2,3 3 6,1 q,1 4 7,3 3,1 n 8 3 " +
   "3 3,1 2 6,3 3,1 4,2 2,6 5 2,6 i,9 4 a 4 n 8 3 6,1 b 4 4,1 2,e 5,1 d,6 8 4 9,1 3,1 n 8 3 6,1 a,1 3,1 4,6 4,3 3 6,1 j,9 3 7,2 4 5,2 3 2 3,2 3,2 4,2 d,3 " +

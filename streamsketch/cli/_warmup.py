@@ -1,4 +1,4 @@
-"""``streamsketch warmup``: machine code for images of containers and workers."""
+"""``streamsketch demo --warmup``: machine code for images of containers and workers."""
 
 import os
 import time
@@ -7,21 +7,20 @@ from typing import Any
 
 import streamsketch as ss
 from streamsketch.cli._saying import say
-from streamsketch.cli._showing import Json, progress_bar, show_result
+from streamsketch.cli._showing import progress_bar, show_result
 from streamsketch.cli._workload import STEPS, run
 from streamsketch.core.jit import kernel_files
 from streamsketch.core.kernel_cache import before_compiling
 from streamsketch.core.libraries import numba
 
 
-def warmup(*, as_json: Json = False) -> None:
-    """Compile all kernels now, so that no later command or worker has to.
+def warmup(*, as_json: bool) -> None:
+    """Compile all kernels, and print how many are ready and where.
 
-    Use this command in images of containers, and for workers before they get work. It takes about a minute, once.
-    Machine code is kept next to the package's files, or in the folder NUMBA_CACHE_DIR if that is set, or else in the
-    user's cache. The code is for this version of Python, Numba and the package, and for this type of processor.
-
-    $ streamsketch warmup --json
+    Raises
+    ------
+    InvalidInputError
+        If no folder for them is writable.
     """
     begun, compiled = time.monotonic(), 0
     with progress_bar("kernels") as bar:

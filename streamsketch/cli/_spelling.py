@@ -1,0 +1,56 @@
+"""Whether streams spell alike, as `compare --dictionary` shows it."""
+
+import dataclasses
+from pathlib import Path
+
+import streamsketch as ss
+from streamsketch.cli._items import agreement_of, items_of_file
+from streamsketch.cli._layout import show, table_of
+from streamsketch.cli._reading import load_sketches
+from streamsketch.cli._saying import say
+from streamsketch.cli._showing import plural, show_json
+
+
+def show_spelling(
+    files: list[Path],
+    dictionary: Path,
+    index: list[str] | None,
+    agreement: Path | None,
+    *,
+    only: list[str] | None,
+    signer: list[Path] | None,
+    raw: bool,
+    as_json: bool,
+) -> None:
+    """Print how much of each stream a dictionary explains, and which are spelt in another way.
+
+    Raises
+    ------
+    InvalidInputError
+        For a dictionary that cannot be read, and an unknown name in ``only``; and as `load_sketches`.
+    """
+    sketches = load_sketches(files, least=1, command="compare --dictionary", raw=raw, signer=signer)
+    if unknown := sorted(set(only or ()) - sketches.keys()):
+        raise ss.InvalidInputError(f"--only names {', '.join(unknown)}, which is none of the streams")
+    sketches = {name: one for name, one in sketches.items() if not only or name in only}
+    any_sketch = next(iter(sketches.values()))
+    agreed = agreement_of(any_sketch, agreement)
+    items = items_of_file(any_sketch.projection, agreed, index, dictionary).items
+    found = ss.spelling(sketches, items, agreement=agreed)
+    if as_json:
+        explained = {name: dataclasses.asdict(share) for name, share in found.explained.items()}
+        otherwise = [dataclasses.asdict(one) for one in found.otherwise]
+        show_json({"names": found.names, "explained": explained, "otherwise": otherwise})
+    else:
+        columns = {
+            "stream": list(found.explained),
+            "explained": [f"{100 * share.share:.0f} %" for share in found.explained.values()],
+            "95 % interval": [f"{100 * one.low:.0f} – {100 * one.high:.0f} %" for one in found.explained.values()],
+        }
+        show(table_of(columns, title=f"Share of the squared norm that {plural(found.names, 'name')} explain"))
+    for one in found.otherwise:
+        say(f"warning: {one}.")
+    if not found.otherwise and len(sketches) > 1:
+        say("No two streams look like the same names in another spelling.")
+    if any(not isinstance(one, ss.PrivateSketch) for one in sketches.values()):
+        say("warning: raw sketches took part: what is printed here is as secret as they are.")

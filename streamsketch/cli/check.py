@@ -1,0 +1,85 @@
+"""``streamsketch check``: what to know of rows before any release."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import streamsketch as ss
+from streamsketch.cli._inputs import Delimiter, Encoding
+from streamsketch.cli._items import items_of_file
+from streamsketch.cli._layout import show, table_of
+from streamsketch.cli._options import option
+from streamsketch.cli._saying import say
+from streamsketch.cli._showing import Json, plural, show_json
+from streamsketch.data.readers.delimited import check_delimiter
+from streamsketch.intake.checking import Finding, check_rows
+from streamsketch.intake.files import RowReader
+
+_TITLE = "What to know of these rows. Secret: for the operator alone"
+
+
+def check(
+    inputs: Annotated[list[Path], typer.Argument(help="CSV, JSON lines or Parquet files of rows.", metavar="ROWS")],
+    *,
+    agreement: Annotated[Path, option("Input", "FILE", "Agreement by which the rows would be read.", "--agreement")],
+    dictionary: Annotated[
+        Path | None,
+        option(
+            "Input", "FILE", "Public list of the items that may occur, with the columns of the index.", "--dictionary"
+        ),
+    ] = None,
+    delimiter: Delimiter = ",",
+    encoding: Encoding = None,
+    as_json: Json = False,
+) -> None:
+    """Look at rows before any release: names, missing cells, rows that would be dropped, units with many rows.
+
+    The output is secret, as the rows are: it is for the operator alone. Nothing is spent. It says how many rows have
+    names that are not in Unicode's form NFC, have blanks around them, look like missing values (NA, NULL, nan, none,
+    -), or appear in several spellings that the agreement keeps apart; which names are in no public list (--dictionary);
+    which rows would be dropped, and why; how many rows units have; and columns that seem to be swapped. The exit status
+    is 1 if a release of these rows would be refused.
+
+    $ streamsketch check sales.csv --agreement people.json
+    """
+    agreed = ss.Agreement.load(agreement)
+    reader = RowReader(agreed, delimiter=check_delimiter(delimiter), encoding=encoding)
+    listed = None if dictionary is None else _listed(agreed, dictionary)
+    found = check_rows(_batches(reader, inputs), agreed, listed)
+    findings = found.findings()
+    if as_json:
+        rows = [one._asdict() if hasattr(one, "_asdict") else vars(one) for one in findings]
+        show_json({"rows": found.rows, "refused": found.refused, "findings": rows})
+    elif findings:
+        show(table_of(_columns(findings, found.rows), title=_TITLE))
+    else:
+        say(f"Nothing to say of {plural(found.rows, 'row')}.")
+    if found.refused:
+        say("A release of these rows would be refused: correct them, or agree with --missing drop.")
+        raise typer.Exit(1)
+
+
+def _batches(reader: RowReader, paths: list[Path]) -> Iterator[Any]:
+    for path in paths:
+        path.open("rb").close()
+        yield from reader.batches(path)
+
+
+def _listed(agreed: ss.Agreement, path: Path) -> dict[str, list[str]]:
+    items = items_of_file(agreed.projection, agreed, None, path).items
+    return {
+        column.name: [text for text in items.column(column.name).to_pylist() if isinstance(text, str)]
+        for column in agreed.index
+        if column.type == "text"
+    }
+
+
+def _columns(findings: list[Finding], rows: int) -> dict[str, list[str]]:
+    return {
+        "column": [one.column for one in findings],
+        "what": [one.kind for one in findings],
+        "rows": [f"{one.rows:,} ({100 * one.rows / rows:.3g} %)" for one in findings],
+        "": [one.text for one in findings],
+    }

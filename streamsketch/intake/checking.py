@@ -1,0 +1,233 @@
+"""What an operator should know of rows before any release: names, missing cells, rows that are dropped, busy units.
+
+All of it is secret, as the rows are.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.core.libraries import pa, pc
+from streamsketch.data.columns import is_text_type, value_type
+from streamsketch.data.spelling import TextRule
+from streamsketch.errors import InvalidInputError
+from streamsketch.intake.columns import plain
+from streamsketch.intake.rows import Intake
+from streamsketch.intake.seen import MISSING_TEXTS
+
+LOOKS_MISSING = frozenset(text.casefold() for text in (*MISSING_TEXTS, "-", "--", "?", "n.a.", "unknown"))
+"""Texts that often stand for a missing value, without their case."""
+
+_FORM = TextRule(blanks=None)
+_BLANKS = TextRule(form=None)
+_ALIKE = TextRule(form="NFKC", case="fold", invisible="drop")
+_SHOWN = 3  # examples
+_SWAPPED = 0.5  # the share of another column that a public list has
+
+
+@dataclass
+class Names:
+    """The texts of one column, with how many rows have each."""
+
+    rows: Counter[str] = field(default_factory=Counter)
+
+    def add(self, column: "pa.Array") -> None:
+        """Note the rows of a batch; text that is not UTF-8 is counted by nobody, as its row is dropped."""
+        if not is_text_type(value_type(column)):
+            return
+        counted = pc.value_counts(plain(column).cast(pa.large_string())).to_pylist() if len(column) else []
+        for one in counted:
+            if one["values"] is not None:
+                self.rows[one["values"]] += one["counts"]
+
+    def where(self, holds: Any) -> int:
+        """Return how many rows have a text for which a function is true."""
+        return sum(count for text, count in self.rows.items() if holds(text))
+
+    def several(self, rule: TextRule | None) -> list[list[str]]:
+        """Return the names that the agreed spelling keeps apart, and that differ in case, width or blanks alone."""
+        groups: dict[str, set[str]] = {}
+        for text in self.rows:
+            agreed = text if rule is None else rule.apply(text)
+            groups.setdefault(_ALIKE.apply(text), set()).add(agreed)
+        return sorted(sorted(names) for names in groups.values() if len(names) > 1)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that an operator should know."""
+
+    column: str
+    kind: str
+    rows: int
+    text: str
+
+
+class RowCheck:
+    """Looks at rows under an agreement, without making a sketch of them.
+
+    Parameters
+    ----------
+    agreement
+        How rows are read.
+    dictionary
+        Public lists of names, by column; or none.
+
+    Examples
+    --------
+    >>> from streamsketch import SJLT
+    >>> check = RowCheck(Agreement(SJLT(sketch_dim=64, sparsity=4, seed=7), index="item", missing="drop"))
+    >>> check.add(pa.record_batch({"item": ["tea", "Tea", "n/a", None]}))
+    >>> [(one.kind, one.rows) for one in check.findings()]
+    [('looks missing', 1), ('several spellings', 2), ('missing', 1)]
+    """
+
+    def __init__(self, agreement: Agreement, dictionary: Mapping[str, Iterable[str]] | None = None) -> None:
+        self._agreement = agreement
+        self._names = {column.name: Names() for column in agreement.columns if column.type == "text"}
+        self._listed = {name: {self._spelt(name, text) for text in texts} for name, texts in (dictionary or {}).items()}
+        self._units: Counter[Any] = Counter()
+        self._why: Counter[str] = Counter()
+        self._missing: Counter[str] = Counter()
+        self.refused = False
+        """Whether a release of these rows would be refused for one of them."""
+        self.rows = 0
+        """The number of rows so far."""
+        bounded = agreement.unit is not None
+        self._intake = Intake(agreement, on_bad=self._bad, bounded=bounded)
+
+    def _spelt(self, name: str, text: str) -> str:
+        column = next((one for one in self._agreement.columns if one.name == name), None)
+        rule = None if column is None else self._agreement.rule_of(column)
+        return text if rule is None else rule.apply(text)
+
+    def _bad(self, _: int, why: str) -> None:
+        self._why[re.sub(r" in row [\d,]+|,? rows? [\d,]+( to [\d,]+)?", "", why)] += 1
+
+    def add(self, batch: "pa.RecordBatch") -> None:
+        """Look at a batch, as it was read.
+
+        Raises
+        ------
+        InvalidInputError
+            If a column is missing, or of a type that is not cast.
+        """
+        self.rows += batch.num_rows
+        for name, names in self._names.items():
+            if batch.schema.names.count(name) == 1:
+                names.add(batch.column(name))
+        for name in self._intake.needed:
+            column = batch.column(name)
+            self._missing[name] += int(
+                np.count_nonzero(pc.is_null(plain(column), nan_is_null=True).to_numpy(zero_copy_only=False))
+            )
+            if is_text_type(value_type(column)):
+                texts = plain(column).cast(pa.large_string())
+                empty = pc.equal(pc.utf8_length(pc.utf8_trim_whitespace(texts)), 0)
+                self._missing[name] += int(pc.sum(empty.cast(pa.int64())).as_py() or 0)
+        events = self._intake.read(batch)
+        if self._agreement.unit is not None and events.units is not None:
+            for one in pc.value_counts(events.units).to_pylist() if len(events.units) else []:
+                self._units[one["values"]] += one["counts"]
+        self.refused |= self._agreement.missing == "refuse" and any(self._missing.values())
+        self.refused |= self._agreement.unit is None and bool(self._why)
+
+    def findings(self) -> list[Finding]:
+        """Return what is to be known, column by column: names, then rows that are dropped, then units."""
+        found: list[Finding] = []
+        for column in self._agreement.columns:
+            if column.name in self._names and all(one.column != column.name for one in found):
+                found += self._of_names(column.name, self._agreement.rule_of(column))
+        does = "dropped" if self._agreement.missing == "drop" else "refused"
+        for name, rows in self._missing.items():
+            if rows:
+                found.append(Finding(name, "missing", rows, f"null or blank: these rows are {does}"))
+        for why, rows in self._why.most_common():
+            if "null or blank" not in why:
+                found.append(Finding("", "malformed", rows, why))
+        return [*found, *self._of_units()]
+
+    def _of_names(self, name: str, rule: TextRule | None) -> list[Finding]:
+        names, found = self._names[name], []
+
+        def note(kind: str, rows: int, text: str) -> None:
+            if rows:
+                found.append(Finding(name, kind, rows, text))
+
+        done = "brought into it by the agreement" if rule is not None and rule.form else "another name than in NFC"
+        note("not in NFC", names.where(lambda text: _FORM.apply(text) != text), done)
+        done = "set by the agreement" if rule is not None and rule.blanks else "another name than without them"
+        note(
+            "blanks",
+            names.where(lambda text: _BLANKS.apply(text) != text),
+            f"at the ends, repeated or not spaces: {done}",
+        )
+        missing = [text for text in names.rows if text.strip().casefold() in LOOKS_MISSING]
+        note("looks missing", sum(names.rows[text] for text in missing), f"{_examples(missing)}: counted as a name")
+        several = names.several(rule)
+        apart = {text for group in several for text in group}
+        rows = names.where(lambda text: self._spelt(name, text) in apart)
+        shown = "; ".join(" and ".join(map(repr, group[:_SHOWN])) for group in several[:_SHOWN])
+        note(
+            "several spellings", rows, f"such as {shown}: different names under the agreement; {len(several):,} in all"
+        )
+        if name in self._listed:
+            listed = self._listed[name]
+            others = [text for text in names.rows if self._spelt(name, text) not in listed]
+            note(
+                "not listed",
+                sum(names.rows[text] for text in others),
+                f"such as {_examples(others)}; {len(others):,} different names",
+            )
+            note("swapped", *self._swapped(name))
+        return found
+
+    def _swapped(self, name: str) -> tuple[int, str]:
+        """Return the rows of another column that holds what the public list of this one names, and which it is."""
+        for other, names in self._names.items():
+            listed = names.where(lambda text: text in self._listed[name])
+            own = self._names[name].where(lambda text: self._spelt(name, text) in self._listed[name])
+            if other != name and listed > _SWAPPED * sum(names.rows.values()) and listed > own:
+                return listed, f"these cells of {other} are in the list for {name}: the columns may be swapped"
+        return 0, ""
+
+    def _of_units(self) -> list[Finding]:
+        unit = self._agreement.unit
+        if unit is None or not self._units:
+            return []
+        counts = np.array(sorted(self._units.values()))
+        most = int(counts[-1])
+        text = (
+            f"{counts.size:,} units; half have {int(np.median(counts)):,} rows or fewer, 99 % "
+            f"{int(np.quantile(counts, 0.99)):,} or fewer, and one has {most:,}"
+        )
+        found = [Finding(unit.name, "rows of units", most, text)]
+        widest = max(
+            (len(names.rows), name) for name, names in [*self._names.items(), ("", Names())] if name != unit.name
+        )
+        if widest[0] > 10 * counts.size:
+            text = (
+                f"{widest[1]} has {widest[0]:,} different names, and there are {counts.size:,} units: is {unit.name} "
+                "the unit?"
+            )
+            found.append(Finding(unit.name, "swapped", self.rows, text))
+        return found
+
+
+def check_rows(rows: Iterable["pa.RecordBatch"], agreement: Agreement, dictionary: Any = None) -> RowCheck:
+    """Return what is to be known of all rows."""
+    check = RowCheck(agreement, dictionary)
+    for batch in rows:
+        check.add(batch)
+    if not check.rows:
+        raise InvalidInputError("there are no rows to check")
+    return check
+
+
+def _examples(texts: list[str]) -> str:
+    return ", ".join(repr(text)[:60] for text in sorted(texts)[:_SHOWN])
