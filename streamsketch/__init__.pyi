@@ -22,7 +22,6 @@ from .agreement.agreement import Agreement
 from .agreement.infer import agree
 from .agreement.terms import Selected, Terms
 from .agreement.windows import Windows
-from .data.spelling import TextRule
 from .errors import InvalidInputError, StreamsketchError
 from .estimation.changes import changes
 from .estimation.differences import top_differences
@@ -71,7 +70,6 @@ __all__ = [
     "SketchTable",
     "StreamsketchError",
     "Terms",
-    "TextRule",
     "Windows",
     "__version__",
     "accounting",

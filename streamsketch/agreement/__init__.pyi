@@ -3,6 +3,7 @@ from .columns import Column
 from .grids import fine_enough
 from .infer import agree
 from .terms import Selected, Terms
+from .text import TextRule
 from .windows import Windows
 
-__all__ = ["Agreement", "Column", "Selected", "Terms", "Windows", "agree", "fine_enough"]
+__all__ = ["Agreement", "Column", "Selected", "Terms", "TextRule", "Windows", "agree", "fine_enough"]

@@ -9,8 +9,8 @@ from streamsketch.projections.identity import Identity
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from streamsketch.agreement.text import TextRule
     from streamsketch.core.libraries import pa
-    from streamsketch.data.spelling import TextRule
 
 LONGEST_ROW = 1 + 1 / 512
 """A length that no row of features exceeds: cells are rounded."""

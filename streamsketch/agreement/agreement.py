@@ -17,6 +17,7 @@ from streamsketch.agreement.casts import cast
 from streamsketch.agreement.columns import KEY_TYPES, Column, columns_of
 from streamsketch.agreement.grids import check_fine, fine_enough
 from streamsketch.agreement.terms import PublishedKeys, Selected, Terms, keys_from_dict, keys_text, keys_to_dict
+from streamsketch.agreement.text import TextRule
 from streamsketch.agreement.windows import Windows
 from streamsketch.core.files import write_whole
 from streamsketch.core.libraries import pa
@@ -27,7 +28,6 @@ from streamsketch.core.text import check_text
 from streamsketch.core.wrong import PROJECTION, wrong_type
 from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.data.columns import arrow_column, keys_named
-from streamsketch.data.spelling import TextRule
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, WireFormatError
 from streamsketch.privacy.counting import Counting
 from streamsketch.privacy.key_selection import key_threshold
@@ -154,11 +154,11 @@ class Agreement:
     windows
         Windows of time (`Windows`): each is a release of its own, or a key of one release. None for rows without times.
     text
-        The spelling in which text is compared (`TextRule`): of the index, of keys, and of units, as far as
-        `TextRule.of_units` goes. Text that differs in nothing else is the same name, and public keys and dictionaries
-        are spelt alike. ``"new"`` is ``TextRule()``: normal form NFC, blanks at the ends dropped and runs of them one
-        space; under ``missing="keep"``, None. With None, as in agreements that do not state it, text stays as it is. It
-        is also None if no column holds text.
+        The spelling in which text is compared, a `TextRule` or its steps, ``"NFC, trim, fold"``: of the index, of keys,
+        and of units, as far as `TextRule.of_units` goes. Text that differs in nothing else is the same name, and public
+        keys and dictionaries are spelt alike. ``"new"`` is ``"NFC, collapse"``: normal form NFC, blanks at the ends
+        dropped and runs of them one space; under ``missing="keep"``, None. With None, as in agreements that do not
+        state it, text stays as it is. It is also None if no column holds text.
     schedule
         Which sums of windows are published, so that any range of time has little noise (`streamsketch.continual`);
         with windows that are releases, from the first on. ε and δ are then for all of them together, for a unit in as
@@ -198,7 +198,7 @@ class Agreement:
     keys: Any = None
     windows: Windows | None = None
     schedule: Schedule | None = None
-    text: TextRule | Literal["new"] | None = "new"
+    text: TextRule | str | None = "new"
 
     def __post_init__(self) -> None:
         if self.features is not None:
@@ -280,8 +280,10 @@ class Agreement:
     def _check_text(self) -> None:
         if self.text == "new":
             self._set("text", None if self.missing == "keep" else TextRule())
+        if isinstance(self.text, str):
+            self._set("text", TextRule.parse(self.text))
         if self.text is not None and not isinstance(self.text, TextRule):
-            raise TypeError(f"text must be a streamsketch.TextRule or None, got a {type(self.text).__name__}")
+            raise TypeError(f"text must be steps such as 'NFC, trim', or None, got a {type(self.text).__name__}")
         categories = [] if self.features is None else self.features.texts
         if not categories and all(column.type != "text" for column in self.columns):
             self._set("text", None)

@@ -4,7 +4,7 @@ import dataclasses
 import secrets
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 from streamsketch.agreement.agreed_features import AgreedFeatures
 from streamsketch.agreement.agreement import Agreement, Missing
@@ -12,12 +12,12 @@ from streamsketch.agreement.casts import check_numeric
 from streamsketch.agreement.columns import columns_of, logical_type
 from streamsketch.agreement.grids import fine_enough
 from streamsketch.agreement.terms import Spent, Terms
+from streamsketch.agreement.text import TextRule
 from streamsketch.agreement.windows import Windows
 from streamsketch.core.libraries import pa
 from streamsketch.core.numbers import short
 from streamsketch.core.wrong import PROJECTION, wrong_type
 from streamsketch.data.columns import is_text_type
-from streamsketch.data.spelling import TextRule
 from streamsketch.data.tables import schema_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.counting import Counting
@@ -56,7 +56,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     keys: Any = None,
     windows: Windows | None = None,
     schedule: Schedule | None = None,
-    text: TextRule | Literal["new"] | None = "new",
+    text: TextRule | str | None = "new",
     units: float | Sequence[float] | Mapping[str, float] | None = None,
     items: float | Sequence[float] | None = None,
     catalogue: float | None = None,

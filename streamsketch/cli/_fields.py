@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import streamsketch as ss
+from streamsketch.agreement.text import TextRule
 from streamsketch.core.numbers import number_hint, short
 
 AreWindows: TypeAlias = Literal["keys", "releases"]
@@ -27,7 +28,7 @@ class Further:
     last: str | None = None
     windows_are: AreWindows | None = None
     schedule: Path | None = None
-    text: ss.TextRule | Literal["new"] | None = "new"
+    text: TextRule | Literal["new"] | None = "new"
     projection: Path | None = None
     sketch_dim: int | None = None
     sparsity: int | None = None
@@ -48,8 +49,8 @@ def _yes_or_no(text: str) -> bool:
     return {"yes": True, "no": False}[text]
 
 
-def _text(text: str) -> ss.TextRule | None:
-    return None if text == "as-is" else ss.TextRule.parse(text)
+def _text(text: str) -> TextRule | None:
+    return None if text == "as-is" else TextRule.parse(text)
 
 
 def _windows(text: str) -> AreWindows:

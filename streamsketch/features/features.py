@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsketch.agreement.agreed_features import AgreedFeatures
+from streamsketch.agreement.text import TextRule
 from streamsketch.core.libraries import pa, pc
 from streamsketch.core.limits import json_fields
 from streamsketch.core.numbers import Cells, Floats, check_int, short
 from streamsketch.core.text import check_text
 from streamsketch.data.columns import check_codes, is_text_type
-from streamsketch.data.spelling import TextRule
 from streamsketch.data.tables import batches_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.features.arrays import listed_places, numbers_in, text_hashes, texts_in, vectors_in

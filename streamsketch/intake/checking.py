@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from streamsketch.agreement.agreement import Agreement
+from streamsketch.agreement.text import TextRule
 from streamsketch.core.libraries import pa, pc
 from streamsketch.data.columns import is_text_type, value_type
-from streamsketch.data.spelling import TextRule
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.columns import plain
 from streamsketch.intake.rows import Intake

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.accounting.sensitivity import sensitivity_of
-from streamsketch.agreement import Column, fine_enough
+from streamsketch.agreement import Column, TextRule, fine_enough
 from streamsketch.agreement.grids import MOST_COARSE
 from streamsketch.agreement.same import check_agreed
 from streamsketch.privacy import Counting, Neighbours
@@ -39,7 +39,7 @@ OTHERS: dict[str, Any] = {
     "title": "Sales",
     "clip": "cut",
     "counting": Counting(9, slack=2),
-    "text": ss.TextRule(case="fold"),
+    "text": TextRule(case="fold"),
 }
 PEOPLE = ss.SketchL2(500, unit="customer")
 

@@ -83,7 +83,7 @@ def spelt(tmp_path: Path) -> Path:
     agreement.save(tmp_path / "a.json")
     (tmp_path / "names.txt").write_text("\n".join(names))
     for name, texts in {"north": names, "south": [text.upper() for text in names], "west": names}.items():
-        sketch = ss.sketch(pa.table({"item": texts * 500}), agreement)
+        sketch: Any = ss.sketch(pa.table({"item": texts * 500}), agreement)
         sketch.release(epsilon=5, neighbours=ss.L1(1, unit="row")).save(tmp_path / f"{name}.sketch")
     return tmp_path
 

@@ -13,6 +13,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch import estimation
+from streamsketch.agreement import TextRule
 from streamsketch.continual import Factorisation, History, Tree
 from streamsketch.estimation.joint_estimate import JointEstimates
 from streamsketch.features import Features
@@ -349,7 +350,7 @@ def test_joint_estimates(case: dict[str, Any]) -> None:
 
 def test_spellings() -> None:
     for case in KIT["spellings"]:
-        assert ss.TextRule.from_dict(case["rule"]).apply(case["text"]) == case["spelt"], case["name"]
+        assert TextRule.from_dict(case["rule"]).apply(case["text"]) == case["spelt"], case["name"]
 
 
 def test_sameness() -> None:

@@ -72,7 +72,7 @@ def agreements() -> list[dict[str, Any]]:
             projection=projection, index="item", key="shop", neighbours=neighbours, terms=Terms(epsilon=1),
             keys="public",
         ),
-        Agreement(projection=projection, index="item", text=ss.TextRule.parse("NFKC, trim, fold, drop")),
+        Agreement(projection=projection, index="item", text="NFKC, trim, fold, drop"),
         Agreement(projection=projection, index="item", text=None),
     ]  # fmt: skip
     return [{"json": one.to_json(), "fingerprint": one.fingerprint} for one in found]

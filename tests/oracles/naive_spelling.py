@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Callable
+from typing import Any
 
 BLANKS = (*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000)
 INVISIBLE = (
@@ -41,7 +42,7 @@ def spelt(
     return found
 
 
-def _assigned(text: str, form: str | None, case: str | None) -> str:
+def _assigned(text: str, form: Any, case: str | None) -> str:
     if case is None:
         return unicodedata.normalize(form, text) if form else text
     if form is None:

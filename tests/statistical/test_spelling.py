@@ -5,12 +5,14 @@ An alarm has the probability 0.001 in a call; of fifty clean pairs with fixed da
 
 import unicodedata
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import streamsketch as ss
+from streamsketch.agreement import TextRule
 from streamsketch.estimation import SpellingReport
 from tests.noise import fixed_noise
 
@@ -31,6 +33,7 @@ FIRST = [
 SECOND = ["noir 250 g", "für Kinder", "extra fin", "dolce", "hot-pot", "mild 1 kg", "rojo", "blanc", "Nr 7", "bio"]
 NAMES = [f"{one} {other}" for one in FIRST for other in SECOND]
 PEOPLE, ITEMS = 3000, 6
+sketch: Any = ss.sketch
 WAYS: dict[str, Callable[[str], str]] = {
     "accents as marks of their own (NFD)": lambda text: unicodedata.normalize("NFD", text),
     "upper case": str.upper,
@@ -50,10 +53,10 @@ WAYS: dict[str, Callable[[str], str]] = {
 PROJECTION = ss.CountSketch(sketch_dim=1024, seed=5)
 
 
-def agreed(text: ss.TextRule | None) -> ss.Agreement:
+def agreed(text: TextRule | None) -> ss.Agreement:
     schema = pa.schema({"who": pa.string(), "item": pa.string()})
-    fields = {"index": "item", "unit": "who", "missing": "drop", "epsilon": 1, "delta": 1e-6}
-    return ss.agree(schema, PROJECTION, **fields, text=text)  # type: ignore[arg-type]
+    fields: dict[str, Any] = {"index": "item", "unit": "who", "missing": "drop", "epsilon": 1, "delta": 1e-6}
+    return ss.agree(schema, PROJECTION, **fields, text=text)
 
 
 def released(agreement: ss.Agreement, seed: int, change: Callable[[str], str] = str) -> ss.PrivateSketch:
@@ -70,7 +73,7 @@ def released(agreement: ss.Agreement, seed: int, change: Callable[[str], str] = 
 
 
 def asked(agreement: ss.Agreement, seed: int, change: Callable[[str], str] = str) -> SpellingReport:
-    with fixed_noise(seed):
+    with fixed_noise(str(seed)):
         releases = {"north": released(agreement, 2 * seed), "south": released(agreement, 2 * seed + 1, change)}
     return ss.spelling(releases, NAMES, agreement=agreement)
 
@@ -86,8 +89,8 @@ def test_a_planted_disagreement_is_named_with_the_party_that_has_it(way: str) ->
     assert "north: the dictionary explains" in str(found)
 
 
-@pytest.mark.parametrize("rule", [None, ss.TextRule()])
-def test_parties_that_spell_alike_are_not_accused(rule: ss.TextRule | None) -> None:
+@pytest.mark.parametrize("rule", [None, TextRule()])
+def test_parties_that_spell_alike_are_not_accused(rule: TextRule | None) -> None:
     agreement = agreed(rule)
     for seed in range(100, 125):
         found = asked(agreement, seed)
@@ -97,8 +100,8 @@ def test_parties_that_spell_alike_are_not_accused(rule: ss.TextRule | None) -> N
 
 def test_what_the_agreement_calls_the_same_is_no_disagreement() -> None:
     for way in ("accents as marks of their own (NFD)", "a blank at the end", "no-break spaces", "two blanks for each"):
-        assert not asked(agreed(ss.TextRule()), 31, WAYS[way]).otherwise
-    found = asked(agreed(ss.TextRule()), 32, WAYS["upper case"])
+        assert not asked(agreed(TextRule()), 31, WAYS[way]).otherwise
+    found = asked(agreed(TextRule()), 32, WAYS["upper case"])
     assert found.otherwise[0].way == "upper case"
 
 
@@ -107,15 +110,16 @@ def test_swapped_columns_are_seen() -> None:
     pairs = pa.table({"item": NAMES[:60], "shop": [f"shop {n % 3}" for n in range(60)]})
     rows = pa.concat_tables([pairs] * 30)
     swapped = pa.table({"item": rows["shop"], "shop": rows["item"]})
-    found = ss.spelling({"ours": ss.sketch(rows, agreement), "theirs": ss.sketch(swapped, agreement)}, pairs)
+    found = ss.spelling({"ours": sketch(rows, agreement), "theirs": sketch(swapped, agreement)}, pairs)
     assert found.otherwise[0].way == "columns swapped"
 
 
 def test_one_stream_is_explained_and_nothing_is_compared() -> None:
-    table = {"north": ss.sketch(pa.table({"item": NAMES * 9}), ss.Agreement(PROJECTION, index="item"))}
+    table = {"north": sketch(pa.table({"item": NAMES * 9}), ss.Agreement(PROJECTION, index="item"))}
     found = ss.spelling({"2026": table}, NAMES)
     assert list(found.explained) == ["2026 north"]
     assert found.otherwise == ()
+    wrong: Any
     for wrong in ([], {}):
         with pytest.raises((TypeError, ss.InvalidInputError), match="releases"):
             ss.spelling(wrong, NAMES)
