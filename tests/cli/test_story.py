@@ -27,6 +27,7 @@ example plan sites
 example plan windows
 example plan signs
 agree --index item:text --unit-column customer:text --l1 5 --missing drop -o people.json
+example check
 example choose-bound
 example agree
 example sketch
