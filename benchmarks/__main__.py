@@ -19,6 +19,8 @@ from tests.clusters.processes import STOPPING
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False)
 
 _OUT = Path("out/benchmarks")
+_HERE = Path(__file__).parent
+_INTO = "Folder of BENCHMARKS.md, results/ and pictures/."
 
 
 @app.callback()
@@ -84,16 +86,34 @@ for _name, _help in COMMANDS.items():
     app.command(_name, help=_help)(_command(_name))
 
 
-@app.command("render")
-def render(
+@app.command("keep")
+def keep(
     *,
     out: Annotated[Path, typer.Option(help="Folder of one run's JSON files and pictures.")] = _OUT,
-    into: Annotated[Path, typer.Option(help="Where BENCHMARKS.md and pictures/ go.")] = Path(__file__).parent,
+    into: Annotated[Path, typer.Option(help=_INTO)] = _HERE,
 ) -> None:
-    """Write BENCHMARKS.md, with its pictures, from a run's results."""
-    if not list(out.glob("*.json")):
+    """Keep a run's results and pictures, in place of those of earlier runs, and write BENCHMARKS.md."""
+    stems = rendering.keep(out, into)
+    if not stems:
         raise typer.BadParameter(f"there are no results in {out}; measure first, with --out {out}")
-    typer.echo(f"wrote {rendering.write(out, into)}")
+    typer.echo(f"kept {', '.join(stems)}; wrote {rendering.write(into)}")
+
+
+@app.command("render")
+def render(*, into: Annotated[Path, typer.Option(help=_INTO)] = _HERE) -> None:
+    """Write BENCHMARKS.md from the results that are kept."""
+    typer.echo(f"wrote {rendering.write(into)}")
+
+
+@app.command("show")
+def show(name: str, *, into: Annotated[Path, typer.Option(help=_INTO)] = _HERE) -> None:
+    """Print every figure that is kept of one benchmark or study."""
+    try:
+        result = rendering.result_of(name, into)
+    except LookupError as error:
+        raise typer.BadParameter(str(error)) from None
+    typer.echo(f"{result['ran']}, {result['machine']['date']}")
+    report.show(Console(), result)
 
 
 if __name__ == "__main__":

@@ -1,47 +1,46 @@
 """Results as Markdown, and the texts of their cells."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 _COLUMNS = ("", "ours", "others", "time ratio", "target", "met")
 _CHECKS = ("claim", "data", "tolerance", "this run", "holds")
 _LONG = 24  # rows beyond which a table is folded away
+_SENTENCES, _WORDS = 3, 60  # of a finding, on the page
 
 _HOLDS = {None: ("cannot be told", ""), True: ("yes", "green"), False: ("no", "red")}
 
 Texts = tuple[str, ...]
 
 
-def section(result: dict[str, Any], *, heading: str = "#", pictures: str = "", most: int | None = None) -> str:
-    """Return one result: title, finding, checks, pictures and tables.
-
-    Parameters
-    ----------
-    result
-        What a JSON file holds.
-    heading
-        The title's hashes.
-    pictures
-        Folder of the pictures, with its slash, as seen from the document.
-    most
-        Rows beyond which a table is only mentioned; None shows all.
-    """
-    parts = [f"{heading} {result['title']}"]
+def section(result: dict[str, Any]) -> str:
+    """Return one result: title, finding, checks, pictures and tables."""
+    parts = [f"# {result['title']}"]
     if "finding" in result:
         parts.append(result["finding"].strip())
     for title, columns, rows, _ in checks(result):
         parts += [f"**{title}** {size(result)}".strip(), grid(columns, rows)]
-    parts += [f"![{result['title']}: {name}]({pictures}{file})" for name, file in result["pictures"].items()]
+    parts += [f"![{result['title']}: {name}]({file})" for name, file in result["pictures"].items()]
     for title, columns, rows, _ in tables(result):
         text, summary = grid(columns, rows), title or result["title"]
-        if most is not None and len(rows) > most:
-            text = f"*{summary}: {len(rows)} rows, in the run's own files.*"
-        elif len(rows) > _LONG:
+        if len(rows) > _LONG:
             text = f"<details><summary>{summary}: {len(rows)} rows</summary>\n\n{text}\n\n</details>"
         elif title:
             text = f"**{title}**\n\n{text}"
         parts.append(text)
     return "\n\n".join(parts) + "\n"
+
+
+def lead(finding: str) -> str:
+    """Return the first sentences of a finding: three, or fewer if they have many words."""
+    sentences = re.split(r"(?<=\.)\s+(?=[A-Z*0-9ε])", finding.partition("\n\n")[0].strip())
+    taken = sentences[:1]
+    for sentence in sentences[1:_SENTENCES]:
+        if len(" ".join([*taken, sentence]).split()) > _WORDS:
+            break
+        taken.append(sentence)
+    return " ".join(taken)
 
 
 def grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -1,12 +1,14 @@
-"""BENCHMARKS.md from the JSON files of one run."""
+"""BENCHMARKS.md, a short page, from the JSON files that are kept of every benchmark and study."""
 
 import json
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from benchmarks import drawing, markdown, report
-from benchmarks.registry import STUDIES, entries
+from benchmarks.registry import entries
+from benchmarks.report import Result
 
 _HEADINGS = {
     "speed": "Speed",
@@ -15,144 +17,160 @@ _HEADINGS = {
     "accuracy": "Accuracy",
     "figures": "The papers' figures",
 }
-_TARGETS = "Targets"
-_MOST = 80  # rows of a table in the document
+_FEW = 6
+"""Rows of times that the page shows of a benchmark without targets."""
 _HOW = """\
-How to run it again, what each one measures beside what, and how it can mislead: [README.md](README.md). *Time ratio* is
-our time over that of the first one beside it: the median over interleaved rounds, with quartiles in brackets; below 1
-ours is faster. Ratios within a run compare; times of different runs do not.
-"""
+What one decides by, of the last run of each benchmark and study. Each name links to its JSON file in `results/`,
+which has every figure, with the machine, the date and the command; `python -m benchmarks show NAME` prints it.
+[README.md](README.md) tells how to run them again, what is measured beside what, and how it can mislead. *Time ratio*
+is our time over that of the first beside it, the median over interleaved rounds: below 1 ours is faster. Ratios
+within a run compare, times of different runs do not."""
+_PAPERS = """\
+Verdicts are computed from checks: a paper's statement, a tolerance, and what the run observed with its 95 %
+half-width. A check cannot be told if that interval is partly outside the tolerance."""
 
 
-def write(run: Path, into: Path) -> Path:
-    """Write ``BENCHMARKS.md`` and ``pictures/`` into a folder from a run's results, and return the document's path.
+def keep(run: Path, into: Path) -> list[str]:
+    """Copy a run's results and pictures to ``results/`` and ``pictures/`` of a folder; return the stems of the results.
 
-    A chapter of which the run has no results stays as it is in the document, with its pictures. So do sections of which
-    it has none, if it has some of their chapter. The overview of the papers' figures also counts studies of `accuracy`:
-    run both.
+    A result replaces that of an earlier run with its pictures. Those of other benchmarks and studies stay.
     """
-    results = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(run.glob("*.json"))]
-    results = [result for result in results if isinstance(result, dict) and result.get("command") in _HEADINGS]
-    results.sort(key=_place)
-    if not results:
-        raise SystemExit(f"there are no results in {run}")
-    document, pictures = into / "BENCHMARKS.md", into / "pictures"
-    pictures.mkdir(parents=True, exist_ok=True)
-    chapters = _chapters(document)
+    kept, pictures = into / "results", into / "pictures"
+    for folder in (kept, pictures):
+        folder.mkdir(parents=True, exist_ok=True)
+    read = _results(run)
+    for result in read:
+        stem = _stem(result)
+        if (kept / f"{stem}.json").exists():
+            for file in json.loads((kept / f"{stem}.json").read_text(encoding="utf-8"))["pictures"].values():
+                (pictures / file).unlink(missing_ok=True)
+        for file in result["pictures"].values():
+            shutil.copyfile(run / file, pictures / file)
+        (kept / f"{stem}.json").write_text(report.text(result), encoding="utf-8")
+    return [_stem(result) for result in read]
+
+
+def write(into: Path) -> Path:
+    """Write ``BENCHMARKS.md`` into a folder from its ``results/``, and return the page's path."""
+    results = _results(into / "results")
+    parts = ["# Benchmarks", _HOW, *_targets(results, into / "pictures")]
     for command, heading in _HEADINGS.items():
         own = [result for result in results if result["command"] == command]
         if own:
-            kept = _kept(chapters.get(heading, ""), command, {result["title"] for result in own})
-            if not kept:
-                for old in pictures.glob(f"{command}-*.png"):
-                    old.unlink()
-                kept = {"": "\n\n".join([_run(own), *(_overview(results) if command == "figures" else [])])}
-            sections = kept | {result["title"]: _section(result, alone=len(kept) > 1) for result in own}
-            titles = ["", *(entry.title for entry in entries(command).values()), *sections]
-            chapters[heading] = "\n\n".join(sections[one] for one in dict.fromkeys(titles) if one in sections)
+            parts += [f"## {heading}", _machine(own), *([_PAPERS] if command == "figures" else ())]
+            parts += _times([result for result in own if "rows" in result])
+            for result in own:
+                if "rows" not in result:
+                    parts += _study(result, _date(own))
+            absent = [name for name in entries(command) if name not in {result["name"] for result in own}]
+            parts += [f"No run is kept of {', '.join(absent)}."] if absent else []
+    page = into / "BENCHMARKS.md"
+    page.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    return page
+
+
+def result_of(name: str, into: Path) -> Result:
+    """Return the result that is kept of a benchmark or study, by its name or with its command before it."""
+    read = [result for result in _results(into / "results") if name in (result["name"], _stem(result))]
+    if len(read) != 1:
+        raise LookupError(f"{len(read)} results in {into / 'results'} have the name {name}; give one as COMMAND-NAME")
+    return read[0]
+
+
+def _results(folder: Path) -> list[Result]:
+    """Return the results in a folder, in the order in which entries run; those of unknown entries are left out."""
+    read = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+    order = [(command, name) for command in _HEADINGS for name in entries(command)]
+    results = {(one["command"], one["name"]): one for one in read if isinstance(one, dict) and "command" in one}
+    return [results[place] for place in order if place in results]
+
+
+def _stem(result: Result) -> str:
+    return f"{result['command']}-{result['name']}"
+
+
+def _link(result: Result) -> str:
+    return f"[{result['name']}](results/{_stem(result)}.json)"
+
+
+def _date(results: list[Result]) -> str:
+    """Return the date of most of the results whose machine is recorded, or of most."""
+    recorded = [result for result in results if "cpu" in result["machine"]] or results
+    dates = [result["machine"]["date"] for result in recorded]
+    return max(sorted(set(dates)), key=dates.count)
+
+
+def _machine(results: list[Result]) -> str:
+    """Return the date and the machine of most of one command's results."""
+    date = _date(results)
+    card = next(result["machine"] for result in results if result["machine"]["date"] == date)
+    machine = f", on {card['cpu']}, {card['cores']} cores, Python {card['python']}" if "cpu" in card else ""
+    quick = " Quick runs, not worth quoting." if any(result["effort"] != "full" for result in results) else ""
+    return f"Measured {date} where nothing else is said{machine}.{quick}"
+
+
+def _times(results: list[Result]) -> list[str]:
+    """Return one table of the rows of times that have targets, or of all that a benchmark without them has, if few."""
+    lines = []
     for result in results:
-        for file in result["pictures"].values():
-            shutil.copyfile(run / file, pictures / file)
-    if targets := _targets(results, pictures):
-        chapters[_TARGETS] = "\n\n".join(targets)
-    told = [
-        f"## {heading}\n\n{chapters[heading]}" for heading in (_TARGETS, *_HEADINGS.values()) if heading in chapters
-    ]
-    document.write_text("\n\n".join(["# Benchmarks", _HOW.strip(), *told]) + "\n", encoding="utf-8")
-    return document
-
-
-def _chapters(document: Path) -> dict[str, str]:
-    """Return the chapters of a document by their headings; none of one that does not exist."""
-    if not document.exists():
-        return {}
-    _, *chapters = document.read_text(encoding="utf-8").split("\n## ")
-    return {heading: text.strip() for heading, _, text in (chapter.partition("\n") for chapter in chapters)}
-
-
-def _kept(chapter: str, command: str, measured: set[str]) -> dict[str, str]:
-    """Return the sections of a chapter that stay, by title, and what is before them under ""; none if none stays."""
-    before, *sections = f"\n{chapter}".split("\n### ")
-    held = {title: f"### {title}\n{text}".strip() for title, _, text in (one.partition("\n") for one in sections)}
-    known = {entry.title for entry in entries(command).values()}
-    kept = {title: text for title, text in held.items() if title in known - measured}
-    return {"": before.strip()} | kept if kept else {}
-
-
-def _section(result: dict[str, Any], *, alone: bool) -> str:
-    """Return the section of one result, which may be of a run of its own."""
-    text = markdown.section(result, heading="###", pictures="pictures/", most=_MOST).strip()
-    if not alone:
-        return text
-    title, _, rest = text.partition("\n")
-    command = f"python -m benchmarks {result['command']} {result['name']}"
-    return f"{title}\n\nA run of its own, {result['machine']['date']}, by `{command}`.\n{rest}"
-
-
-def _place(result: dict[str, Any]) -> tuple[int, int]:
-    """Return where a result stands: as its command's entries run; those no longer there come last."""
-    names = list(entries(result["command"]))
-    place = names.index(result["name"]) if result["name"] in names else len(names)
-    return list(_HEADINGS).index(result["command"]), place
-
-
-def _run(results: list[dict[str, Any]]) -> str:
-    """Return the command, the machine and the versions of what one command wrote."""
-    card, command = results[0]["machine"], results[0]["command"]
-    quick = " --quick" if all(result["effort"] == "quick" for result in results) else ""
-    data = " --data DATA" if command in STUDIES else ""
-    minutes = sum(result["seconds"] for result in results) / 60
-    versions = ", ".join(f"{name} {version}" for name, version in card["versions"].items() if version)
-    dates = [result["machine"]["date"] for result in results]
-    when = " to ".join(sorted({min(dates), max(dates)}))
-    efforts = ", ".join(sorted({result["effort"] for result in results}))
-    return (
-        f"One run ({efforts}), {when}, {minutes:.0f} minutes, on {card['cpu']}, {card['cores']} cores, "
-        f"{card['system']}, Python {card['python']}; {versions}. What it wrote, by\n\n"
-        f"```bash\npython -m benchmarks {command}{quick}{data} --out RUN\npython -m benchmarks render --out RUN\n```"
-    )
-
-
-def _overview(results: list[dict[str, Any]]) -> list[str]:
-    """Return each figure and table of the papers with its size and verdict, by paper."""
-    own = [result for result in results if result["command"] == "figures" or result.get("source")]
-    own.sort(key=lambda result: result["source"].partition(",")[0])
-    lines = [
-        (
-            *(result["source"] or result["title"], f"{result['command']} {result['name']}"),
-            *(markdown.size(result), result["verdict"]),
-            "; ".join(dict.fromkeys(one["claim"] for one in result["checks"] if one["holds"] is False)),
-        )
-        for result in own
-    ]
-    text = (
-        "Each verdict is computed from the checks of its section: what the paper says, a tolerance, and what this run "
-        "found with its 95 % half-width. A check cannot be told if that interval is partly outside the tolerance."
-    )
-    return [text, markdown.grid(("paper", "run by", "size", "verdict", "differs in"), lines)]
-
-
-def _targets(results: list[dict[str, Any]], pictures: Path) -> list[str]:
-    """Return the overview: every row that has a target, and a picture of it."""
-    lines, bars = [], []
-    for result in results:
-        for row in result.get("rows", ()):
-            if row["target"] is None:
-                continue
-            met = "met" if row["met"] else "missed"
-            beside = next(iter(row["others"]), "")
+        rows = [row for row in result["rows"] if row["target"] is not None] or result["rows"][:_FEW]
+        for row in rows:
+            named = _link(result) if row is rows[0] else ""
+            beside = next(iter(row["others"].items()), None)
+            others = "" if beside is None else f"{beside[0]} {markdown.figure(beside[1])}"
+            ratio = "" if row["ratio"] is None else markdown.figure(row["ratio"])
+            target = markdown.target(row) + (" missed" if row["met"] is False else "")
             ours = f"{markdown.figure(row['ours'])} {row['unit']}"
-            lines.append((result["name"], row["name"], ours, beside, markdown.ratio(row), markdown.target(row), met))
-            if row["ratio"]:
-                label = f"{result['name']}: {row['name']}" + (f"\nbeside {beside}" if beside else "")
-                bars.append((label, 1 / row["ratio"], 0 if row["met"] else 1))
+            lines.append((named, row["name"], ours, others, ratio, target))
     if not lines:
         return []
-    parts = [markdown.grid(("", "", "ours", "beside", "time ratio", "target", ""), lines)]
-    if bars:
-        file = pictures / "targets.png"
-        file.write_bytes(
-            report.png(drawing.bar_chart("Where there is a target, by time ratio; orange misses it", bars))
-        )
-        parts.append("![How many times as long others take](pictures/targets.png)")
-    return parts
+    table = markdown.grid(("", "", "ours", "beside", "time ratio", "target"), lines)
+    pictures = [f"[{result['name']}](pictures/{file})" for result in results for file in result["pictures"].values()]
+    return [table, *([f"Pictures: {', '.join(pictures)}."] if pictures else ())]
+
+
+def _study(result: Result, date: str) -> list[str]:
+    """Return a study's section: what it decides, its verdict, its first picture and the tables that it marks."""
+    own = result["machine"]["date"]
+    machine = "" if "cpu" in result["machine"] else ", machine not recorded"
+    said = [markdown.lead(result["finding"]), *([f"Measured {own}{machine}."] if own != date else ())]
+    if result["checks"]:
+        source = f"{result['source'] or 'Checks'}: "
+        said.append(f"**{source}{result['verdict']}.**")
+        differs = dict.fromkeys(check["claim"] for check in result["checks"] if check["holds"] is False)
+        said += [f"Differs in: {'; '.join(differs)}."] if differs else []
+        said += ["Shortened."] if result["shortened"] else []
+    first, *more = [*result["pictures"].items(), None]
+    links = [f"[{name}](pictures/{file})" for name, file in filter(None, more)]
+    said.append(f"All figures: {', '.join([_link(result), *links])}.")
+    parts = [f"### {result['title']}", " ".join(filter(None, said))]
+    parts += [f"![{first[0] or result['name']}](pictures/{first[1]})"] if first else []
+    shown = [table for table in result["tables"] if table.get("shown")]
+    return parts + [
+        f"**{title}**\n\n{markdown.grid(columns, rows)}"
+        for title, columns, rows, _ in markdown.tables({"tables": shown})
+    ]
+
+
+def _targets(results: Iterable[Result], pictures: Path) -> list[str]:
+    """Return how many rows meet their targets, and a picture of them."""
+    rows: list[tuple[str, dict[str, Any]]] = [
+        (result["name"], row) for result in results for row in result.get("rows", ()) if row["target"] is not None
+    ]
+    if not rows:
+        return []
+    missed = dict.fromkeys(name for name, row in rows if not row["met"])
+    said = f"{sum(bool(row['met']) for _, row in rows)} of {len(rows)} targets are met"
+    said += f"; {', '.join(missed)} miss some." if missed else "."
+    bars = []
+    for name, row in rows:
+        if row["ratio"]:
+            beside = next(iter(row["others"]), "")
+            label = f"{name}: {row['name']}" + (f"\nbeside {beside}" if beside else "")
+            bars.append((label, 1 / row["ratio"], 0 if row["met"] else 1))
+    if not bars:
+        return ["## Targets", said]
+    pictures.mkdir(parents=True, exist_ok=True)
+    figure = drawing.bar_chart("Where there is a target, by time ratio; orange misses it", bars)
+    (pictures / "targets.png").write_bytes(report.png(figure))
+    return ["## Targets", said, "![How many times as long others take](pictures/targets.png)"]

@@ -38,6 +38,7 @@ def measure(entry: Entry, effort: Effort, data: Data, folder: Path) -> Result:
         "name": entry.name,
         "title": title,
         "effort": effort.name,
+        "ran": _command(entry, effort, data),
         "seconds": round(time.perf_counter() - start, 1),
         "machine": machine.card(),
     }
@@ -62,10 +63,31 @@ def measure(entry: Entry, effort: Effort, data: Data, folder: Path) -> Result:
     folder.mkdir(parents=True, exist_ok=True)
     for name, figure in pictures.items():
         (folder / result["pictures"][name]).write_bytes(png(figure))
-    text = json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False)
-    (folder / f"{stem}.json").write_text(text + "\n", encoding="utf-8")
+    (folder / f"{stem}.json").write_text(text(result), encoding="utf-8")
     (folder / f"{stem}.md").write_text(markdown.section(result), encoding="utf-8")
     return result
+
+
+def _command(entry: Entry, effort: Effort, data: Data) -> str:
+    """Return the command that measures an entry again."""
+    quick = " --quick" if effort.name == "quick" else ""
+    return f"python -m benchmarks {entry.command} {entry.name}{quick}" + (" --data DIR" if data.folder else "")
+
+
+def text(result: Result) -> str:
+    """Return a result as JSON that `git diff` shows well: each row of a table is a line."""
+    return _json(result, "") + "\n"
+
+
+def _json(value: Any, indent: str) -> str:
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    if not any(isinstance(item, dict | list) for item in items):
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    inner = f"{indent}  "
+    if isinstance(value, dict):
+        lines = [f"{inner}{json.dumps(key, ensure_ascii=False)}: {_json(item, inner)}" for key, item in value.items()]
+        return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
+    return "[\n" + ",\n".join(inner + _json(item, inner) for item in value) + f"\n{indent}]"
 
 
 def show(console: Console, result: Result) -> None:

@@ -13,15 +13,27 @@ Cell = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class Table:
-    """Figures with names: one tuple a row, a cell for each column."""
+    """Figures with names: one tuple a row, a cell for each column.
+
+    Parameters
+    ----------
+    title
+        What is tabulated.
+    columns, rows
+        Names of columns, and the rows.
+    shown
+        Whether BENCHMARKS.md shows it: a reader decides by it, and it is short. Others are in the JSON file.
+    """
 
     title: str
     columns: tuple[str, ...]
     rows: Sequence[tuple[Cell, ...]]
+    shown: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table for JSON."""
-        return {"title": self.title, "columns": list(self.columns), "rows": [list(row) for row in self.rows]}
+        shown = {"shown": True} if self.shown else {}
+        return {"title": self.title, **shown, "columns": list(self.columns), "rows": [list(row) for row in self.rows]}
 
 
 @dataclass(frozen=True)
@@ -34,7 +46,8 @@ class Study:
         What was measured or computed.
     finding
         What was found, where it differs from the theory or the paper, and why: a paragraph or two of Markdown. Figures
-        in it come from this very run, or it says of which run they are. It gives no verdict: that is computed.
+        in it come from this very run, or it says of which run they are. It gives no verdict: that is computed. Its
+        first sentences are what BENCHMARKS.md says: begin with what a reader decides by.
     pictures
         Name → picture; the name becomes a file name behind the study's own.
     source

@@ -116,6 +116,7 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
                 "Fifty most frequent of 20,000 items, Zipf 1.1, 300,000 events, s = 5, k = 10,240, Laplace, ε = 1",
                 ("estimator", "root mean square relative error", "recall of the fifty"),
                 large,
+                shown=True,
             ),
         ],
         _finding(cases, large),

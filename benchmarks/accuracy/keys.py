@@ -70,6 +70,7 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
                     *("largest difference of a probability", "mean difference", "largest, typical customers"),
                 ),
                 rows,
+                shown=True,
             )
         ],
         _finding(rows, count),

@@ -447,16 +447,16 @@ def _finding(contests: list[Contest], by_items: list[Contest], plans: list[Plann
         f"{one.gain:.2g} at {one.people.typical_items:g} items" for one in by_items if one.question == COSINE
     )
     return (
-        "At ε = 1, the best choice and the best with values clipped by L1:\n\n"
-        + "\n".join(f"- {part}" for part in parts)
-        + f"\n\nAt six sites, the cosine's best error under L1 over the best in sketch space is {sweep}.\n\n"
-        f"Plans from a sample of other people have {_span(plans, 'a sample')} times the error of the best of the grid, "
-        f"plans from twenty typical people {_span(plans, 'typical people')}.\n\n"
         "Cosines are best with a small bound or with equal weights while noise dominates. With little noise a bias is "
         "left, as equal weights compare the average person's mix instead of the totals, and a larger bound is better. "
         "Clipping shortens distances, so they want a bound that few people exceed, or equal weights of a length at "
         "which the average person's distance is as large as the true one: the length must be known from elsewhere. A "
         "few large orders make the distances between totals of pieces, so that hiding any customer changes them.\n\n"
+        "At ε = 1, the best choice and the best with values clipped by L1:\n\n"
+        + "\n".join(f"- {part}" for part in parts)
+        + f"\n\nAt six sites, the cosine's best error under L1 over the best in sketch space is {sweep}.\n\n"
+        f"Plans from a sample of other people have {_span(plans, 'a sample')} times the error of the best of the grid, "
+        f"plans from twenty typical people {_span(plans, 'typical people')}.\n\n"
         "Noise on the histogram needs a list of all items and a number for each of them in each key; hashed items have "
         "none. It is best where items are few for the number of people and the noise."
     )

@@ -122,6 +122,7 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
                     *(f"{name}, {level:.0%}" for name in _TESTS for level in _LEVELS),
                 ),
                 tests,
+                shown=True,
             ),
             Table(
                 "Reference points: discrepancy over its standard deviation under noise alone",

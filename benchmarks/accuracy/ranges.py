@@ -84,6 +84,7 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
                 f"Squared distances of consecutive weeks of flights by carrier, from hours, ε = 1, {draws} draws",
                 ("schedule", "root mean square error", "covered by 95 %", "weeks with an alarm, of 51"),
                 [one[:4] for one in found],
+                shown=True,
             ),
         ],
         _finding(found),

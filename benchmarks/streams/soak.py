@@ -38,7 +38,9 @@ def study(found: dict[str, Any]) -> Study:
     ]
     return Study(
         [
-            Table("Growth an hour, with a 95 % interval", ("", "mean", "an hour", "from", "to", ""), trends),
+            Table(
+                "Growth an hour, with a 95 % interval", ("", "mean", "an hour", "from", "to", ""), trends, shown=True
+            ),
             Table(
                 "Samples",
                 ("minute", "events", "windows", *(f"{name}, MB" for name in samples[0]["memory_mb"]), "checkpoint, kB"),

@@ -112,7 +112,7 @@ def test_a_data_folder_that_is_none_is_refused(tmp_path: Path) -> None:
 
 def test_help_lists_the_names() -> None:
     commands = get_command(app).commands  # type: ignore[attr-defined]
-    assert set(commands) == {*COMMANDS, "render"}
+    assert set(commands) == {*COMMANDS, "keep", "render", "show"}
     for command in COMMANDS:
         assert set(REGISTERED[command]) <= set(re.split(r"[ ,.:]+", commands[command].params[0].help))
 
@@ -125,23 +125,76 @@ def test_speed_writes_ratios_with_a_picture(tmp_path: Path) -> None:
     assert written["pictures"] == {"ratios": "speed-wire-ratios.png"}
 
 
-def test_render_writes_one_document_from_a_run(tmp_path: Path) -> None:
-    run, into = tmp_path / "run", tmp_path / "into"
-    assert invoke("accuracy", "fine", "--quick", "--out", run)[0] == 0
-    assert invoke("speed", "events", "wire", "--quick", "--out", run)[0] == 0
-    (run / "other.json").write_text("[]")
-    (into / "pictures").mkdir(parents=True)
-    (into / "pictures" / "speed-old.png").touch()
-    code, output = invoke("render", "--out", run, "--into", into)
-    assert code == 0, output
+def test_keep_writes_one_page_from_the_results_of_several_runs(tmp_path: Path) -> None:
+    first, second, into = tmp_path / "first", tmp_path / "second", tmp_path / "into"
+    assert invoke("accuracy", "fine", "--quick", "--out", first)[0] == 0
+    assert invoke("speed", "events", "wire", "--quick", "--out", second)[0] == 0
+    (second / "other.json").write_text("[]")
+    for run in (first, second):
+        code, output = invoke("keep", "--out", run, "--into", into)
+        assert code == 0, output
     text = (into / "BENCHMARKS.md").read_text()
     headings = [line for line in text.splitlines() if line.startswith("#")]
-    assert headings[:3] == ["# Benchmarks", "## Targets", "## Speed"]
-    assert headings[-2:] == ["## Accuracy", "### The fine study"]
-    assert "python -m benchmarks speed --quick" in text
+    assert headings == ["# Benchmarks", "## Targets", "## Speed", "## Accuracy", "### The fine study"]
     pictures = {path.name for path in (into / "pictures").iterdir()}
     assert pictures == {"targets.png", "speed-events-ratios.png", "speed-wire-ratios.png", "accuracy-fine-line.png"}
-    assert all(f"(pictures/{name})" in text for name in pictures)
+    results = {path.name for path in (into / "results").iterdir()}
+    assert results == {"accuracy-fine.json", "speed-events.json", "speed-wire.json"}
+    assert set(re.findall(r"\((?:pictures|results)/([^)]*)\)", text)) == pictures | results
+    assert invoke("render", "--into", into)[0] == 0
+    assert (into / "BENCHMARKS.md").read_text() == text
+
+
+def test_a_result_that_is_kept_is_the_runs_own_with_machine_date_and_command(tmp_path: Path) -> None:
+    run, into = tmp_path / "run", tmp_path / "into"
+    assert invoke("accuracy", "fine", "--quick", "--data", tmp_path, "--out", run)[0] == 0
+    assert invoke("keep", "--out", run, "--into", into)[0] == 0
+    kept = (into / "results" / "accuracy-fine.json").read_bytes()
+    assert kept == (run / "accuracy-fine.json").read_bytes()
+    result = json.loads(kept)
+    assert result["ran"] == "python -m benchmarks accuracy fine --quick --data DIR"
+    assert {"cpu", "cores", "python", "versions", "date"} <= set(result["machine"])
+    for name in ("fine", "accuracy-fine"):
+        code, output = invoke("show", name, "--into", into)
+        assert code == 0
+        assert "some cells" in output
+        assert "∞" in output
+
+
+def test_a_later_run_replaces_the_pictures_of_an_earlier_one(tmp_path: Path) -> None:
+    run, into = tmp_path / "run", tmp_path / "into"
+    assert invoke("accuracy", "fine", "paper", "--quick", "--out", run)[0] == 0
+    rendering.keep(run, into)
+    before = rendering.write(into).read_text()
+    written = json.loads((run / "accuracy-fine.json").read_text()) | {"pictures": {}, "finding": "another run"}
+    (run / "accuracy-fine.json").write_text(json.dumps(written))
+    (run / "accuracy-paper.json").unlink()
+    assert rendering.keep(run, into) == ["accuracy-fine"]
+    assert not list((into / "pictures").iterdir())
+    text = rendering.write(into).read_text()
+    assert "another run" in text
+    paper = "### The paper study"
+    assert text[text.index(paper) :] == before[before.index(paper) :]
+
+
+def test_the_page_begins_a_finding_and_leaves_the_rest_to_json() -> None:
+    assert markdown.lead("A is 0.5 of b. It holds. So does c.\n\nMore.") == "A is 0.5 of b. It holds. So does c."
+    assert markdown.lead("One. Two. Three. Four.") == "One. Two. Three."
+    assert markdown.lead(f"One. {'word ' * 60}end. Three.") == "One."
+
+
+def test_the_page_that_is_published_is_what_the_kept_results_render() -> None:
+    folder = Path(rendering.__file__).parent
+    page, picture = (folder / "BENCHMARKS.md").read_bytes(), (folder / "pictures" / "targets.png").read_bytes()
+    try:
+        rendered = rendering.write(folder).read_bytes()
+    finally:
+        (folder / "BENCHMARKS.md").write_bytes(page)
+        (folder / "pictures" / "targets.png").write_bytes(picture)
+    assert rendered == page
+    assert len(page.decode().split()) <= 6_000
+    for target in re.findall(r"\(((?:pictures|results)/[^)]*)\)", page.decode()):
+        assert (folder / target).exists(), target
 
 
 def test_checks_are_shown_with_tolerances_and_the_verdict_is_computed(tmp_path: Path) -> None:
@@ -163,59 +216,28 @@ def test_checks_are_shown_with_tolerances_and_the_verdict_is_computed(tmp_path: 
     assert markdown.size(written | {"effort": "full", "shortened": ""}) == "Full size."
 
 
-def test_the_document_opens_its_figures_with_all_verdicts(tmp_path: Path) -> None:
-    assert invoke("accuracy", "paper", "--out", tmp_path)[0] == 0
-    assert invoke("figures", "kkmm-fig1", "--quick", "--out", tmp_path)[0] == 0
-    text = rendering.write(tmp_path, tmp_path).read_text()
-    opening = text[text.index("## The papers' figures") : text.index("### Which (ε, δ)")]
-    assert "| Some et al. 2020, Figure 7 | accuracy paper | Shortened: 2 of 9 runs. " in opening
-    assert "| differs in 2 of 5, 1 cannot be told | b \\| c grows |" in opening
-    assert "| figures kkmm-fig1 |" in opening
+def test_the_page_says_in_what_a_study_differs_from_its_paper(tmp_path: Path) -> None:
+    assert invoke("accuracy", "paper", "--out", tmp_path / "run")[0] == 0
+    rendering.keep(tmp_path / "run", tmp_path)
+    text = rendering.write(tmp_path).read_text()
+    assert (
+        "**Some et al. 2020, Figure 7: differs in 2 of 5, 1 cannot be told.** Differs in: b | c grows. Shortened."
+        in text
+    )
 
 
-def test_a_run_of_one_command_leaves_the_other_chapters(tmp_path: Path) -> None:
-    document = tmp_path / "BENCHMARKS.md"
-    document.write_text("# Benchmarks\n\nold\n\n## Speed\n\nas it was\n\n## Accuracy\n\nold too\n")
-    (tmp_path / "pictures").mkdir()
-    for kept in ("speed-update-ratios.png", "accuracy-gone.png"):
-        (tmp_path / "pictures" / kept).touch()
-    assert invoke("accuracy", "paper", "--out", tmp_path)[0] == 0
-    text = rendering.write(tmp_path, tmp_path).read_text()
-    assert "## Speed\n\nas it was\n" in text
-    assert "old too" not in text
-    assert "python -m benchmarks accuracy" in text
-    assert [path.name for path in (tmp_path / "pictures").glob("*.png")] == ["speed-update-ratios.png"]
-
-
-def test_a_run_of_one_study_leaves_the_others_of_its_chapter(tmp_path: Path) -> None:
-    document, run = tmp_path / "BENCHMARKS.md", tmp_path / "run"
-    assert invoke("accuracy", "fine", "paper", "--quick", "--out", run)[0] == 0
-    before = rendering.write(run, tmp_path).read_text()
-    (run / "accuracy-fine.json").unlink()
-    document.write_text(before.replace("### The paper study", "### The paper study\n\nof another run\n\n### Gone"))
-    text = rendering.write(run, tmp_path).read_text()
-    assert "of another run" not in text
-    assert "### Gone" not in text
-    said = "### The paper study\n\nA run of its own, "
-    assert text[: text.index(said)] == before[: before.index("### The paper study")]
-    assert "by `python -m benchmarks accuracy paper`.\n\nfound" in text
-    assert (tmp_path / "pictures" / "accuracy-fine-line.png").exists()
-
-
-def test_render_refuses_a_folder_without_results(tmp_path: Path) -> None:
-    code, output = invoke("render", "--out", tmp_path, "--into", tmp_path)
+def test_keep_refuses_a_folder_without_results(tmp_path: Path) -> None:
+    code, output = invoke("keep", "--out", tmp_path, "--into", tmp_path)
     assert code == 2
     assert "there are no results" in output
 
 
-def test_long_tables_are_folded_or_only_mentioned() -> None:
+def test_long_tables_are_folded() -> None:
     rows = [[i] for i in range(30)]
     result = {"title": "T", "pictures": {}, "finding": "F", "tables": [{"title": "A", "columns": ["a"], "rows": rows}]}
     folded = markdown.section(result)
     assert "<details><summary>A: 30 rows</summary>" in folded
     assert "| 29 |" in folded
-    mentioned = markdown.section(result, most=29)
-    assert mentioned == "# T\n\nF\n\n*A: 30 rows, in the run's own files.*\n"
 
 
 def test_what_json_has_no_name_for_is_translated() -> None:

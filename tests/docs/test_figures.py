@@ -1,9 +1,10 @@
-"""Figures in the text of pages are what the library computes, or what BENCHMARKS.md has from a run."""
+"""Figures in the text of pages are what the library computes, or what `benchmarks/results` has from a run."""
 
 import ast
 import math
 import re
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,14 +15,13 @@ from packaging.requirements import Requirement
 from sklearn.datasets import load_digits
 
 import streamsketch as ss
+from benchmarks import markdown, rendering
 from pipelines.data.make_products import orders
 from streamsketch import continual
 from streamsketch.features import Embedding
 from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.laplace import DiscreteLaplace
 from tests.cli.running import ROOT
-
-BENCHMARKS = (ROOT / "benchmarks/BENCHMARKS.md").read_text(encoding="utf-8")
 
 
 def page(name: str) -> str:
@@ -35,12 +35,15 @@ def rows_of(name: str, heading: str) -> list[list[str]]:
     return _cells(text[text.index(f"| {heading} |") :])
 
 
-def measured(title: str, heading: str) -> list[dict[str, str]]:
-    """Return the rows of a table of BENCHMARKS.md below a title, by the names of its columns."""
-    text = BENCHMARKS[BENCHMARKS.index(title) :]
-    text = text[text.index(f"\n| {heading} |") + 1 :] if heading else text[text.index("\n|  |") + 1 :]
-    names = _split(text.partition("\n")[0])
-    return [dict(zip(names, row, strict=True)) for row in _cells(text)]
+def result_of(study: str) -> dict[str, Any]:
+    """Return what is kept of a benchmark's or study's last run."""
+    return rendering.result_of(study, ROOT / "benchmarks")
+
+
+def measured(study: str, title: str) -> list[dict[str, str]]:
+    """Return the rows of a study's table whose title begins so, as texts by the names of their columns."""
+    ((_, columns, rows, _),) = (table for table in markdown.tables(result_of(study)) if table[0].startswith(title))
+    return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def _split(line: str) -> list[str]:
@@ -199,7 +202,7 @@ def test_shops_with_few_customers() -> None:
 def test_bounds_of_aircraft_as_measured() -> None:
     table = rows_of("docs/how-to/choose-epsilon-and-bounds.md", "bound on one aircraft | 3 | 10 | 30 | 100 | 300")
     rows = {row[0]: row[1:] for row in table}
-    found = [row for row in measured("### Bounding units", "index") if row["index"] == "route"]
+    found = [row for row in measured("bounding", "ε = 1") if row["index"] == "route"]
     cosine, cut = (
         [float(row["cosine to the unbounded airline, mean"]) for row in found if row["clip"] == clip]
         for clip in ("scale", "cut")
@@ -222,7 +225,7 @@ def test_errors_of_people_as_measured() -> None:
     name = "docs/reference/api/bounds.md"
     first = next(line for line in (ROOT / name).read_text().splitlines() if line.startswith("| median number of items"))
     rows = {row[0]: row[1:] for row in rows_of(name, first.strip("| "))}
-    every = measured("**Six sites of 500 people, by items**", "items of a typical person")
+    every = measured("people", "Six sites of 500 people, by items")
     sites = [row for row in every if row["question"] == "cosine" and row["ε"] == "1"]
     assert first.strip("| ").split(" | ")[1:] == [row["items of a typical person"] for row in sites]
     for title, column in (
@@ -231,7 +234,7 @@ def test_errors_of_people_as_measured() -> None:
     ):
         assert rows[title] == [f"{float(row[column]):.2f}" for row in sites]
 
-    found = measured("### Protecting a person", "data | question | ε | best choice")
+    found = measured("people", "δ = ")
     shop = {row["question"]: row for row in found if row["data"] == "shop" and row["ε"] == "1"}
     cosine, distance = shop["cosine"], shop["squared distance"]
     limited, equal = float(cosine["best L1, Laplace"]), float(cosine["best sketch L2, equal"])
@@ -241,7 +244,7 @@ def test_errors_of_people_as_measured() -> None:
 
 
 def test_planned_probabilities_as_measured() -> None:
-    found = re.search(r"differ from the frequencies of 300 releases by ([\d.]+) at most", BENCHMARKS)
+    found = re.search(r"differ from the frequencies of 300 releases by ([\d.]+) at most", result_of("keys")["finding"])
     assert found is not None
     stated = re.search(r"they were wrong by at most ([\d.]+) if", page("docs/how-to/choose-epsilon-and-bounds.md"))
     assert stated is not None
@@ -249,7 +252,7 @@ def test_planned_probabilities_as_measured() -> None:
 
 
 def test_populations_as_measured() -> None:
-    found = measured("**Share of draws in which samples of patients", "people")
+    found = measured("populations", "Share of draws in which samples of patients")
     shares = {(number(row["people"]), row["class, times as frequent"]): row for row in found}
     for people, times, ours, classifier in rows_of("docs/reference/api/features.md", "patients a site"):
         row = shares[number(people), {"no": "1", "twice": "2"}.get(times, times.removesuffix(" times"))]
@@ -259,11 +262,11 @@ def test_populations_as_measured() -> None:
 
 def test_streams_under_load_as_measured() -> None:
     text = page("docs/reference/kafka-and-flink.md")
-    arrow, rows = measured("### A backlog from Kafka", "")
+    arrow, rows = measured("backlog", "")
     for row, word in ((arrow, "events"), (rows, "rows")):
         ours, counted = (1000 / number(re.search(r"[\d,]+", row[name])[0]) for name in ("ours", "others"))  # type: ignore[index]
         assert f"| {ours:.2f} million {word} a second |" in text
         assert f"| {counted:.2f} million {word} a second |" in text
-    late = re.search(r"windows were released within ([\d.]+) s, 99 % within ([\d.]+) s", BENCHMARKS)
+    late = re.search(r"windows were released within ([\d.]+) s, 99 % within ([\d.]+) s", result_of("soak")["finding"])
     assert late is not None
     assert f"half within {float(late[1]):.1f} s, 99 % within {float(late[2]):.1f} s" in text

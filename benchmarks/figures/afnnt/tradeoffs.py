@@ -167,7 +167,7 @@ def accuracy(dim: int, k: int, effort: Effort) -> tuple[Table, dict[str, int]]:
         f"Squared error of one report as a multiple of OPT = {optimum:.5g}, and its bits; ε = {EPSILON:g}, d = {dim}"
     )
     columns = ("mechanism", "paper: error", "expected / OPT", "measured / OPT", "± (90 %)", "paper: bits", "bits")
-    return Table(title, columns, rows), bits
+    return Table(title, columns, rows, shown=True), bits
 
 
 def times(found: costs.Costs, dim: int) -> Table:

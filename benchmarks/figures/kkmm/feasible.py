@@ -45,6 +45,7 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
         "σ that an (ε, δ) takes, at sensitivity 1",
         ("ε", "δ", "exact", "P[loss > ε] ≤ δ", "Theorem 1", "classical", "Theorem 1 / exact"),
         [_needed(*budget) for budget in (POINT, (1.0, 1e-3), (1.0, 1e-6), (0.1, 1e-6), (4.0, 1e-6))],
+        shown=True,
     )
     ours = [_ours(*POINT, steps) for steps in _STEPS] + [_ours(1.0, 1e-6, steps) for steps in _STEPS]
     lattice = Table(

@@ -204,6 +204,7 @@ def _shares(points: Sequence[Point]) -> Table:
         f"Share of settings where each has the least variance, least σ, ‖z‖² = {DISTANCE:g}; the planner's agreement",
         ("ε", "", "settings", *ALL, "planner agrees"),
         rows,
+        shown=True,
     )
 
 
