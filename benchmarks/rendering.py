@@ -96,7 +96,7 @@ def _link(result: Result) -> str:
 def _date(results: list[Result]) -> str:
     """Return the date of most of the results whose machine is recorded, or of most."""
     recorded = [result for result in results if "cpu" in result["machine"]] or results
-    dates = [result["machine"]["date"] for result in recorded]
+    dates: list[str] = [result["machine"]["date"] for result in recorded]
     return max(sorted(set(dates)), key=dates.count)
 
 
@@ -140,11 +140,11 @@ def _study(result: Result, date: str) -> list[str]:
         differs = dict.fromkeys(check["claim"] for check in result["checks"] if check["holds"] is False)
         said += [f"Differs in: {'; '.join(differs)}."] if differs else []
         said += ["Shortened."] if result["shortened"] else []
-    first, *more = [*result["pictures"].items(), None]
-    links = [f"[{name}](pictures/{file})" for name, file in filter(None, more)]
+    pictures = list(result["pictures"].items())
+    links = [f"[{name}](pictures/{file})" for name, file in pictures[1:]]
     said.append(f"All figures: {', '.join([_link(result), *links])}.")
     parts = [f"### {result['title']}", " ".join(filter(None, said))]
-    parts += [f"![{first[0] or result['name']}](pictures/{first[1]})"] if first else []
+    parts += [f"![{name or result['name']}](pictures/{file})" for name, file in pictures[:1]]
     shown = [table for table in result["tables"] if table.get("shown")]
     return parts + [
         f"**{title}**\n\n{markdown.grid(columns, rows)}"

@@ -68,6 +68,11 @@ class Budget:
         sensitivity = sensitivity_of(projection, NEIGHBOURS)
         return calibration.choose(sensitivity, self.spent, self.mechanism)
 
+    def publisher(self, projection: ss.projections.Projection) -> CalibratedNoise:
+        """Return what draws releases of sketches of this projection."""
+        noise = self.noise(projection)
+        return CalibratedNoise(projection, guarantee_of(noise, self.spent, NEIGHBOURS), noise)
+
     @property
     def spent(self) -> privacy.Budget:
         """ε and δ."""
@@ -139,15 +144,10 @@ def simulate(
             for state, mass in zip(states, masses, strict=True)
         ]
         if budget is not None:
-            noise = budget.noise(projection)
-            guarantee = guarantee_of(noise, budget.spent, NEIGHBOURS)
+            publisher = budget.publisher(projection)
             bits = keyed(f"{projection} {budget}".encode() + vectors.tobytes())
-            pair = [
-                CalibratedNoise(sketch.projection, guarantee, noise).for_data(sketch).draw(bits)
-                for sketch in pair
-                if isinstance(sketch, Sketch)
-            ]
-            noises.append(noise.cumulants.scaled(projection.cell_unit))
+            pair = [publisher.for_data(sketch).draw(bits) for sketch in pair if isinstance(sketch, Sketch)]
+            noises.append(publisher.noise.cumulants.scaled(projection.cell_unit))
         for name in quantities:
             try:
                 estimates[name].append(_ESTIMATORS[name](*pair))
@@ -156,6 +156,11 @@ def simulate(
                     raise
     samples = {name: _sample(name, found, make(0), (x, y), noises) for name, found in estimates.items()}
     return {name: dataclasses.replace(one, refused=trials - one.values.size) for name, one in samples.items()}
+
+
+def clip_weights(lengths: Floats, bound: float, clip: str) -> Floats:
+    """Return by what units of these lengths, above 0, are multiplied that are clipped by their exact lengths."""
+    return bound / lengths if clip == "equal" else np.minimum(1.0, bound / lengths)
 
 
 def keyed(context: bytes) -> KeyedBits:

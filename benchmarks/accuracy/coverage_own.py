@@ -9,7 +9,6 @@ of a setting are left out where one in twenty is refused, as a release is below 
 """
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -19,17 +18,15 @@ from numpy.typing import NDArray
 
 import streamsketch as ss
 from benchmarks import palette, trials
+from benchmarks.accuracy import intervals
 from benchmarks.data import Data
 from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
 from benchmarks.verdicts import Check
-from streamsketch.accounting.sensitivity import guarantee_of
 from streamsketch.bounding import bound_units
 from streamsketch.release import AdditiveNoise
-from streamsketch.release.additive_noise import CalibratedNoise
 
 DIM, CELLS, SIZE = 512, 256, 3.0
-CONFIDENCES = (0.5, 0.9, 0.95, 0.99)
 UNITS, BOUND = 400, 4.0
 ESTIMATORS: dict[str, Callable[..., ss.estimation.Estimate]] = {
     "squared distance": ss.squared_distance,
@@ -65,7 +62,7 @@ class Found(NamedTuple):
     stated: float
     """The root mean square of standard errors, over the root mean square error."""
     covered: tuple[float, ...]
-    """By `CONFIDENCES`."""
+    """By `intervals.CONFIDENCES`."""
     saved: float
     """The mean square error as a share of that of two releases."""
     noise_saved: float
@@ -97,7 +94,7 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
                 (
                     *("map", "data", "noise", "quantity", "bias in its standard errors"),
                     *("root mean square error / truth", "stated / observed error"),
-                    *(f"covered by {each:.0%}" for each in CONFIDENCES),
+                    *intervals.COLUMNS,
                     *("mean square error / that of two releases", "noise variance / that of two releases"),
                 ),
                 [(*one[:7], *one.covered, *one[8:]) for one in found],
@@ -119,8 +116,7 @@ def _plain(
         ss.Sketch.from_state(projection, state, int(np.abs(vector).sum() / projection.grid))
         for state, vector in zip(states, both, strict=True)
     )
-    noise = budget.noise(projection)
-    publisher = CalibratedNoise(projection, guarantee_of(noise, budget.spent, trials.NEIGHBOURS), noise)
+    publisher = budget.publisher(projection)
     bits = trials.keyed(f"own {projection} {budget} {seed}".encode())
     return own, publisher.for_data(own).draw(bits), publisher.for_data(other).draw(bits)
 
@@ -134,8 +130,7 @@ def _units(clip: Clip) -> tuple[tuple[Any, ...], tuple[Floats, Floats], tuple[in
         shares = popular * np.exp(rng.standard_normal(DIM))
         for unit in range(UNITS):
             bought = np.unique(rng.choice(DIM, rng.integers(1, 60), p=shares / shares.sum()))
-            length = math.sqrt(bought.size)
-            sums[key, bought] += BOUND / length if clip == "equal" else min(1.0, BOUND / length)
+            sums[key, bought] += trials.clip_weights(np.sqrt([bought.size]), BOUND, clip)
             rows.append((np.full(bought.size, key), bought, np.full(bought.size, key * UNITS + unit)))
     keys, items, units = (np.concatenate([row[place] for row in rows]) for place in range(3))
     return (keys, items, np.ones_like(items), units), (sums[0], sums[1]), (UNITS, UNITS)
@@ -187,22 +182,15 @@ def _found(
     public: list[ss.estimation.Estimate],
     truth: float,
 ) -> Found:
-    values, others = (np.array([one.value for one in side]) for side in (own, public))
-    error, other = (float(((side - truth) ** 2).mean()) for side in (values, others))
-    slack = 1e-9 * abs(truth)
-    covered = []
-    for confidence in CONFIDENCES:
-        ends = [one.interval(confidence) for one in own]
-        covered.append(float(np.mean([low - slack <= truth <= high + slack for low, high in ends])))
-    noise, noise_of_two = (float(np.mean([one.noise_variance for one in side])) for side in (own, public))
-    spread = float(values.std()) / math.sqrt(values.size)
+    summary, of_two = (intervals.of_values(side, truth) for side in (own, public))
+    noise, noise_of_two = (float(np.mean([each.noise_variance for each in side])) for side in (own, public))
     return Found(
         *setting,
-        float(values.mean() - truth) / spread if spread else 0.0,
-        math.sqrt(error) / abs(truth),
-        math.sqrt(float(np.mean([one.variance for one in own])) / error) if error else 1.0,
-        tuple(covered),
-        error / other if other else 1.0,
+        summary.bias,
+        summary.error / abs(truth),
+        summary.stated / summary.error if summary.error else 1.0,
+        summary.covered,
+        (summary.error / of_two.error) ** 2 if of_two.error else 1.0,
         noise / noise_of_two if noise_of_two else 1.0,
     )
 
@@ -211,7 +199,6 @@ def _checks(found: list[Found], count: int) -> list[Check]:
     ratio = ("cosine", "profile distance")
     unbiased = [one for one in found if one.quantity not in ratio and one.data == "dense"]
     most = max((one.noise_saved for one in found if one.quantity == "squared distance"), default=0.5)
-    least = min(one.covered[2] for one in found)
     return [
         Check(
             "estimates are unbiased; the largest bias in standard errors",
@@ -220,13 +207,7 @@ def _checks(found: list[Found], count: int) -> list[Check]:
             trials.simultaneous_z(len(unbiased)),
         ),
         Check("of a distance's noise at most half is left", most, 0.0, 0.51),
-        Check(
-            "95 % intervals cover; the least share",
-            least,
-            0.95 - _FEW_CELLS,
-            1.0,
-            1.96 * math.sqrt(least * (1 - least) / count),
-        ),
+        intervals.least("95 % intervals cover; the least share", found, 0.95 - _FEW_CELLS, count),
     ]
 
 
@@ -240,14 +221,9 @@ def _finding(found: list[Found]) -> str:
         f"stated variance {min(one.noise_saved for one in own):.2f} to {max(one.noise_saved for one in own):.2f}"
         for quantity, own in saved.items()
     )
-    shares = ", ".join(
-        f"{confidence:.0%} in {min(one.covered[place] for one in found):.1%} to "
-        f"{max(one.covered[place] for one in found):.1%}"
-        for place, confidence in enumerate(CONFIDENCES)
-    )
     return (
         f"With one's own raw sketch on one side, the mean square error is so much of that of two releases: {said}. "
-        f"Intervals cover: {shares}."
+        f"Intervals cover: {intervals.ranges(found)}."
     )
 
 

@@ -12,26 +12,25 @@ ones; their standard errors are of whole trials.
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 import streamsketch as ss
-from benchmarks import palette, trials
+from benchmarks import trials
+from benchmarks.accuracy import intervals
+from benchmarks.accuracy.intervals import CONFIDENCES
 from benchmarks.data import Data
 from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
 from benchmarks.verdicts import Check
-from streamsketch.accounting.sensitivity import guarantee_of
 from streamsketch.bounding import bound_units
 from streamsketch.estimation import PointEstimator, points_of
 from streamsketch.release import AdditiveNoise
-from streamsketch.release.additive_noise import CalibratedNoise
 
 ITEMS, ABSENT, UNITS = 1000, 200, 400
-CONFIDENCES = (0.5, 0.9, 0.95, 0.99)
 ASKED = np.r_[2:42, 300:400, ITEMS : ITEMS + ABSENT]
 _WEIGHTS = np.arange(1, ITEMS + 1) ** -1.1
 _SHARES = _WEIGHTS / _WEIGHTS.sum()
@@ -53,6 +52,7 @@ MAPS: dict[str, Callable[..., ss.projections.Projection]] = {
     "Identity": lambda seed: ss.projections.Identity(dim=ITEMS + ABSENT),  # noqa: ARG005 - as the others
 }
 NOISES = ("laplace", "gaussian")
+_ESTIMATORS: tuple[PointEstimator, ...] = ("mean", "median", "auto")
 
 
 class Case(NamedTuple):
@@ -66,7 +66,7 @@ class Case(NamedTuple):
     """The largest of an item, in its standard errors."""
     error: float
     stated: float
-    covered: Floats
+    covered: tuple[float, ...]
     """Shares of intervals, by confidence."""
     together: float
     """Share of trials in which all intervals of a dictionary at 95 % hold."""
@@ -97,7 +97,7 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
                 (
                     *("map", "stream", "noise", "estimator", "by auto"),
                     "largest bias of an item, in its standard errors",
-                    *("root mean square error", "stated", *(f"covered by {each:.0%}" for each in CONFIDENCES)),
+                    *("root mean square error", "stated", *intervals.COLUMNS),
                     *("all of a dictionary, 95 %", "missed: bias / standard deviation", "missed: covered by 95 %"),
                 ),
                 [
@@ -105,7 +105,7 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
                         *case[:4],
                         taken,
                         *case[4:7],
-                        *map(float, case.covered),
+                        *case.covered,
                         case.together,
                         *map(float, case.missed[[0, 3]]),
                     )
@@ -135,10 +135,8 @@ def _release(
 
 
 def _noisy(sketch: ss.Sketch, budget: trials.Budget, seed: int) -> ss.PrivateSketch:
-    noise = budget.noise(sketch.projection)
-    guarantee = guarantee_of(noise, budget.spent, trials.NEIGHBOURS)
     bits = trials.keyed(f"points {sketch.projection} {budget} {seed}".encode())
-    return CalibratedNoise(sketch.projection, guarantee, noise).for_data(sketch).draw(bits)
+    return budget.publisher(sketch.projection).for_data(sketch).draw(bits)
 
 
 def _clipped(clip: str) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], Floats]:
@@ -148,8 +146,7 @@ def _clipped(clip: str) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], Fl
     truth = np.zeros(ITEMS)
     for unit in range(UNITS):
         bought = np.unique(rng.choice(ITEMS, rng.integers(1, 60), p=_SHARES))
-        length = math.sqrt(bought.size)
-        truth[bought] += _BOUND / length if clip == "equal" else min(1.0, _BOUND / length)
+        truth[bought] += trials.clip_weights(np.sqrt([bought.size]), _BOUND, clip)
         units.append(np.full(bought.size, unit))
         items.append(bought)
     return (np.concatenate(units), np.concatenate(items)), truth
@@ -179,53 +176,30 @@ def _cases(
 ) -> list[Case]:
     truth = np.concatenate([counts, np.zeros(ABSENT)])[ASKED]
     rest = float(counts @ counts - truth @ truth)
-    estimators: tuple[PointEstimator, ...] = ("mean", "median", "auto")
-    errors: dict[str, list[Floats]] = {each: [] for each in estimators}
-    stated: dict[str, list[Floats]] = {each: [] for each in estimators}
-    covered: dict[str, list[list[float]]] = {each: [] for each in estimators}
-    missed = []
-    for seed in range(count):
+    missed: list[list[float]] = []
+
+    def drawn(seed: int) -> dict[PointEstimator, intervals.Trial]:
         release = draw(MAPS[name](seed=seed), noise, seed)
         of_rest = ss.top(release, ASKED, 1, estimator="mean").missed
-        missed.append([of_rest.value - rest, *(_within(rest, *of_rest.interval(each)) for each in CONFIDENCES)])
-        for each in estimators:
+        held = [float(intervals.within(rest, *of_rest.interval(each))) for each in CONFIDENCES]
+        missed.append([of_rest.value - rest, *held])
+        measured = {}
+        for each in _ESTIMATORS:
             try:
                 points = points_of(release, ASKED, each)
             except ss.InvalidInputError:  # no median of this map
                 continue
-            errors[each].append(points.value - truth)
-            stated[each].append(points.standard_error)
-            shares = [float(_within(truth, *points.interval(one)).mean()) for one in CONFIDENCES]
-            covered[each].append([*shares, float(_within(truth, *points.interval(0.95, ASKED.size)).all())])
-    rests = np.array(missed, dtype=np.float64)
+            together = points.interval(0.95, ASKED.size)
+            measured[each] = intervals.trial(
+                truth, points.value, points.standard_error, points.interval, together, slice(None)
+            )
+        return measured
+
+    summaries = intervals.simulate(drawn, count)
+    rests = np.array(missed)
     spread = float(rests[:, 0].std()) or 1.0
     of_rest_all = np.concatenate([[rests[:, 0].mean() / spread], rests[:, 1:].mean(axis=0)])
-    return [
-        _case((name, stream, noise, each), errors[each], stated[each], covered[each], of_rest_all)
-        for each in estimators
-        if errors[each]
-    ]
-
-
-def _case(
-    names: tuple[str, str, str, str],
-    errors: list[Floats],
-    stated: list[Floats],
-    covered: list[list[float]],
-    missed: Floats,
-) -> Case:
-    found, shares = np.array(errors), np.array(covered).mean(axis=0)
-    spread = found.std(axis=0) / math.sqrt(len(found))
-    bias = float(np.abs(found.mean(axis=0) / np.where(spread > 0, spread, np.inf)).max())
-    squares = float((np.array(stated) ** 2).mean())
-    return Case(
-        *names, bias, math.sqrt(float((found**2).mean())), math.sqrt(squares), shares[:-1], float(shares[-1]), missed
-    )
-
-
-def _within(truth: Any, low: Any, high: Any) -> Any:
-    slack = 1e-9 * np.maximum(1.0, np.abs(truth))
-    return (low - slack <= truth) & (truth <= high + slack)
+    return [Case(name, stream, noise, each, *summaries[each], of_rest_all) for each in _ESTIMATORS if each in summaries]
 
 
 def _large(effort: Effort) -> list[tuple[str, float, float]]:
@@ -266,33 +240,16 @@ def _checks(cases: list[Case], large: list[tuple[str, float, float]]) -> list[Ch
     most = trials.simultaneous_z(len(cases) * ASKED.size, 0.99)
     return [
         Check("no item's estimate is biased; the largest bias", max(case.bias for case in cases), 0.0, most),
-        *(
-            Check(
-                f"{confidence:.0%} intervals cover no less, but for two points; the least",
-                min(float(case.covered[place]) for case in fair),
-                confidence - 0.02,
-                1.0,
-            )
-            for place, confidence in enumerate(CONFIDENCES)
-        ),
+        *intervals.no_less(fair),
         Check("auto takes the median on the skewed stream", error["auto"] - error["median"], 0.0, 0.0),
         Check("the median's relative error of the fifty most frequent", error["median"], 0.0, 1.2 * _TARGET),
     ]
 
 
-def _ranges(cases: list[Case]) -> str:
-    shares = [[float(case.covered[place]) for case in cases] for place in range(len(CONFIDENCES))]
-    return ", ".join(
-        f"{confidence:.0%} in {min(own):.1%} to {max(own):.1%}"
-        for confidence, own in zip(CONFIDENCES, shares, strict=True)
-        if own
-    )
-
-
 def _finding(cases: list[Case], large: list[tuple[str, float, float]]) -> str:
     fair = [case for case in cases if _even_or_median(case)]
     skewed = [case for case in cases if case.estimator == "mean" and not _even_or_median(case)]
-    ranges, by_mean = _ranges(fair), _ranges(skewed)
+    ranges, by_mean = intervals.ranges(fair), intervals.ranges(skewed)
     errors = ", ".join(f"{error:.3f} by the {name} (recall {recall:.2f})" for name, error, recall in large)
     return (
         f"Intervals by the law of the cells, and by the mean where errors are nearly normal, cover: {ranges}. Those by "
@@ -303,24 +260,5 @@ def _finding(cases: list[Case], large: list[tuple[str, float, float]]) -> str:
 
 
 def _picture(cases: list[Case]) -> Figure:
-    figure, axes = palette.panels(1, 3, width=4.6, height=4.6, sharex=True, sharey=True)
-    names = list(dict.fromkeys(f"{case.map}; {case.stream}" for case in cases))
-    for panel, estimator in zip(axes[0], ("mean", "median", "auto"), strict=True):
-        own = [case for case in cases if case.estimator == estimator]
-        for place, confidence in enumerate(CONFIDENCES):
-            panel.plot(
-                [float(case.covered[place]) for case in own],
-                [names.index(f"{case.map}; {case.stream}") for case in own],
-                linestyle="",
-                marker=palette.MARKERS[place],
-                markersize=5,
-                color=palette.COLOURS[place],
-                label=f"{confidence:.0%}",
-            )
-            panel.axvline(confidence, color=palette.COLOURS[place], lw=0.8)
-        panel.set_yticks(range(len(names)), names)
-        panel.set_title(estimator, loc="left", fontsize=10)
-        panel.set_xlabel("share of intervals that hold the count")
-    axes[0][0].invert_yaxis()
-    palette.legend_below(figure, axes[0][0])
-    return figure
+    panels: dict[str, list[Case]] = {each: [case for case in cases if case.estimator == each] for each in _ESTIMATORS}
+    return intervals.dots(panels, lambda case: f"{case.map}; {case.stream}", "count", width=4.6, height=4.6)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 import streamsketch as ss
 from benchmarks import palette, trials
+from benchmarks.accuracy.intervals import CONFIDENCES, share_error
 from benchmarks.data import Data
 from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
@@ -33,7 +34,6 @@ from streamsketch.release import AdditiveNoise
 
 DIM, SPARSITY = 2048, 4
 EPSILON, DELTA = 1.0, 1e-6
-CONFIDENCES = (0.5, 0.9, 0.95, 0.99)
 DISTANCE, COSINE = "squared distance", "cosine"
 MEAN_DISTANCE, MEAN_NORM, MEAN_PRODUCT = "distance of averages", "squared norm of average", "product of averages"
 QUANTITIES = (DISTANCE, COSINE, MEAN_DISTANCE, MEAN_PRODUCT, MEAN_NORM)
@@ -138,7 +138,7 @@ def _trials(units: Units, clip: Clip, cells: int, count: int) -> Iterator[Found]
     vectors = units.vectors
     lengths = np.sqrt((vectors**2).sum(axis=(0, 2)))
     bound = round(float(np.median(lengths)))
-    weights = bound / lengths if clip == "equal" else np.minimum(1.0, bound / lengths)
+    weights = trials.clip_weights(lengths, bound, clip)
     truths = _truths(np.einsum("u,kui->ki", weights, vectors), vectors.any(axis=2).sum(axis=1))
     columns = units.keys, units.items, np.ones(units.items.size, dtype=np.int64), units.units
     neighbours = ss.SketchL2(bound, unit="customer", max_keys=units.max_keys)
@@ -201,9 +201,7 @@ def _usual(one: Found) -> bool:
 
 def _checks(found: list[Found], count: int) -> list[Check]:
     def check(claim: str, share: float, low: float, high: float, settings: int) -> Check:
-        return Check(
-            claim, share, low, high, 1.96 * math.sqrt(share * (1 - share) / count), data=f"{settings} settings"
-        )
+        return Check(claim, share, low, high, share_error(share, count), data=f"{settings} settings")
 
     shares = [one.covered[2] for one in found]
     checks = [check("95 % intervals cover 93.5 % or more; least share", min(shares), 0.935, 1.0, len(shares))]

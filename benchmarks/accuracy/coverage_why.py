@@ -11,7 +11,6 @@ ones. Units are drawn once.
 """
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -21,24 +20,22 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 import streamsketch as ss
-from benchmarks import palette, trials
+from benchmarks import trials
+from benchmarks.accuracy import intervals
 from benchmarks.accuracy.coverage_points import MAPS, NOISES
 from benchmarks.data import Data
 from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
 from benchmarks.verdicts import Check
-from streamsketch.accounting.sensitivity import guarantee_of
 from streamsketch.bounding import bound_units
 from streamsketch.estimation import DifferenceBy, PointEstimator
 from streamsketch.estimation.differences import differences_of
 from streamsketch.estimation.items import Groups
 from streamsketch.release import AdditiveNoise
-from streamsketch.release.additive_noise import CalibratedNoise
 
 ITEMS, ABSENT = 1000, 200
 SIZES = (600, 250)
 """Units of each stream."""
-CONFIDENCES = (0.5, 0.9, 0.95, 0.99)
 ASKED = np.r_[2:42, 300:400, ITEMS : ITEMS + ABSENT]
 CATEGORIES = (1, 2, 5, 12, 40, 100, 180)
 """Their numbers of items."""
@@ -59,6 +56,7 @@ STREAMS = {
     "even": (np.full(ITEMS, 20.0), _RNG.poisson(15, ITEMS).astype(np.float64)),
 }
 SJLT = "SJLT, s = 5, k = 1280"
+_ESTIMATORS: tuple[PointEstimator, ...] = ("mean", "median")
 
 
 class Case(NamedTuple):
@@ -73,7 +71,7 @@ class Case(NamedTuple):
     """The largest of an item or category, in its standard errors; that of averages is not 0 to second order."""
     error: float
     stated: float
-    covered: Floats
+    covered: tuple[float, ...]
     """Shares of intervals, by confidence."""
     together: float
     """Share of trials in which all intervals hold at 95 %."""
@@ -99,10 +97,10 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
                 f"each, ε = 1",
                 (
                     *("map", "stream", "by", "of", "estimator", "largest bias, in its standard errors"),
-                    *("root mean square error", "stated", *(f"covered by {each:.0%}" for each in CONFIDENCES)),
+                    *("root mean square error", "stated", *intervals.COLUMNS),
                     "all together, 95 %",
                 ),
-                [(*case[:8], *map(float, case.covered), case.together) for case in cases],
+                [(*case[:8], *case.covered, case.together) for case in cases],
             )
         ],
         _finding(cases),
@@ -121,8 +119,7 @@ def _releases(
 ) -> tuple[ss.PrivateSketch, ss.PrivateSketch]:
     projection = MAPS[name](seed=seed)
     budget = trials.Budget(1.0, 1e-6 if noise == "gaussian" else 0.0, noise)
-    calibrated = budget.noise(projection)
-    publisher = CalibratedNoise(projection, guarantee_of(calibrated, budget.spent, trials.NEIGHBOURS), calibrated)
+    publisher = budget.publisher(projection)
     bits = trials.keyed(f"why {projection} {budget} {seed}".encode())
     found = []
     for values in counts:
@@ -169,7 +166,7 @@ def _cases_of_units(count: int) -> list[Case]:
         lengths = np.sqrt(np.bincount(rows.units))
         weights = np.ones(lengths.size)
         if clip is not None:
-            weights = _LENGTH / lengths if clip == "equal" else np.minimum(1.0, _LENGTH / lengths)
+            weights = trials.clip_weights(lengths, _LENGTH, clip)
         sums = np.zeros((2, ITEMS))
         np.add.at(sums, (rows.keys, rows.items), weights[rows.units])
         draw = functools.partial(_releases_of_units, rows, neighbours, clip, delta)
@@ -204,37 +201,27 @@ def _cases(names: tuple[str, str, DifferenceBy], draw: Draw, truth: Floats, coun
     }
     if not common:
         del asked[COMMON]
-    estimators: tuple[PointEstimator, ...] = ("mean", "median")
-    errors: dict[tuple[str, str], list[Any]] = {}
-    for seed in range(count):
+
+    def drawn(seed: int) -> dict[tuple[str, str], intervals.Trial]:
         x, y = draw(seed)
-        for estimator in estimators:
+        measured: dict[tuple[str, str], intervals.Trial] = {}
+        for estimator in _ESTIMATORS:
             for what, (groups, every, kept) in asked.items():
                 own = every[kept]
                 try:
-                    found = differences_of(x, y, ASKED, groups, names[2], estimator)
+                    gaps = differences_of(x, y, ASKED, groups, names[2], estimator)
                 except ss.InvalidInputError:  # no median of this map, or no average
                     continue
-                ends = [found.interval(one) for one in (*CONFIDENCES, 1 - 0.05 / own.size)]
-                holds = [_within(own, low[kept], high[kept]) for low, high in ends]
-                shares = [*(float(one.mean()) for one in holds[:-1]), float(holds[-1].all())]
-                parts = found.value[kept] - own, found.standard_error[kept], shares
-                errors.setdefault((what, estimator), []).append(parts)
-    return [_case((*names, *which), of_trials) for which, of_trials in errors.items()]
+                together = gaps.interval(1 - 0.05 / own.size)
+                measured[what, estimator] = intervals.trial(
+                    own, gaps.value, gaps.standard_error, gaps.interval, together, kept
+                )
+        return measured
 
-
-def _case(names: tuple[str, str, str, str, str], of_trials: list[Any]) -> Case:
-    found, stated, covered = (np.array(part) for part in zip(*of_trials, strict=True))
-    spread = found.std(axis=0) / math.sqrt(len(found))
-    bias = float(np.abs(found.mean(axis=0) / np.where(spread > 0, spread, np.inf)).max())
-    error, claimed = math.sqrt(float((found**2).mean())), math.sqrt(float((stated**2).mean()))
-    shares = covered.mean(axis=0)
-    return Case(*names, bias, error, claimed, shares[:-1], float(shares[-1]))
-
-
-def _within(truth: Any, low: Any, high: Any) -> Any:
-    slack = 1e-9 * np.maximum(1.0, np.abs(truth))
-    return (low - slack <= truth) & (truth <= high + slack)
+    return [
+        Case(names[0], names[1], names[2], what, estimator, *summary)
+        for (what, estimator), summary in intervals.simulate(drawn, count).items()
+    ]
 
 
 def _even_or_median(case: Case) -> bool:
@@ -253,15 +240,7 @@ def _checks(cases: list[Case]) -> list[Check]:
             0.0,
             most,
         ),
-        *(
-            Check(
-                f"{confidence:.0%} intervals cover no less, but for two points; the least",
-                min(float(case.covered[place]) for case in fair),
-                confidence - 0.02,
-                1.0,
-            )
-            for place, confidence in enumerate(CONFIDENCES)
-        ),
+        *intervals.no_less(fair),
         Check(
             "95 % intervals by the law of the cells hold together, but for two points and an error; the least share",
             min(case.together for case in cases if case.estimator == "median"),
@@ -271,45 +250,20 @@ def _checks(cases: list[Case]) -> list[Check]:
     ]
 
 
-def _ranges(cases: list[Case]) -> str:
-    shares = [[float(case.covered[place]) for case in cases] for place in range(len(CONFIDENCES))]
-    return ", ".join(
-        f"{confidence:.0%} in {min(own):.1%} to {max(own):.1%}"
-        for confidence, own in zip(CONFIDENCES, shares, strict=True)
-        if own
-    )
-
-
 def _finding(cases: list[Case]) -> str:
     fair = [case for case in cases if _even_or_median(case)]
     rest = [case for case in cases if not _even_or_median(case)]
     together = [case.together for case in cases if case.estimator == "median"]
     return (
-        f"Intervals by the law of the cells, and by the mean where errors are nearly normal, cover: {_ranges(fair)}; "
-        f"95 % ones by the law of the cells hold together in {min(together):.1%} to {max(together):.1%}. Intervals by "
-        f"the mean elsewhere, where errors are not normal or are few steps of one noise: {_ranges(rest)}."
+        "Intervals by the law of the cells, and by the mean where errors are nearly normal, cover: "
+        f"{intervals.ranges(fair)}; 95 % ones by the law of the cells hold together in {min(together):.1%} to "
+        f"{max(together):.1%}. Intervals by "
+        f"the mean elsewhere, where errors are not normal or are few steps of one noise: {intervals.ranges(rest)}."
     )
 
 
 def _picture(cases: list[Case]) -> Figure:
-    figure, axes = palette.panels(1, 2, width=6.0, height=9.0, sharex=True, sharey=True)
-    names = list(dict.fromkeys(f"{case.map}; {case.stream}; {case.by}; {case.what}" for case in cases))
-    for panel, estimator in zip(axes[0], ("mean", "median"), strict=True):
-        own = [case for case in cases if case.estimator == estimator]
-        for place, confidence in enumerate(CONFIDENCES):
-            panel.plot(
-                [float(case.covered[place]) for case in own],
-                [names.index(f"{case.map}; {case.stream}; {case.by}; {case.what}") for case in own],
-                linestyle="",
-                marker=palette.MARKERS[place],
-                markersize=5,
-                color=palette.COLOURS[place],
-                label=f"{confidence:.0%}",
-            )
-            panel.axvline(confidence, color=palette.COLOURS[place], lw=0.8)
-        panel.set_yticks(range(len(names)), names)
-        panel.set_title(estimator, loc="left", fontsize=10)
-        panel.set_xlabel("share of intervals that hold the difference")
-    axes[0][0].invert_yaxis()
-    palette.legend_below(figure, axes[0][0])
-    return figure
+    panels: dict[str, list[Case]] = {each: [case for case in cases if case.estimator == each] for each in _ESTIMATORS}
+    return intervals.dots(
+        panels, lambda case: f"{case.map}; {case.stream}; {case.by}; {case.what}", "difference", width=6.0, height=9.0
+    )

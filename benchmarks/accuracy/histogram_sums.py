@@ -6,7 +6,6 @@ plug-in one, which takes noisy entries, or those of at least one half and more, 
 How it misleads: errors grow with the root of the number of entries, empty ones too. That of a larger domain is larger.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 import streamsketch as ss
 from benchmarks import palette, trials
+from benchmarks.accuracy import intervals
 from benchmarks.data import Data
 from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
@@ -22,7 +22,6 @@ from benchmarks.verdicts import Check
 
 DIM = 1000
 EPSILONS = (3.0, 1.0, 0.3, 0.1)
-CONFIDENCES = (0.5, 0.9, 0.95, 0.99)
 ESTIMATORS = {"ℓ1 norm": ss.estimation.l1_norm, "distinct": ss.estimation.distinct, "entropy": ss.estimation.entropy}
 _MOST_REFUSED = 0.05
 
@@ -44,7 +43,7 @@ class Found(NamedTuple):
     """Root mean square."""
     stated: float
     covered: tuple[float, ...]
-    """By `CONFIDENCES`."""
+    """By `intervals.CONFIDENCES`."""
     plain_bias: float
     """Of the plug-in estimate, in the unit of the quantity."""
     refused: int
@@ -62,7 +61,7 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
                 f"Sums over {DIM:,} entries, one event of 1, Laplace noise, {count} draws each",
                 (
                     *("histogram", "ε", "quantity", "entries", "truth", "bias in its standard errors"),
-                    *("root mean square error", "stated", *(f"covered by {each:.0%}" for each in CONFIDENCES)),
+                    *("root mean square error", "stated", *intervals.COLUMNS),
                     *("bias of the plug-in estimate", "refused"),
                 ),
                 [(*one[:8], *one.covered, *one[9:]) for one in found],
@@ -126,28 +125,13 @@ def _trials(name: str, x: Ints, epsilon: float, count: int) -> list[Found]:
 def _found(
     setting: tuple[str, float, str, str], estimates: list[ss.estimation.Estimate], truth: float, plain: list[float]
 ) -> Found:
-    values = np.array([one.value for one in estimates])
-    covered = []
-    for confidence in CONFIDENCES:
-        ends = [one.interval(confidence) for one in estimates]
-        covered.append(float(np.mean([low - 1e-9 <= truth <= high + 1e-9 for low, high in ends])))
-    spread = float(values.std()) / math.sqrt(values.size)
-    return Found(
-        *setting,
-        truth,
-        float(values.mean() - truth) / spread if spread else 0.0,
-        math.sqrt(float(((values - truth) ** 2).mean())),
-        math.sqrt(float(np.mean([one.variance for one in estimates]))),
-        tuple(covered),
-        float(np.mean(plain)) - truth,
-        len(plain) - values.size,
-    )
+    summary = intervals.of_values(estimates, truth)
+    return Found(*setting, truth, *summary[:4], float(np.mean(plain)) - truth, len(plain) - len(estimates))
 
 
 def _checks(found: list[Found], count: int) -> list[Check]:
     sums = [one for one in found if one.quantity != "entropy"]
     inner = [one for one in found if one.truth < DIM or one.quantity != "distinct"]  # else cut off at the domain
-    least = min(one.covered[2] for one in inner)
     return [
         Check(
             "norms and numbers are unbiased; the largest bias in standard errors",
@@ -156,13 +140,7 @@ def _checks(found: list[Found], count: int) -> list[Check]:
             trials.simultaneous_z(len(sums)),
         ),
         Check("stated errors are the observed ones", max(abs(one.stated / one.error - 1) for one in sums), 0.0, 0.1),
-        Check(
-            "95 % intervals cover; the least share",
-            least,
-            0.93,
-            1.0,
-            1.96 * math.sqrt(least * (1 - least) / count),
-        ),
+        intervals.least("95 % intervals cover; the least share", inner, 0.93, count),
     ]
 
 

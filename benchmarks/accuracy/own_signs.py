@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 import streamsketch as ss
 from benchmarks import palette, trials
+from benchmarks.accuracy import intervals
 from benchmarks.data import Data
 from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
@@ -31,7 +32,6 @@ MECHANISMS: dict[str, Any] = {
     "individual, Gaussian, ε = 2": ss.signs.IDPSignOPORPG(epsilon=2, delta=1e-6, neighbours=ONE),
 }
 ANGLES = (0.03, 0.1, 0.3, 0.6, 1.2, math.pi / 2)
-CONFIDENCES = (0.5, 0.9, 0.95, 0.99)
 BOTH, OWN, EXACT = "signs on both sides", "own sketch", "own sketch, exact norm"
 
 Floats = NDArray[np.float64]
@@ -48,7 +48,7 @@ class Found(NamedTuple):
     """Root mean square, of values clipped to [0, π]."""
     stated: float
     covered: tuple[float, ...]
-    """By `CONFIDENCES`."""
+    """By `intervals.CONFIDENCES`."""
     gain: float
     """The mean square error of `BOTH` over this one."""
 
@@ -68,7 +68,7 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
                 f"Angles in radians, OPORP of {CELLS} bins, {count} projections and flips each",
                 (
                     *("flips", "angle", "method", "bias", "root mean square error", "stated"),
-                    *(f"covered by {each:.0%}" for each in CONFIDENCES),
+                    *intervals.COLUMNS,
                     "mean square error of signs on both sides / this",
                 ),
                 [(*one[:6], *one.covered, one.gain) for one in found],
@@ -105,7 +105,7 @@ def _trials(name: str, theta: float, count: int) -> list[Found]:
         mine, release = publisher.for_data(own).draw(bits), publisher.for_data(theirs).draw(bits)
         for method, side, norm in ((BOTH, mine, norms[0]), (OWN, own, None), (EXACT, own, norms[0])):
             estimate = ss.signs.angle(side, release, norm_x=norm, norm_y=norms[1])
-            holds = [low <= truth <= high for low, high in map(estimate.interval, CONFIDENCES)]
+            holds = [low <= truth <= high for low, high in map(estimate.interval, intervals.CONFIDENCES)]
             rows[method].append((min(max(estimate.value, 0.0), math.pi) - truth, estimate.variance, *holds))
     errors = {method: np.array(own, dtype=np.float64) for method, own in rows.items()}
     squares = {method: float((own[:, 0] ** 2).mean()) for method, own in errors.items()}
@@ -126,35 +126,23 @@ def _trials(name: str, theta: float, count: int) -> list[Found]:
 
 def _checks(found: list[Found], count: int) -> list[Check]:
     own = [one for one in found if one.method == OWN]
-    least = min(one.covered[2] for one in own)
     worst = min(one.gain for one in own)
     return [
         Check("own data make the error less; the least ratio of mean squares", worst, 1.0, math.inf, 2 / count**0.5),
-        Check(
-            "95 % intervals with own data cover; the least share",
-            least,
-            0.93,
-            1.0,
-            1.96 * math.sqrt(least * (1 - least) / count),
-        ),
+        intervals.least("95 % intervals with own data cover; the least share", own, 0.93, count),
     ]
 
 
 def _finding(found: list[Found]) -> str:
     own = [one for one in found if one.method == OWN]
     exact = [one for one in found if one.method == EXACT]
-    shares = ", ".join(
-        f"{confidence:.0%} in {min(one.covered[place] for one in own):.1%} to "
-        f"{max(one.covered[place] for one in own):.1%}"
-        for place, confidence in enumerate(CONFIDENCES)
-    )
     most = max(own, key=lambda one: abs(one.bias) / one.error)
     return (
         f"With an own sketch, the mean square error of angles is {min(one.gain for one in own):.1f} to "
         f"{max(one.gain for one in own):.1f} times less than of signs on both sides; with the exact norm "
         f"{min(one.gain for one in exact):.1f} to {max(one.gain for one in exact):.1f} times. Intervals by the "
-        f"likelihood cover: {shares}. The largest bias is {most.bias:+.3f} radians, {most.bias / most.error:+.2f} root "
-        f"mean square errors ({most.mechanism}, angle {most.angle:.2f})."
+        f"likelihood cover: {intervals.ranges(own)}. The largest bias is {most.bias:+.3f} radians, "
+        f"{most.bias / most.error:+.2f} root mean square errors ({most.mechanism}, angle {most.angle:.2f})."
     )
 
 

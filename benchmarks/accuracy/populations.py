@@ -27,6 +27,7 @@ from scipy.stats import binom, chi2
 
 import streamsketch as ss
 from benchmarks import palette, trials
+from benchmarks.accuracy.intervals import COLUMNS, CONFIDENCES
 from benchmarks.data import Data
 from benchmarks.rows import Effort
 from benchmarks.study import Study, Table
@@ -43,7 +44,6 @@ from streamsketch.sketching.sketch import Sketch
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-CONFIDENCES = (0.5, 0.9, 0.95, 0.99)
 DELTA, ROWS, BINS = 1e-6, 100, 8
 NEIGHBOURS = ss.SketchL2(1, unit="person", max_keys=1)
 PEOPLE = (100, 10_000, 1_000_000)
@@ -95,14 +95,13 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
     described = [row for case in _DESCRIBED[:kept] for row in _descriptions(*case, count)]
     tests = [_tests(*case, count) for case in _TESTED[:kept]]
     points = [row for waves in _WAVES[:kept] for row in _points(waves, count)]
-    covers = tuple(f"covered by {each:.0%}" for each in CONFIDENCES)
     return Study(
         [
             Table(
                 f"Discrepancies against the exact kernel, {count} seeds and noises each, ε = 1",
                 (
                     *("columns", "dimension", "frequencies", "people", "exact", "refused"),
-                    *("bias, in its standard errors", "root mean square error", "stated", *covers),
+                    *("bias, in its standard errors", "root mean square error", "stated", *COLUMNS),
                     "all columns together, 95 %",
                 ),
                 [(*case[:9], *map(float, case.covered), case.together) for case in cases],
@@ -111,7 +110,7 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
                 f"What columns hold, {count} noises each, ε = 1",
                 (
                     *("people", "rows a person", "measure", "share undefined", "largest bias, in stated errors"),
-                    *covers,
+                    *COLUMNS,
                 ),
                 described,
             ),
