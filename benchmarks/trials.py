@@ -82,8 +82,36 @@ class Budget:
         return f"{self.mechanism}, ε = {self.epsilon:g}" + (f", δ = {self.delta:g}" if self.delta else "")
 
 
+class Errors:
+    """Errors of estimates of one quantity beside the standard error that theory predicts, if it has a closed form."""
+
+    values: Floats
+    truth: float
+    predicted: float | None
+
+    @property
+    def observed(self) -> float:
+        """See `observed_error`."""
+        return observed_error(self.values, self.truth)
+
+    @property
+    def uncertainty(self) -> float:
+        """The relative standard error of `observed`."""
+        return uncertainty_of_error(self.values, self.truth)
+
+    @property
+    def ratio(self) -> float:
+        """Observed over predicted."""
+        return self.observed / float(self.predicted or math.nan)
+
+    @property
+    def deviation(self) -> float:
+        """See `deviation`."""
+        return deviation(self.observed, float(self.predicted or math.nan), self.uncertainty)
+
+
 @dataclasses.dataclass(frozen=True)
-class Sample:
+class Sample(Errors):
     """Estimates of one quantity.
 
     Parameters
@@ -108,16 +136,6 @@ class Sample:
     predicted: float | None
     refused: int = 0
     safe: float = math.nan
-
-    @property
-    def observed(self) -> float:
-        """See `observed_error`."""
-        return observed_error(self.values, self.truth)
-
-    @property
-    def uncertainty(self) -> float:
-        """The relative standard error of `observed`."""
-        return uncertainty_of_error(self.values, self.truth)
 
     @property
     def coverage(self) -> float:

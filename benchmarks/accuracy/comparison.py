@@ -42,7 +42,7 @@ Draw = Callable[[int], tuple[float, float]]
 
 
 @dataclass(frozen=True)
-class Method:
+class Method(trials.Errors):
     """One of the methods compared, and its errors."""
 
     name: str
@@ -50,21 +50,6 @@ class Method:
     truth: float
     values: Floats
     predicted: float
-
-    @property
-    def observed(self) -> float:
-        """See `trials.observed_error`."""
-        return trials.observed_error(self.values, self.truth)
-
-    @property
-    def uncertainty(self) -> float:
-        """The relative standard error of `observed`."""
-        return trials.uncertainty_of_error(self.values, self.truth)
-
-    @property
-    def deviation(self) -> float:
-        """See `trials.deviation`."""
-        return trials.deviation(self.observed, self.predicted, self.uncertainty)
 
     @property
     def bias(self) -> float:

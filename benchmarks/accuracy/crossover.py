@@ -107,23 +107,12 @@ class Point:
     budget: Budget
     sample: Sample
 
-    @property
-    def ratio(self) -> float:
-        """Observed over predicted standard error."""
-        return self.sample.observed / float(self.sample.predicted or math.nan)
-
-    @property
-    def deviation(self) -> float:
-        """See `trials.deviation`."""
-        own = self.sample
-        return trials.deviation(own.observed, float(own.predicted or math.nan), own.uncertainty)
-
     def row(self) -> tuple[Any, ...]:
         """Return the table's row."""
         own = self.sample
         return (
             *(self.sparsity, self.streams, self.budget.mechanism, self.budget.delta or None),
-            *(own.predicted, own.observed, self.ratio, own.uncertainty),
+            *(own.predicted, own.observed, own.ratio, own.uncertainty),
         )
 
 
@@ -182,7 +171,9 @@ def _checks(points: Sequence[Point]) -> list[Check]:
                 data=f"s = {few} to {many}; {streams}; ε = 1; least σ",
             )
         )
-    checks.append(trials.as_predicted("Corollary 2: the variances on both sides", [one.deviation for one in points]))
+    checks.append(
+        trials.as_predicted("Corollary 2: the variances on both sides", [one.sample.deviation for one in points])
+    )
     return checks
 
 
@@ -190,7 +181,7 @@ def _finding(crossings: Sequence[tuple[Any, ...]], points: Sequence[Point]) -> s
     closes, distants = ([row[place] for row in crossings if row[0] == 1.0] for place in (6, 7))
     at_rule = ", ".join(f"{100 * relative_variance(1.0, s, math.exp(-s), 1.0):.0f} %" for s in SPARSITIES)
     lattice = next(row for row in crossings if row[:2] == (1.0, 1))
-    ratios = [point.ratio for point in points]
+    ratios = [point.sample.ratio for point in points]
     rule = (
         "So the rule names Laplace too early, and is right on its other side, where Gaussian is the better one."
         if min(*closes, *distants) > 1

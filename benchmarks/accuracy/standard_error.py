@@ -43,27 +43,16 @@ class Case:
     sample: Sample
 
     @property
-    def ratio(self) -> float:
-        """Observed over predicted."""
-        return self.sample.observed / self.sample.predicted if self.sample.predicted else math.nan
-
-    @property
     def stated(self) -> float:
         """Root of the mean stated variance over observed: above 1 is on the safe side."""
         return math.sqrt(float((self.sample.stated**2).mean())) / self.sample.observed
-
-    @property
-    def deviation(self) -> float:
-        """See `trials.deviation`."""
-        own = self.sample
-        return trials.deviation(own.observed, float(own.predicted or math.nan), own.uncertainty)
 
     def row(self) -> tuple[Any, ...]:
         """Return the table's row."""
         own = self.sample
         return (
             *(self.map, self.sketch_dim, str(self.budget), self.size, self.quantity),
-            *(own.truth, own.predicted, own.observed, self.ratio, own.uncertainty, self.deviation, self.stated),
+            *(own.truth, own.predicted, own.observed, own.ratio, own.uncertainty, own.deviation, self.stated),
         )
 
 
@@ -103,7 +92,7 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
         checks=[
             trials.as_predicted(
                 "Theory 4: the standard errors of all maps and quantities",
-                [case.deviation for case in (*by_map, *grid)],
+                [case.sample.deviation for case in (*by_map, *grid)],
                 data=f"{len(by_map) + len(grid)} settings",
             )
         ],
@@ -152,15 +141,15 @@ def _cases(name: str, k: int, make: trials.Make, budget: Budget, size: str, coun
 
 
 def _finding(cases: Sequence[Case], cosines: Sequence[Case]) -> str:
-    ratios = np.array([case.ratio for case in cases])
-    deviations = np.array([case.deviation for case in cases])
-    worst = max(cases, key=lambda case: abs(case.deviation))
+    ratios = np.array([case.sample.ratio for case in cases])
+    deviations = np.array([case.sample.deviation for case in cases])
+    worst = max(cases, key=lambda case: abs(case.sample.deviation))
     least, most = (choose(cases, key=lambda case: case.stated) for choose in (min, max))
     return (
         "Observed over predicted, over maps, k, s, (ε, δ), distances and three quantities, lies between "
         f"{ratios.min():.3f} and {ratios.max():.3f}, with a mean of {ratios.mean():.4f}. The farthest is "
-        f"{worst.map}, k = {worst.sketch_dim}, {worst.quantity} ({worst.ratio:.3f}, {worst.deviation:+.1f} standard "
-        f"errors). Their root mean square is {math.sqrt(float((deviations**2).mean())):.2f} standard errors, where 1 is"
+        f"{worst.map}, k = {worst.sketch_dim}, {worst.quantity} ({worst.sample.ratio:.3f}, "
+        f"{worst.sample.deviation:+.1f} standard errors). Their root mean square is {math.sqrt(float((deviations**2).mean())):.2f} standard errors, where 1 is"
         " chance; settings that share their projections are not independent.\n\n"
         "What an estimate states of itself has to make do without the true vectors, with estimated norms and the ‖z‖₄⁴ "
         "that makes the error widest: the root of the mean stated variance is between "
@@ -181,9 +170,9 @@ def _by_map_picture(cases: Sequence[Case]) -> Figure:
             kind = (size, budget, quantity)
             own = {case.map: case for case in cases if (case.size, str(case.budget), case.quantity) == kind}
             panel.errorbar(
-                [own[name].ratio for name in names],
+                [own[name].sample.ratio for name in names],
                 np.arange(len(names)) + 0.22 * (place - 1),
-                xerr=[allowed * own[name].ratio * own[name].sample.uncertainty for name in names],
+                xerr=[allowed * own[name].sample.ratio * own[name].sample.uncertainty for name in names],
                 **palette.points(place),
                 label=quantity,
             )
@@ -206,8 +195,8 @@ def _grid_picture(cases: Sequence[Case]) -> Figure:
             own = [case for case in cases if case.quantity == quantity and str(case.budget) == budget]
             panel.errorbar(
                 [float(case.sample.predicted or math.nan) / abs(case.sample.truth) for case in own],
-                [case.ratio for case in own],
-                yerr=[allowed * case.ratio * case.sample.uncertainty for case in own],
+                [case.sample.ratio for case in own],
+                yerr=[allowed * case.sample.ratio * case.sample.uncertainty for case in own],
                 **palette.points(place),
                 label=budget,
             )

@@ -39,7 +39,7 @@ _ORDER = 4.0
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measured(trials.Errors):
     """Releases by one construction, at `CELLS`, ε = 1 and `DELTA`."""
 
     name: str
@@ -47,16 +47,6 @@ class Measured:
     values: trials.Floats
     truth: float
     predicted: float
-
-    @property
-    def observed(self) -> float:
-        """See `trials.observed_error`."""
-        return trials.observed_error(self.values, self.truth)
-
-    @property
-    def uncertainty(self) -> float:
-        """The relative standard error of `observed`."""
-        return trials.uncertainty_of_error(self.values, self.truth)
 
 
 @dataclass(frozen=True)
@@ -99,10 +89,7 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
         Table(
             f"Standard errors measured, k = {CELLS}, ε = 1, δ = 1e-6",
             ("construction", "d", "predicted", "observed", "observed / predicted", "± (rel.)"),
-            [
-                (one.name, one.dim, one.predicted, one.observed, one.observed / one.predicted, one.uncertainty)
-                for one in measured
-            ],
+            [(one.name, one.dim, one.predicted, one.observed, one.ratio, one.uncertainty) for one in measured],
         ),
     ]
     return Study(
@@ -238,7 +225,7 @@ def _checks(crossings: Sequence[Crossing], measured: Sequence[Measured]) -> list
         )
     )
     checks += _kkmm_checks(measured)
-    deviations = [trials.deviation(one.observed, one.predicted, one.uncertainty) for one in measured]
+    deviations = [one.deviation for one in measured]
     return [*checks, trials.as_predicted("Lemma 8, KKMM's Theorem 2: variances as measured", deviations)]
 
 
