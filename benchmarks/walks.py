@@ -1,4 +1,4 @@
-"""``python -m benchmarks.walks [NAME…] [--calls]``: how many calls of the library a datum passes through.
+"""``python -m benchmarks.walks [NAME…] [--calls]``: how many functions of the library a datum passes through.
 
 The *spine* of a walk lists, in the order of their first calls, the functions of streamsketch that the datum (rows,
 indices, steps, cells, noise or a release) passes through on its way from one file of the library to another, as that is
@@ -11,6 +11,12 @@ what a reader has to follow. A function is on it that is called from another fil
 So these are left out: helpers of the same file; conversions that return what they are given in another form, and
 lead nowhere; checks; properties and special methods; and compiled kernels, which the profiler does not see. A function
 that is called for each batch or key counts once.
+
+The spine alone flatters: a datum that goes through ten helpers of a file makes one hop. So three more numbers stand
+beside it. *Carriers* are all functions that are given the datum or return it, helpers, checks, properties and special
+methods among them, with their files. *Calls* are all calls of the library, whatever they carry, with their functions
+and files. *Both-way pairs* are two files whose functions call each other in both directions, directly: what Beam calls
+while a function hands it an element is not called by that function.
 
 The datum is recognised by its size: arrays of integers or floats, Arrow columns and batches, and bytes, of at least
 ``LEAST`` entries that are not all zero, also inside of tuples, lists, dicts and the library's own objects, but for what
@@ -26,7 +32,8 @@ import io
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -91,12 +98,15 @@ def _digest(thing: Any, depth: int = _DEPTH) -> bytes:
 
 def _arguments(frame: FrameType) -> list[Any]:
     code = frame.f_code
-    return [frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]]
+    spread = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    count = code.co_argcount + code.co_kwonlyargcount + spread
+    return [frame.f_locals.get(name) for name in code.co_varnames[:count]]
 
 
 @dataclasses.dataclass
 class _Call:
     name: str | None
+    code: CodeType
     file: str
     takes: bool
     before: bytes
@@ -105,11 +115,23 @@ class _Call:
 
 
 class Walk:
-    """Traces what runs inside of it."""
+    """Traces what runs inside of it.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    package
+        The folder of the files whose functions count.
+    """
+
+    def __init__(self, package: str = PACKAGE) -> None:
+        self._package = package
         self.calls: list[str] = []
-        """Every call of a function of the library."""
+        """Every call of a function of the library, but for properties, special methods and checks."""
+        self.functions: Counter[CodeType] = Counter()
+        """Calls of each function of the library."""
+        self.carriers: set[CodeType] = set()
+        """The functions that are given the datum, or return it."""
+        self._edges: set[tuple[str, str]] = set()
         self._order: dict[str, None] = {}
         self._spine: set[str] = set()
         self._names: dict[CodeType, str | None] = {}
@@ -119,6 +141,11 @@ class Walk:
     def spine(self) -> list[str]:
         """The functions that the datum passes through, in the order of their first calls."""
         return [name for name in self._order if name in self._spine]
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Pairs of files that call each other."""
+        return sorted(pair for pair in self._edges if pair[0] < pair[1] and pair[::-1] in self._edges)
 
     @contextlib.contextmanager
     def traced(self) -> Iterator[None]:
@@ -132,32 +159,51 @@ class Walk:
             threading.setprofile(None)
 
     def _event(self, frame: FrameType, event: str, result: Any) -> None:
-        if event not in ("call", "return") or not frame.f_code.co_filename.startswith(PACKAGE):
+        if event not in ("call", "return") or not frame.f_code.co_filename.startswith(self._package):
             return
         stack: list[_Call] = self._local.__dict__.setdefault("stack", [])
         if event == "call":
-            name = self._name(frame)
-            given = _arguments(frame) if name else []
-            takes = any(carries(value) for value in given)
-            file = frame.f_code.co_filename
-            stack.append(_Call(name, file, takes, b"".join(map(_digest, given)) if takes else b""))
-            if name:
-                self.calls.append(name)
-                self._order.setdefault(name, None)
-            return
-        if not stack:
-            return
-        call = stack.pop()
+            stack.append(self._called(frame))
+        elif stack:
+            self._returned(stack.pop(), frame, result, stack[-1] if stack else None)
+
+    def _called(self, frame: FrameType) -> _Call:
+        name, file, given = self._name(frame), frame.f_code.co_filename, _arguments(frame)
+        self.functions[frame.f_code] += 1
+        caller = self._caller(frame)
+        if caller is not None and caller != file:
+            self._edges.add((self._module(caller), self._module(file)))
+        if name:
+            self.calls.append(name)
+            self._order.setdefault(name, None)
+        takes = any(carries(value) for value in given)
+        return _Call(name, frame.f_code, file, takes, b"".join(map(_digest, given)) if takes else b"")
+
+    def _returned(self, call: _Call, frame: FrameType, result: Any, caller: _Call | None) -> None:
         passes = call.takes or carries(result)
+        if passes:
+            self.carriers.add(call.code)
         if call.name is None or not passes:
-            if call.leads_on and stack:  # what it does is its caller's
-                stack[-1].leads_on = True
+            if call.leads_on and caller:  # what it does is its caller's
+                caller.leads_on = True
             return
-        crosses = not stack or stack[-1].file != call.file
+        crosses = caller is None or caller.file != call.file
         if crosses and (call.leads_on or not call.takes or self._changed(frame, call)):
             self._spine.add(call.name)
-        if stack and (crosses or call.leads_on):
-            stack[-1].leads_on = True
+        if caller and (crosses or call.leads_on):
+            caller.leads_on = True
+
+    def _module(self, file: str) -> str:
+        return file.removeprefix(self._package).removesuffix(".py").replace("/", ".")
+
+    def _caller(self, frame: FrameType) -> str | None:
+        """Return the file that called a function, be it through NumPy, but not through Beam; None if there is none."""
+        caller = frame.f_back
+        while caller is not None and not caller.f_code.co_filename.startswith(self._package):
+            if "/apache_beam/" in caller.f_code.co_filename:
+                return None
+            caller = caller.f_back
+        return None if caller is None else caller.f_code.co_filename
 
     @staticmethod
     def _changed(frame: FrameType, call: _Call) -> bool:
@@ -173,8 +219,7 @@ class Walk:
             if not hidden and owner is not None and len(parts) > 1 and "<locals>" not in parts:
                 found = inspect.getattr_static(getattr(owner, parts[0], None), parts[-1], None)
                 hidden = not (inspect.isfunction(found) or isinstance(found, staticmethod | classmethod))
-            module = code.co_filename.removeprefix(PACKAGE).removesuffix(".py").replace("/", ".")
-            self._names[code] = None if hidden else f"{module}.{name.replace('.<locals>', '')}"
+            self._names[code] = None if hidden else f"{self._module(code.co_filename)}.{name.replace('.<locals>', '')}"
         return self._names[code]
 
 
@@ -306,6 +351,20 @@ def traced(name: str) -> Walk:
     return walk
 
 
+def summary(walk: Walk) -> str:
+    """Return the numbers of a walk, in words."""
+    called = walk.functions
+    return (
+        f"{len(walk.spine)} on the spine; {len(walk.carriers)} functions of {_files(walk.carriers)} files carry the "
+        f"datum, of {called.total()} calls of {len(called)} functions of {_files(called)} files; {len(walk.pairs)} pairs "
+        "of files call each other"
+    )
+
+
+def _files(functions: Iterable[CodeType]) -> int:
+    return len({code.co_filename for code in functions})
+
+
 def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", choices=[[], *WALKS], help="which; by default all")
@@ -313,8 +372,9 @@ def _main() -> None:
     arguments = parser.parse_args()
     for name in arguments.names or WALKS:
         walk = traced(name)
-        whole = f"{len(walk.calls)} calls of {len(set(walk.calls))} functions"
-        typer.echo(f"{name}: {len(walk.spine)} on the spine, of {whole}")
+        typer.echo(f"{name}: {summary(walk)}")
+        for pair in walk.pairs:
+            typer.echo(f"  both ways: {' and '.join(pair)}")
         for place, call in enumerate(walk.calls if arguments.calls else walk.spine, 1):
             typer.echo(f"  {place:3} {call}")
 
