@@ -356,8 +356,8 @@ def summary(walk: Walk) -> str:
     called = walk.functions
     return (
         f"{len(walk.spine)} on the spine; {len(walk.carriers)} functions of {_files(walk.carriers)} files carry the "
-        f"datum, of {called.total()} calls of {len(called)} functions of {_files(called)} files; {len(walk.pairs)} pairs "
-        "of files call each other"
+        f"datum, of {called.total()} calls of {len(called)} functions of {_files(called)} files; {len(walk.pairs)} "
+        "pairs of files call each other"
     )
 
 
