@@ -38,12 +38,12 @@ def run(effort: Effort) -> list[Row]:
 
 def _marginal(path: Path, times: int, *, bounded: bool) -> float:
     """Return the nanoseconds of each further reading of a file."""
-    _seconds(path, 1, bounded=bounded)  # which loads the kernels
-    once = min(_seconds(path, 1, bounded=bounded) for _ in range(2))
-    return (_seconds(path, times, bounded=bounded) - once) / (times - 1) * 1e9
+    processor_seconds(path, 1, bounded=bounded)  # which loads the kernels
+    once = min(processor_seconds(path, 1, bounded=bounded) for _ in range(2))
+    return (processor_seconds(path, times, bounded=bounded) - once) / (times - 1) * 1e9
 
 
-def _seconds(path: Path, times: int, *, bounded: bool) -> float:
+def processor_seconds(path: Path, times: int, *, bounded: bool) -> float:
     """Return the processor time of a job that reads a file so many times."""
     start = time.process_time()
     run_pipeline(read_and_sketch(*[path] * times, bounded=bounded), release(bounded=bounded))

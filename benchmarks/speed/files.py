@@ -61,10 +61,10 @@ def _files(effort: Effort) -> list[Row]:
         ss.Agreement.of(projection, index="index", value="value").save(agreed)
         for form, target in _TARGETS.items():
             few, whole = (_write(Path(folder) / f"{size}.{form}", size) for size in (_FEW, n))
-            _sketched(few, whole, agreed, folder)  # compiles what is not on disk yet
+            sketched(few, whole, agreed, folder)  # compiles what is not on disk yet
             ours, reading = [], []
             for _ in range(rounds):
-                ours.append(_sketched(few, whole, agreed, folder) / n)
+                ours.append(sketched(few, whole, agreed, folder) / n)
                 begun = time.perf_counter()
                 _read(whole)
                 reading.append((time.perf_counter() - begun) / n)
@@ -74,7 +74,8 @@ def _files(effort: Effort) -> list[Row]:
     return rows
 
 
-def _sketched(few: Path, whole: Path, agreed: Path, folder: str) -> float:
+def sketched(few: Path, whole: Path, agreed: Path, folder: str) -> float:
+    """Return the seconds of one process that sketches files, after a first one that is few."""
     command = [sys.executable, "-c", _SKETCH, *map(str, (few, whole, agreed, folder))]
     done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - ourselves
     return float(json.loads(done.stdout.splitlines()[-1])[1])

@@ -36,7 +36,7 @@ _CELLS = 1024
 
 def run(effort: Effort) -> list[Row]:
     """Measure 10,000 sketches of 1024 cells, and what it costs to publish them."""
-    pairs = (row for kernels in _kernels() for row in _with_kernels(kernels, effort))
+    pairs = (row for kernels in blas_kernels() for row in _with_kernels(kernels, effort))
     return [
         *pairs,
         _nearest(100_000, effort, Target("ours", 30)),
@@ -64,7 +64,7 @@ def all_pairs(kernels: str, effort: Effort) -> list[Row]:
     )
 
 
-def _kernels() -> list[str]:
+def blas_kernels() -> list[str]:
     """Return the kinds of kernels to measure, by OpenBLAS's names."""
     return ["Haswell", "SkylakeX"] if binding.get_host_cpu_features().get("avx512bw") else ["the default kernels"]
 

@@ -50,19 +50,19 @@ def run(effort: Effort) -> list[Row]:
         floor.write_text(_FLOOR, encoding="utf-8")
         ours_cold, ours_warm = _cold_and_warm(f"{folder}/ours", "-c", _FIRST_UPDATE)
         floor_cold, floor_warm = _cold_and_warm(f"{folder}/floor", str(floor))
-        _python(folder, "-c", "import numba, scipy.linalg, streamsketch.projections")  # into the system's file cache
+        run_python(folder, "-c", "import numba, scipy.linalg, streamsketch.projections")  # into the system's file cache
         alone: list[float] = []
         timings = interleave(
             {
-                "python -c pass": Work(lambda: _python(folder, "-c", _BARE)),
-                "import streamsketch": Work(lambda: _python(folder, "-c", _IMPORT)),
-                "the import alone": Work(lambda: alone.append(float(_python(folder, "-c", _TIMED_IMPORT)))),
+                "python -c pass": Work(lambda: run_python(folder, "-c", _BARE)),
+                "import streamsketch": Work(lambda: run_python(folder, "-c", _IMPORT)),
+                "the import alone": Work(lambda: alone.append(float(run_python(folder, "-c", _TIMED_IMPORT)))),
                 "any kernel, cold": Work(floor_cold),
                 "first update, cold": Work(ours_cold),
                 "any kernel, warm": Work(floor_warm),
                 "first update, warm": Work(ours_warm),
-                "streamsketch --version": Work(lambda: _python(folder, "-m", "streamsketch", "--version")),
-                "streamsketch --help": Work(lambda: _python(folder, "-m", "streamsketch", "--help")),
+                "streamsketch --version": Work(lambda: run_python(folder, "-m", "streamsketch", "--version")),
+                "streamsketch --help": Work(lambda: run_python(folder, "-m", "streamsketch", "--help")),
             },
             max(1, effort.rounds // 2),
             warm_up=False,
@@ -85,9 +85,9 @@ def _cold_and_warm(folder: str, *arguments: str) -> tuple[Callable[[], object], 
     def cold() -> None:
         nonlocal latest
         latest = next(caches)
-        _python(latest, *arguments)
+        run_python(latest, *arguments)
 
-    return cold, lambda: _python(latest, *arguments)
+    return cold, lambda: run_python(latest, *arguments)
 
 
 def _row(timings: Timings, ours: str, other: str, target: Target | None = None) -> Row:
@@ -96,7 +96,7 @@ def _row(timings: Timings, ours: str, other: str, target: Target | None = None) 
     return Row(ours, SECONDS.label, timings.median(ours), others, ratio, (lower, upper), target)
 
 
-def _python(cache: str, *arguments: str) -> str:
+def run_python(cache: str, *arguments: str) -> str:
     environment = os.environ | {"NUMBA_CACHE_DIR": cache, "PYTHONDONTWRITEBYTECODE": ""}  # as after an installation
     command = [sys.executable, *arguments]
     return subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE, text=True).stdout  # noqa: S603

@@ -61,9 +61,9 @@ def _row(kafka: Kafka, folder: Path, form: str, events: int) -> Row:
         for content in _messages(form, events):
             writer.write(0, _BASE * 1000, content)
         writer.write(0, (_BASE + _WINDOWS * _SIZE + _DELAY) * 1000)
-    _consume(kafka, folder / f"{form} first", form)  # compiles
-    ours = _seconds(lambda: _consume(kafka, folder / form, form)) / events * 1e9
-    alone = _seconds(lambda: _count(kafka, form)) / events * 1e9
+    consume_topic(kafka, folder / f"{form} first", form)  # compiles
+    ours = _seconds(lambda: consume_topic(kafka, folder / form, form)) / events * 1e9
+    alone = _seconds(lambda: count_topic(kafka, form)) / events * 1e9
     name = f"{events:,} events, {_NAMES[form]}"
     return Row(name, "ns", ours, {"counted by key alone": alone}, ours / alone, target=_TARGETS[form])
 
@@ -96,7 +96,7 @@ def _messages(form: str, events: int) -> Iterator[bytes]:
         yield sink.getvalue().to_pybytes()
 
 
-def _consume(kafka: Kafka, folder: Path, form: str) -> None:
+def consume_topic(kafka: Kafka, folder: Path, form: str) -> None:
     (folder / "out").mkdir(parents=True)
     windows = ss.Windows(time="at", every=_SIZE, first=f"{np.datetime64(_BASE, 's')}Z")
     agreement = _AGREEMENT.replace(terms=ss.Terms(epsilon=1), keys=_KEYS, windows=windows)
@@ -110,7 +110,7 @@ def _consume(kafka: Kafka, folder: Path, form: str) -> None:
         raise RuntimeError(f"{stream.released} windows were released, and {malformed.rows} rows were malformed")
 
 
-def _count(kafka: Kafka, form: str) -> None:
+def count_topic(kafka: Kafka, form: str) -> None:
     partitions, found = Partitions(Brokers(kafka.servers), form, "benchmark"), Counter[tuple[str, int]]()
     partitions.assign({0: 0})
     while not partitions.ended():

@@ -68,7 +68,7 @@ class FileStore:
                 connection.execute("BEGIN IMMEDIATE")
                 try:
                     self._find_table(connection)
-                    yield _FileTransaction(connection)
+                    yield FileTransaction(connection)
                 except BaseException:
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
@@ -90,7 +90,9 @@ class FileStore:
             raise InvalidInputError(f"{self._path} is not a ledger: it is a database of another program")
 
 
-class _FileTransaction:
+class FileTransaction:
+    """A transaction on the file of a ledger."""
+
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 

@@ -65,11 +65,11 @@ class DataIds(NamedTuple):
     def published(self) -> tuple[bytes, ...]:
         """Return `PUBLISHED` ids, ascending: whatever the number of parts, and the same in every release."""
         known = self.parts if len(self.parts) <= PUBLISHED else {self.own}
-        ids = {_published(one, b"") for one in known}
+        ids = {published_id(one, b"") for one in known}
         number = 0
         while len(ids) < PUBLISHED:
             number += 1
-            ids.add(_published(self.own, b"%d" % number))
+            ids.add(published_id(self.own, b"%d" % number))
         return tuple(sorted(ids))
 
     def entered(self) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
@@ -83,15 +83,15 @@ class DataIds(NamedTuple):
         """
         if len(self.parts) <= PUBLISHED:
             return ()
-        ids, size, number = {_published(one, b"") for one in self.parts}, 1 << (len(self.parts) - 1).bit_length(), 0
+        ids, size, number = {published_id(one, b"") for one in self.parts}, 1 << (len(self.parts) - 1).bit_length(), 0
         while len(ids) < size:
             number += 1
-            ids.add(_published(self.own, b"further %d" % number))
+            ids.add(published_id(self.own, b"further %d" % number))
         return tuple(sorted(ids))
 
     def recognised(self) -> frozenset[bytes]:
         """Return all ids under which these data or a part of them may be published: secret, as they count the parts."""
-        return frozenset([*self.published(), *(_published(one, b"") for one in self.parts | self.related)])
+        return frozenset([*self.published(), *(published_id(one, b"") for one in self.parts | self.related)])
 
 
 def new() -> DataIds:
@@ -128,5 +128,6 @@ def _derived(one: bytes, suffix: bytes) -> bytes:
     return hashlib.blake2b(suffix, key=one, digest_size=SECRET_BYTES, person=b"streamsketch.id").digest()
 
 
-def _published(one: bytes, number: bytes) -> bytes:
+def published_id(one: bytes, number: bytes) -> bytes:
+    """Return the id that is published for one of several data ids."""
     return hashlib.blake2b(number, key=one, digest_size=ID_BYTES, person=b"streamsketch.pub").digest()

@@ -46,7 +46,7 @@ def batches_of(
     """
     wanted = list(dict.fromkeys(columns))
     if hasattr(rows, "collect_batches"):  # polars' LazyFrame
-        yield from _lazy_batches(rows, wanted)
+        yield from lazy_batches(rows, wanted)
         return
     _check_streams(rows)
     try:
@@ -132,10 +132,11 @@ def _objects(column: Any, *, lists: bool) -> "pa.Array":
     return array if plain else lenient_column(column.tolist(), lists=lists)
 
 
-def _lazy_batches(rows: Any, columns: list[str]) -> "Iterator[pa.RecordBatch]":
+def lazy_batches(rows: Any, columns: list[str], most: int = _LAZY_ROWS) -> "Iterator[pa.RecordBatch]":
+    """Yield the columns of a lazy frame of Polars, ``most`` rows at a time."""
     try:
         _check_names(columns, rows.collect_schema().names())
-        for frame in rows.select(columns).collect_batches(chunk_size=_LAZY_ROWS, maintain_order=False, lazy=True):
+        for frame in rows.select(columns).collect_batches(chunk_size=most, maintain_order=False, lazy=True):
             yield from pa.RecordBatchReader.from_stream(frame)
     except InvalidInputError:
         raise

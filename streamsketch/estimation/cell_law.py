@@ -120,7 +120,7 @@ class CellLaw:
         wide: float = quantile(confidence, "normal") * self.variance**0.5
         return max(self.unit * float(self.sizes[-2:].sum()), wide)
 
-    def reach_of_sums(self, numbers: Ints, confidence: float) -> Floats:
+    def reach_of_sums(self, numbers: Ints, confidence: float, most: int = _MOST_NUMBERS) -> Floats:
         """Return the least sizes that sums of so many independent medians are within with probability ``confidence``.
 
         Parameters
@@ -129,6 +129,8 @@ class CellLaw:
             How many medians are added up, at least 1 each: int64, (n,).
         confidence
             Probability in (0, 1).
+        most
+            Of how many different numbers the law is computed.
 
         Returns
         -------
@@ -144,8 +146,8 @@ class CellLaw:
         """
         distinct, place = np.unique(numbers, return_inverse=True)
         known = distinct
-        if distinct.size > _MOST_NUMBERS:
-            known = np.unique(np.rint(np.geomspace(distinct[0], distinct[-1], _MOST_NUMBERS)).astype(np.int64))
+        if distinct.size > most:
+            known = np.unique(np.rint(np.geomspace(distinct[0], distinct[-1], most)).astype(np.int64))
         reaches = [
             self.reach(confidence) if number == 1 else self._sum_reach(int(number), confidence) for number in known
         ]

@@ -285,7 +285,7 @@ def changes_of(
         Whether a raw sketch took part.
     """
     p_values = np.array([math.nan if test is None else test.p_value for test in tests])
-    chance, alarm = _controlled(p_values, options.level, options.control)
+    chance, alarm = controlled(p_values, options.level, options.control)
     table = pa.table(
         {"window": _names(windows), "before": _names(before), **_numbers(tests, chance), "alarm": pa.array(alarm)}
     )
@@ -346,7 +346,7 @@ def typical_distance(values: Floats, errors: Floats) -> float:
     return math.sqrt(max(float(np.median(values)), 0.0)) + _USUAL * unexplained
 
 
-def _controlled(p_values: Floats, level: float, control: Control) -> tuple[float, Any]:
+def controlled(p_values: Floats, level: float, control: Control) -> tuple[float, Any]:
     """Return the p-value up to which there is an alarm, and where there is one: Holm's, or Benjamini and Hochberg's."""
     known = np.sort(p_values[~np.isnan(p_values)])
     count = known.size

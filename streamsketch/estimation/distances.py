@@ -151,7 +151,7 @@ def fourth_power_sums(
     size: NDArray[np.float64],
 ) -> NDArray[np.float64] | None:
     """Return ‖x_i - y_j‖₄⁴ where a map's variance depends on it and cells show it; None elsewhere."""
-    return fourths_of(_fourth_powers_of_gaps(x, y), size, noise, rows) if has_fourths(rows) else None
+    return fourths_of(fourth_powers_of_gaps(x, y), size, noise, rows) if has_fourths(rows) else None
 
 
 def has_fourths(block: Block) -> bool:
@@ -192,7 +192,7 @@ def _sure_part(clean: Floats, squared_noise: Floats, whole: Floats, block: Block
     return np.asarray(np.clip(_TAKEN * estimate, 0.0, whole / 2))
 
 
-def _fourth_powers_of_gaps(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+def fourth_powers_of_gaps(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return Σ (x_i - y_j)⁴ over the cells of all rows: by three matrix products, and directly as `squared_gaps`."""
     squares_x, squares_y = x**2, y**2
     scale = np.einsum("ik,ik->i", squares_x, squares_x)[:, None] + np.einsum("ik,ik->i", squares_y, squares_y)

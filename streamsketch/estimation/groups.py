@@ -159,8 +159,8 @@ def linkage(
     matrix = tree_of(squares, method)
     found = _groups(matrix)
     counts = dict.fromkeys(found, 0)
-    source = _Source(seed)
-    redrawn = _Redrawn(block)
+    source = Source(seed)
+    redrawn = Redrawn(block)
     for _ in range(draws):
         again = _squares(redrawn.draw(source), by, together=together, order=order)
         # what a draw cannot compare joins last
@@ -203,7 +203,7 @@ def ordered_tree(squared_distances: Floats) -> tuple[Floats, list[int]]:
     return tree, [int(leaf) for leaf in hierarchy.leaves_list(ordered)]
 
 
-class _Source:
+class Source:
     """Public random numbers, the same for one seed on every machine: nothing that protects anything."""
 
     def __init__(self, seed: int) -> None:
@@ -223,7 +223,7 @@ class _Source:
         return found
 
 
-class _Redrawn:
+class Redrawn:
     """Sketches drawn with the inner products that a block's estimates state, the map's error and the noise."""
 
     def __init__(self, block: Block) -> None:
@@ -237,7 +237,8 @@ class _Redrawn:
         share = min(max((block.variance.norms + block.variance.inner) * k / 2, 0.0), 1.0)
         self._drawn = 1 - (1 - share) ** 0.5
 
-    def draw(self, source: "_Source") -> Block:
+    def draw(self, source: "Source") -> Block:
+        """Return a block with an error drawn anew."""
         block, streams = self._block, self._streams
         n, k = block.cells.shape
         cells = streams @ ((self._drawn / k) ** 0.5 * source.normal((streams.shape[1], k)))
@@ -249,7 +250,7 @@ class _Redrawn:
             units = units._replace(number=units.number + np.sqrt(units.variance) * source.normal((n,)))
         return block._replace(cells=np.rint(cells / unit).astype(np.int64), cell_units=np.full(n, unit), units=units)
 
-    def _noise(self, source: "_Source", shape: tuple[int, int]) -> Floats:
+    def _noise(self, source: "Source", shape: tuple[int, int]) -> Floats:
         """Return noise of each sketch's cumulants: normal variables of Gamma variance, as Laplace noise is."""
         k2, k4, effect = self._block.k2, self._block.k4, self._block.effect
         if not isinstance(effect, OutputNoise):

@@ -72,11 +72,11 @@ def l1_norm(release: AnySketch, *, nonnegative: bool = False) -> Estimate:
     >>> l1_norm(x).value
     19.0
     """
-    block, cells, unit = _histogram(release)
+    block, cells, unit = histogram_of(release)
     if nonnegative:
         value, variance = sum(float(tile.sum()) for tile in _tiles(cells)), cells.size * float(block.k2[0]) / unit**2
     else:
-        taken_out = _taken_out(release, unit, "|x_j|", "nonnegative=True, if no entry is negative")
+        taken_out = taken_out_of(release, unit, "|x_j|", "nonnegative=True, if no entry is negative")
         (value,), (variance,) = _sums(taken_out, cells, np.abs)
     estimate = Estimate(value * unit, 0.0, variance * unit**2, lowest=0.0)
     return mark_secret(estimate, block)
@@ -121,9 +121,9 @@ def distinct(release: AnySketch, *, nonnegative: bool = False) -> Estimate:
     >>> distinct(x).value
     3.0
     """
-    block, cells, unit = _histogram(release)
-    taken_out = _taken_out(release, unit, "[x_j ≠ 0]")
-    (value,), (variance,) = _sums(taken_out, cells, _is_positive if nonnegative else _is_not_zero)
+    block, cells, unit = histogram_of(release)
+    taken_out = taken_out_of(release, unit, "[x_j ≠ 0]")
+    (value,), (variance,) = _sums(taken_out, cells, is_positive if nonnegative else is_not_zero)
     return mark_secret(Estimate(value, 0.0, variance, lowest=0.0, highest=float(cells.size)), block)
 
 
@@ -167,9 +167,9 @@ def entropy(release: AnySketch, *, nonnegative: bool = False) -> Estimate:
     >>> round(math.exp(entropy(x).value), 6)  # as many equal shares
     4.0
     """
-    block, cells, unit = _histogram(release)
-    taken_out = _taken_out(release, unit, "|x_j| ln|x_j|")
-    parts: tuple[Entry, Entry] = (_itself, _positive_log) if nonnegative else (np.abs, _size_log)
+    block, cells, unit = histogram_of(release)
+    taken_out = taken_out_of(release, unit, "|x_j| ln|x_j|")
+    parts: tuple[Entry, Entry] = (_itself, positive_log) if nonnegative else (np.abs, size_log)
     (total, sizes), (spread, mixed, size_spread) = _sums(taken_out, cells, *parts)
     candidates = [(total, spread, mixed)]
     if nonnegative and isinstance(release, PrivateSketch):
@@ -244,7 +244,7 @@ class _Weights(NamedTuple):
         return products - self.weights @ (one.gaps * other.gaps)
 
 
-def _histogram(release: AnySketch) -> tuple[Block, Ints, float]:
+def histogram_of(release: AnySketch) -> tuple[Block, Ints, float]:
     """Return a histogram, its entries in grid steps and one such step in data units, > 0."""
     check_comparable([release])
     if not isinstance(release.projection, Identity):
@@ -258,7 +258,7 @@ def _histogram(release: AnySketch) -> tuple[Block, Ints, float]:
     return block, block.cells[0] if unit > 0 else -block.cells[0], abs(unit)
 
 
-def _taken_out(release: AnySketch, unit: float, what: str, or_else: str = "") -> _Weights:
+def taken_out_of(release: AnySketch, unit: float, what: str, or_else: str = "") -> _Weights:
     """Return the weights that take a release's noise out of functions of its entries.
 
     Laplace noise has the generating function (1-p)²/((1-pz)(1-p/z)), so its inverse is 1 - q(z - 2 + 1/z).
@@ -329,18 +329,22 @@ def _itself(entries: Floats) -> Floats:
     return entries
 
 
-def _is_not_zero(entries: Floats) -> Floats:
+def is_not_zero(entries: Floats) -> Floats:
+    """Return 1 for entries that are not 0."""
     return np.where(entries != 0, 1.0, 0.0)
 
 
-def _is_positive(entries: Floats) -> Floats:
+def is_positive(entries: Floats) -> Floats:
+    """Return 1 for entries above 0."""
     return np.where(entries > 0, 1.0, 0.0)
 
 
-def _size_log(entries: Floats) -> Floats:
-    return _positive_log(np.abs(entries))
+def size_log(entries: Floats) -> Floats:
+    """Return s ln s of the sizes s of entries."""
+    return positive_log(np.abs(entries))
 
 
-def _positive_log(entries: Floats) -> Floats:
+def positive_log(entries: Floats) -> Floats:
+    """Return x ln x of entries above 1, and 0 of others."""
     sizes: Floats = np.maximum(entries, 1.0)  # the logarithm is then 0, as 0 ln 0 and 1 ln 1 are
     return sizes * np.log(sizes)

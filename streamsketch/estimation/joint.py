@@ -78,7 +78,7 @@ def joint_between(block: Block, by: JointBy, *, in_time: bool) -> JointEstimates
     order = np.arange(len(block.cells)) if in_time else _canonical(block)
     back = np.argsort(order)
     ordered = _in_order(block, order)
-    chosen = choose(_in_noises(ordered), in_time=in_time)
+    chosen = choose(in_noises(ordered), in_time=in_time)
     combined = combine(ordered, chosen)
     place = np.ix_(back, back)
     combined = combined._replace(
@@ -252,7 +252,7 @@ def _in_order(block: Block, order: NDArray[np.intp]) -> Block:
     )
 
 
-def _in_noises(block: Block) -> Floats:
+def in_noises(block: Block) -> Floats:
     """Return cells in standard deviations of their stream's noise, at least 1 % of the stream's own cells: (k, n)."""
     values = block.values
     noise = np.maximum(block.k2, _QUIETEST * np.einsum("ik,ik->i", values, values) / values.shape[1])

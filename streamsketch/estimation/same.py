@@ -305,7 +305,7 @@ def _averages(
         apart = _sampled(a, b, averages)
         along = sum(term.moments.k2 for term in drift)
         if tolerance == 0 and along and _is_normal(block):
-            gap, apart, drift = *_without_counts(averages, gap, apart, along), []
+            gap, apart, drift = *without_counts(averages, gap, apart, along), []
         drift += [NoiseTerm(NoiseMoments(apart), 1.0)] if apart else []
     return terms_of(noise), gap, tuple(sorted(drift, key=repr))
 
@@ -315,7 +315,7 @@ def _is_normal(block: Block) -> bool:
     return isinstance(block.effect, OutputNoise) and bool((np.abs(block.k4) <= NORMAL_KURTOSIS * block.k2**2).all())
 
 
-def _without_counts(averages: Averages, gap: float, apart: float, along: float) -> tuple[float, float]:
+def without_counts(averages: Averages, gap: float, apart: float, along: float) -> tuple[float, float]:
     """Return the squared distance with less of the direction in which errors of counts move averages, and what drifts.
 
     That direction is the average of both, with weights that make its noise independent of that of the difference.

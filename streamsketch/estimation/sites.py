@@ -167,7 +167,7 @@ def compare_sites(
             "compared: release more units of a site together, or with a larger epsilon"
         )
     _check_disjoint(given, clear)
-    search = _Search([given[site] for site in clear], tolerance, level)
+    search = Search([given[site] for site in clear], tolerance, level)
     p_values, stand_out, alike = search.found()
     reference = alike or list(range(len(clear)))
     pools = search.pools(reference)
@@ -230,7 +230,7 @@ _PAIRS = pa.schema(
 )
 
 
-class _Search:
+class Search:
     """Tests of sites against the others, of n releases."""
 
     def __init__(self, releases: Sequence[PrivateSketch], tolerance: float, level: float) -> None:
@@ -288,7 +288,7 @@ class _Search:
         if len(releases) == 1:
             return releases[0]
         half = len(releases) // 2
-        first, second = _Search.together(releases[:half]), _Search.together(releases[half:])
+        first, second = Search.together(releases[:half]), Search.together(releases[half:])
         return first.combine(second, populations="disjoint")
 
     def pair(self, first: int, second: int, tests: int) -> float | None:
@@ -360,7 +360,7 @@ def _check_disjoint(releases: Mapping[str, PrivateSketch], sites: Sequence[str])
                 )
 
 
-def _pairs(sites: Sequence[str], search: _Search, distances: Estimates) -> pa.Table:
+def _pairs(sites: Sequence[str], search: Search, distances: Estimates) -> pa.Table:
     """Return all pairs, nearest first, tested if they are few."""
     first, second = np.triu_indices(len(sites), 1)
     count = first.size

@@ -90,6 +90,8 @@ class Log:
         beginning of the file at ``path``. Without a function, this is an error.
     longest
         Bytes of the longest line. A longer one is bad, and is left out up to its newline.
+    look
+        Seconds between checks of a file that has not grown.
 
     Raises
     ------
@@ -123,7 +125,7 @@ class Log:
     3
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keyword-only where there are many
         self,
         source: BinaryIO | int,
         reader: RowReader,
@@ -134,9 +136,10 @@ class Log:
         path: Path | None = None,
         on_loss: Callable[[str], None] | None = None,
         longest: int = LONGEST_ROW,
+        look: float = _LOOK,
     ) -> None:
         self._descriptor = source if isinstance(source, int) else source.fileno()
-        self._name, self._position, self._path, self._on_loss = name, position, path, on_loss
+        self._name, self._position, self._path, self._on_loss, self._look = name, position, path, on_loss, look
         reader.check_utf8(name)
         self._lines, self._block_bytes = reader.lines(name, form, longest=longest), reader.block_bytes
         self.conditions: tuple[str, ...] = (ONE_LINE,) if form == "csv" else ()
@@ -264,7 +267,7 @@ class Log:
         try:
             ends = self._found(position)
         except LostLogError:
-            select.select([], [], [], _LOOK)  # a rotation renames several files, one after the other
+            select.select([], [], [], self._look)  # a rotation renames several files, one after the other
             try:
                 ends = self._found(position)
             except LostLogError as error:
@@ -474,7 +477,8 @@ class Log:
             if not follow and not self._missed:
                 return
             left = wait()
-            select.select([] if stop is None else [stop.wakes], [], [], _LOOK if left is None else min(_LOOK, left))
+            seconds = self._look if left is None else min(self._look, left)
+            select.select([] if stop is None else [stop.wakes], [], [], seconds)
             if wait() == 0:
                 yield None
 

@@ -96,14 +96,19 @@ class Tally:
     ----------
     folder
         A local or mounted folder, shared by all processes of a stream. It is made if it does not exist.
+    seconds
+        Between two writes.
     """
 
     _known: "dict[tuple[str, int], Tally]" = {}  # noqa: RUF012 - one for all steps of a process
     _lock = threading.Lock()
 
-    def __init__(self, folder: str) -> None:
-        self._path = Path(folder) / f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}{_SUFFIX}"
-        self._counts, self._written, self._at = RowCounts(), RowCounts(), -_SECONDS
+    def __init__(self, folder: str, seconds: float = _SECONDS) -> None:
+        self._seconds, self._path = (
+            seconds,
+            Path(folder) / f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}{_SUFFIX}",
+        )
+        self._counts, self._written, self._at = RowCounts(), RowCounts(), -seconds
         self._timer: threading.Timer | None = None
 
     @classmethod
@@ -120,7 +125,7 @@ class Tally:
     def flush(self, *, now: bool = False) -> None:
         """Write the file if a count has changed, one second after the last time or ``now``."""
         with self._lock:
-            wait = self._at + _SECONDS - time.monotonic()
+            wait = self._at + self._seconds - time.monotonic()
             if self._counts == self._written:
                 return
             if wait > 0 and not now:

@@ -200,8 +200,8 @@ class SitePlan(ShownAsText):
         return _Planner(self.shift, self.deviation)
 
     @property
-    def _noisy(self) -> "_Noisy":
-        return _Noisy(self.units, self.epsilon, self.delta)
+    def _noisy(self) -> "Noisy":
+        return Noisy(self.units, self.epsilon, self.delta)
 
     def alternatives(self) -> list[SiteOption]:
         """Return a few options to compare, the recommended one included, fewest features first.
@@ -322,12 +322,12 @@ def plan_sites(  # noqa: PLR0913 - a plan starts from many facts, each of them w
     asked = [one for one in maps if not columns or _shows(one)]
 
     def found(units: tuple[float, float], epsilon: float) -> bool:
-        noisy = _Noisy(units, epsilon, delta)
+        noisy = Noisy(units, epsilon, delta)
         return any(planner.predicted(one, shift, noisy).power >= power for one in asked)
 
     chosen_epsilon = epsilon if epsilon is not None else _least(lambda one: found(numbers, one), *_EPSILONS)
     at = 1.0 if chosen_epsilon is None else chosen_epsilon
-    noisy = _Noisy(numbers, at, delta)
+    noisy = Noisy(numbers, at, delta)
     options = tuple(SiteOption(one, planner.predicted(one, shift, noisy)) for one in maps)
     chosen = _chosen(options, columns, power)
     needed: tuple[float | None, float | None] = (None, None)
@@ -357,7 +357,7 @@ def _noise(cells: int, epsilon: float, delta: float) -> tuple[Noise, Layout]:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Noisy:
+class Noisy:
     """Two sites and their budget."""
 
     units: tuple[float, float]
@@ -395,7 +395,7 @@ class _Planner:
     shift: SiteShift
     deviation: float
 
-    def predicted(self, features: Features, shift: SiteShift, noisy: _Noisy) -> SitePrediction:
+    def predicted(self, features: Features, shift: SiteShift, noisy: Noisy) -> SitePrediction:
         """Return what to expect of a map."""
         units = np.array(noisy.units)
         means = block_means(features, shift, self.deviation)
@@ -416,13 +416,13 @@ class _Planner:
         prediction = SitePrediction(apart, drawn, math.sqrt(variance), math.sqrt(2 * cells) * v, 0.0)
         if (units <= LEAST_UNITS * math.sqrt(of_count)).any():
             return prediction
-        test = _test(whole.first, cells, noisy)
+        test = test_of(whole.first, cells, noisy)
         pooled = (whole.first + whole.second + 2 * whole.product) / 4
         aligned_part = (whole.first - whole.second) ** 2 / (4 * pooled) if pooled > 0 else 0.0
         seen = max(apart - (1 - test.kept) * min(aligned_part, apart), 0.0)
         return prediction._replace(power=_power(seen, spread, drawn, cells, test))
 
-    def visible(self, features: Features, noisy: _Noisy, power: float) -> SiteShift | None:
+    def visible(self, features: Features, noisy: Noisy, power: float) -> SiteShift | None:
         """Return the least shift that is found."""
 
         def found(factor: float) -> bool:
@@ -433,7 +433,7 @@ class _Planner:
 
 
 @functools.lru_cache(maxsize=4096)
-def _test(norm: float, cells: int, noisy: _Noisy) -> _Test:
+def test_of(norm: float, cells: int, noisy: Noisy) -> _Test:
     """Return the test of two sites whose averages have about this squared norm."""
     units = np.array(noisy.units)
     of_cell, of_count = noisy.variances(cells)
@@ -449,14 +449,14 @@ def _test(norm: float, cells: int, noisy: _Noisy) -> _Test:
         drift += float(relative.sum()) * (cells * float(of_cells.prod()) / v + apart)
 
     def excess(line: float) -> float:
-        return float(_tail(line, 0.0, v + drift, 0.0, v, cells)) - _LEVEL
+        return float(tail_of(line, 0.0, v + drift, 0.0, v, cells)) - _LEVEL
 
     line = float(root_of(excess, 0.0, 20 * cells * v + 40 * (v + drift), rtol=1e-6))
     true = float(relative.sum()) * norm
     return _Test(line, kept, v, max(kept * (v + true) - v, 0.0))
 
 
-def _tail(line: float, distance: Any, along: float, added: float, v: float, cells: int) -> Any:
+def tail_of(line: float, distance: Any, along: float, added: float, v: float, cells: int) -> Any:
     """Return P((D + √along·Z)² + v·χ² + added ≥ line), χ² of one cell fewer; of several distances: (n,)."""
     first = (np.asarray(distance)[..., None] + math.sqrt(along) * _HALF) ** 2
     left = np.maximum(line - added - first, 0.0) / (2 * v)
@@ -468,7 +468,7 @@ def _power(apart: float, spread: float, drawn: float, cells: int, test: _Test) -
     chances = (np.arange(_SEEDS) + 0.5) / _SEEDS
     factors = scipy_special.gammaincinv(1 / spread, chances) * spread if spread else np.ones(1)
     one = drawn / _SPREAD
-    found = _tail(
+    found = tail_of(
         test.line, np.sqrt(apart * factors), test.noise + one, drawn - one + test.of_counts, test.noise, cells
     )
     return float(np.mean(found))

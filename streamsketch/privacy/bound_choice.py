@@ -179,7 +179,7 @@ def choose_bound(
             )
         return _most_accurate(totals, grid, budget, accuracy, source)
     covered = _share(_DEFAULT_SHARE if share is None else share)
-    drawn = [(_uniform(place + 1, source), _height(source)) for place in range(len(grid))]
+    drawn = [(_uniform(place + 1, source), height_of(source)) for place in range(len(grid))]
     exponents = exponents_of(totals, grid, least(budget.epsilon), covered)
     return ChosenBound(grid[_first_to_succeed(exponents, drawn)], budget, covered, len(grid))
 
@@ -258,7 +258,7 @@ def _uniform(limit: int, bits: BitSource) -> int:
     return int.from_bytes(bits.read(_DIGITS // 8), "little") * limit >> _DIGITS
 
 
-def _height(bits: BitSource) -> Fraction:
+def height_of(bits: BitSource) -> Fraction:
     """Return an exponential variable of mean 1, so that P(height ≥ x) = e^-x; floored to 2^-1600.
 
     Von Neumann 1951: in runs of falling uniforms u1 > u2 > …, the first run of odd length has the fraction u1, and the

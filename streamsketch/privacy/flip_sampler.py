@@ -51,13 +51,13 @@ def flips(levels: Ints, rate: Fraction, bits: BitSource) -> Ints:
     """
     check_rate(rate)
     numerator, shift = rate.numerator, rate.denominator.bit_length() - 1
-    tables = *_thresholds(), _factors()
+    tables = *thresholds(), factor_table()
 
     def fill(out: Ints, buffer: Bytes) -> tuple[int, int]:
         left = levels[levels.size - out.size :]
         done, used = 0, 0
         while True:
-            drawn, read, deep = _flip_samples(out[done:], buffer[used:], left[done:], numerator, shift, *tables)
+            drawn, read, deep = flip_samples(out[done:], buffer[used:], left[done:], numerator, shift, *tables)
             done, used = done + drawn, used + read
             if not deep:
                 return done, used
@@ -90,21 +90,20 @@ def flip_exactly(exponent: Fraction, buffer: Bytes, at: int) -> tuple[int, int]:
 
 
 @functools.cache
-def _thresholds() -> tuple[Ints, Ints]:
+def thresholds() -> tuple[Ints, Ints]:
     """Return up to which exponent each first byte surely flips, and up to which it may: int64, (256,), 2^-52 units.
 
     Byte b says that U is in [b, b + 1)/256. It flips surely if p ≥ (b + 1)/256, and keeps surely if p ≤ b/256. Now
     p ≥ m/256 where x ≤ ln((256 - m)/m), and then whole units of x are at most the floor of that.
     """
-    limits = np.array([1 << (MAX_SHIFT + _MOST_BITS), *_quantiles(), 0], dtype=np.int64)  # m = 0, …, 128
+    limits = np.array([1 << (MAX_SHIFT + _MOST_BITS), *quantiles(), 0], dtype=np.int64)  # m = 0, …, 128
     surely, maybe = np.full((2, 256), -1, dtype=np.int64)  # p ≤ 1/2: bytes from 128 on keep
     surely[:128], maybe[:128] = limits[1:], limits[:128]
     return surely, maybe
 
 
-def _quantiles() -> list[int]:
-    """Return ⌊2^52 · ln((256 - m)/m)⌋ for m = 1, …, 127."""
-    guard = _GUARD_BITS
+def quantiles(guard: int = _GUARD_BITS) -> list[int]:
+    """Return ⌊2^52 · ln((256 - m)/m)⌋ for m = 1, …, 127; ``guard`` bits more are doubled should they not decide it."""
     while True:
         logs = logarithms(255, MAX_SHIFT + guard)
         found = []
@@ -117,7 +116,7 @@ def _quantiles() -> list[int]:
 
 
 @functools.cache
-def _factors() -> Ints:
+def factor_table() -> Ints:
     """Return 2^30 · e^-(2^j/2^30), rounded down, for j = 0, …, 34: int64, (35,); too small by less than 2."""
     found = []
     for j in range(_SMALL_BITS):
@@ -152,7 +151,7 @@ def _compare(exponent: int, buffer: Bytes, at: int, factors: Ints) -> int:
 
 
 @kernel
-def _flip_samples(
+def flip_samples(
     out: Ints,
     buffer: Bytes,
     levels: Ints,

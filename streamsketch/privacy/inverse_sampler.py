@@ -68,7 +68,7 @@ class Table:
         """Fill ``out`` while bytes last; return (draws, bytes of the rounds that came to their end)."""
         shape, done, used = self.shape, 0, 0
         while True:
-            drawn, read, deep = _rounds(
+            drawn, read, deep = draw_rounds(
                 out[done:],
                 buffer[used:],
                 *self.words,
@@ -169,7 +169,7 @@ def _in_block(
 
 
 @kernel
-def _rounds(
+def draw_rounds(
     out: Ints,
     buffer: Bytes,
     first: NDArray[np.int16],

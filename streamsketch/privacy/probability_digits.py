@@ -68,7 +68,7 @@ def weighted(shape: Shape) -> tuple[int, Digits]:
         c = min(c - 1, c * ((1 << WORD_BITS) - first.rest) // words)
 
 
-def digits(shape: Shape, c: int, level: int) -> Digits:
+def digits(shape: Shape, c: int, level: int, guard: int = _GUARD_BITS) -> Digits:
     """Return digit ``level`` (1, 2, …), to base 2^16, of c·exp(-exponent) of each block's anchor.
 
     Parameters
@@ -79,8 +79,9 @@ def digits(shape: Shape, c: int, level: int) -> Digits:
         From 1 to 2^16. The first digit is the whole part.
     level
         Which digit.
+    guard
+        Bits beyond the last digit, doubled should they not decide it.
     """
-    guard = _GUARD_BITS
     while True:
         below, above = (_floors(shape, side, c, WORD_BITS * (level - 1), guard) for side in (1, 0))
         if below is not None and above is not None:

@@ -119,18 +119,19 @@ def _out_of_range(what: str, value: Fraction, low: str, limit: int) -> InvalidIn
 
 def discrete_laplace(scale: Fraction, size: int, bits: BitSource) -> Ints:
     """Draw ``size`` exact samples of P(n) ∝ exp(-|n| / scale): int64, (size,)."""
-    table = _laplace_table(scale)
+    table = laplace_table(scale)
     return draw(table.fill, size, bits, table.bytes_for)
 
 
 def discrete_gaussian(sigma_squared: Fraction, size: int, bits: BitSource) -> Ints:
     """Draw ``size`` exact samples of P(n) ∝ exp(-n² / 2σ²): int64, (size,)."""
-    table = _gaussian_table(sigma_squared)
+    table = gaussian_table(sigma_squared)
     return draw(table.fill, size, bits, table.bytes_for)
 
 
 @functools.lru_cache(maxsize=_KEPT_TABLES)
-def _laplace_table(scale: Fraction) -> Table:
+def laplace_table(scale: Fraction) -> Table:
+    """Return the table of blocks of P(n) ∝ exp(-|n| / scale)."""
     check_laplace(scale)
     # blocks of 1/16 to 1/8 of the scale: at most 710 within 32 bits, and at most 1/16 of the coins fall on tails
     shift = max(0, int(scale / 8).bit_length() - 1)
@@ -138,7 +139,8 @@ def _laplace_table(scale: Fraction) -> Table:
 
 
 @functools.lru_cache(maxsize=_KEPT_TABLES)
-def _gaussian_table(sigma_squared: Fraction) -> Table:
+def gaussian_table(sigma_squared: Fraction) -> Table:
+    """Return the table of blocks of P(n) ∝ exp(-n² / (2 σ²))."""
     check_gaussian(sigma_squared)
     # blocks of 1/64 to 1/32 of σ: at most 860 within 32 bits, and at most 1/75 of the coins fall on tails
     shift = max(0, (int(sigma_squared / 1024).bit_length() - 1) // 2)

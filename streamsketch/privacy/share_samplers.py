@@ -41,10 +41,10 @@ def laplace_share(scale: Fraction, shares: int, size: int, bits: BitSource) -> I
     check_laplace(scale)
     if shares < 1:
         raise InvalidInputError(f"noise is drawn in one share or more, got {shares}")
-    return _near_and_far(scale, shares, size, bits, _FAR)
+    return near_and_far(scale, shares, size, bits, _FAR)
 
 
-def _near_and_far(scale: Fraction, shares: int, size: int, bits: BitSource, far: int) -> Ints:
+def near_and_far(scale: Fraction, shares: int, size: int, bits: BitSource, far: int) -> Ints:
     """Draw shares, their points from ``far`` octaves beyond the scale on apart; the law is that of any far, 2 to 12."""
     octaves = max(1, (-(-scale.numerator // scale.denominator) - 1).bit_length())  # the least I with 2^I >= scale
 
@@ -52,13 +52,13 @@ def _near_and_far(scale: Fraction, shares: int, size: int, bits: BitSource, far:
         return _share_samples(out, buffer, scale.numerator, scale.denominator, shares, octaves, far)
 
     drawn = draw(fill, size, bits, lambda missing: 16 * missing + 64)
-    for cell, point in _far_points(scale, shares, octaves, size, bits, far):
+    for cell, point in far_points(scale, shares, octaves, size, bits, far):
         total = int(drawn[cell]) + point
         drawn[cell] = (total + (1 << 63)) % (1 << 64) - (1 << 63)  # modulo 2^64, as all sums of cells
     return drawn
 
 
-def _far_points(
+def far_points(
     scale: Fraction, shares: int, octaves: int, size: int, bits: BitSource, far: int
 ) -> list[tuple[int, int]]:
     """Return the cell and the signed distance of the points that `_kept_point` leaves out, of all cells together.
@@ -74,26 +74,26 @@ def _far_points(
     def coin(i: int) -> bool:
         """Return a coin of 2·mean/i, mean that of a part."""
         return (
-            _flip(2 * mean / (parts * i), bits)
-            and all(_flip_two_over_e(bits) for _ in range(shift))
-            and all(_flip_exp(Fraction(1), bits) for _ in range(common - shift))
+            flip_coin(2 * mean / (parts * i), bits)
+            and all(flip_two_over_e(bits) for _ in range(shift))
+            and all(flip_exp(Fraction(1), bits) for _ in range(common - shift))
         )
 
     found = []
-    for _ in range(sum(_poisson(coin, bits) for _ in range(parts))):
+    for _ in range(sum(poisson(coin, bits) for _ in range(parts))):
         tail = far
         while bits.read(1)[0] & 1:
             tail += 1
         least = 1 << (octaves + tail - 1)
         point = least + _below(least, bits)
-        kept = _flip(Fraction(least, point), bits) and all(_flip_two_over_e(bits) for _ in range(tail))
-        if kept and _flip_exp(point / scale - tail - common, bits):
+        kept = flip_coin(Fraction(least, point), bits) and all(flip_two_over_e(bits) for _ in range(tail))
+        if kept and flip_exp(point / scale - tail - common, bits):
             found.append((_below(size, bits), point if bits.read(1)[0] & 1 else -point))
     return found
 
 
-def _poisson(coin: Callable[[int], bool], bits: BitSource) -> int:
-    """Return a Poisson variable of mean at most 1/2, of which ``coin(i)`` has 2·mean/i; see `_poisson_small`."""
+def poisson(coin: Callable[[int], bool], bits: BitSource) -> int:
+    """Return a Poisson variable of mean at most 1/2, of which ``coin(i)`` has 2·mean/i; see `poisson_small`."""
     while True:
         n = 0
         while bits.read(1)[0] & 1:
@@ -102,7 +102,7 @@ def _poisson(coin: Callable[[int], bool], bits: BitSource) -> int:
             return n
 
 
-def _flip(chance: Fraction, bits: BitSource) -> bool:
+def flip_coin(chance: Fraction, bits: BitSource) -> bool:
     """Return whether a coin of this probability succeeds, by its base-256 digits as `bernoulli`."""
     if chance >= 1:
         return True
@@ -113,7 +113,7 @@ def _flip(chance: Fraction, bits: BitSource) -> bool:
             return drawn < digit
 
 
-def _flip_exp(exponent: Fraction, bits: BitSource) -> bool:
+def flip_exp(exponent: Fraction, bits: BitSource) -> bool:
     """Return whether a coin of e^-exponent succeeds; see `exp_coin`."""
     whole = int(exponent)
     return all(_flip_fraction(Fraction(1), bits) for _ in range(whole)) and _flip_fraction(exponent - whole, bits)
@@ -122,18 +122,18 @@ def _flip_exp(exponent: Fraction, bits: BitSource) -> bool:
 def _flip_fraction(exponent: Fraction, bits: BitSource) -> bool:
     """Return whether a coin of e^-exponent succeeds, for an exponent in [0, 1]; see `exp_fraction`."""
     k = 1
-    while _flip(Fraction(1, k), bits) and _flip(exponent, bits):
+    while flip_coin(Fraction(1, k), bits) and flip_coin(exponent, bits):
         k += 1
     return k % 2 == 1
 
 
-def _flip_two_over_e(bits: BitSource) -> bool:
-    """Return whether a coin of 2/e succeeds; see `_two_over_e`."""
+def flip_two_over_e(bits: BitSource) -> bool:
+    """Return whether a coin of 2/e succeeds; see `two_over_e`."""
 
     def half(i: int) -> bool:
-        return _flip(Fraction(1, i), bits)
+        return flip_coin(Fraction(1, i), bits)
 
-    return _poisson(half, bits) + _poisson(half, bits) <= 1
+    return poisson(half, bits) + poisson(half, bits) <= 1
 
 
 def _below(limit: int, bits: BitSource) -> int:
@@ -146,7 +146,7 @@ def _below(limit: int, bits: BitSource) -> int:
 
 
 @kernel
-def _poisson_small(numerator: int, denominator: int, buffer: Bytes, at: int) -> tuple[int, int]:
+def poisson_small(numerator: int, denominator: int, buffer: Bytes, at: int) -> tuple[int, int]:
     """Return (n, position), n Poisson of mean numerator/(2·denominator) ≤ 1/2; the denominator < 2^40.
 
     n is proposed with probability 2^-(n+1) and kept with (2·mean)^n / n!, coin by coin.
@@ -173,12 +173,12 @@ def _poisson_small(numerator: int, denominator: int, buffer: Bytes, at: int) -> 
 
 
 @kernel
-def _two_over_e(buffer: Bytes, at: int) -> tuple[int, int]:
+def two_over_e(buffer: Bytes, at: int) -> tuple[int, int]:
     """Return (bit, position), bit = 1 with probability 2/e: that a Poisson variable of mean 1 is at most 1."""
-    first, at = _poisson_small(1, 1, buffer, at)
+    first, at = poisson_small(1, 1, buffer, at)
     if at < 0:
         return 0, -1
-    second, at = _poisson_small(1, 1, buffer, at)
+    second, at = poisson_small(1, 1, buffer, at)
     if at < 0:
         return 0, -1
     return (1 if first + second <= 1 else 0), at
@@ -216,7 +216,7 @@ def _kept_point(numerator: int, denominator: int, octaves: int, far: int, buffer
     bit, at = bernoulli(least, j, buffer, at)
     for _ in range(tail):
         if at >= 0 and bit == 1:
-            bit, at = _two_over_e(buffer, at)
+            bit, at = two_over_e(buffer, at)
     if at >= 0 and bit == 1:
         bit, at = exp_coin(j * denominator - tail * numerator, numerator, buffer, at)
     if at < 0:
@@ -241,7 +241,7 @@ def _share_samples(
     for i in range(out.size):
         at, total = used, 0
         for _ in range(parts):
-            points, at = _poisson_small(4 * (octaves + 1), shares * parts, buffer, at)
+            points, at = poisson_small(4 * (octaves + 1), shares * parts, buffer, at)
             if at < 0:
                 return i, used
             for _ in range(points):

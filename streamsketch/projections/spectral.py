@@ -55,7 +55,7 @@ def memory_of(projection: Projection, sparsity: int) -> int:
     return _SQUARES * 8 * projection.sketch_dim**2 if _is_squared(projection, sparsity) else 0
 
 
-def eigenvalue_bound(gram: Floats) -> int:
+def eigenvalue_bound(gram: Floats, exact_bits: int = _EXACT_BITS) -> int:
     """Return an integer that no eigenvalue of a symmetric matrix of integers exceeds in absolute value.
 
     With M_0 the matrix, M_{i+1} is M_i² divided by a power of two 2^{s_i} and rounded to integers: n² errors of 1/2 at
@@ -67,6 +67,8 @@ def eigenvalue_bound(gram: Floats) -> int:
     ----------
     gram
         (n, n), symmetric; integers below 2^50.
+    exact_bits
+        Bits that sums of products may have.
 
     Examples
     --------
@@ -74,11 +76,11 @@ def eigenvalue_bound(gram: Floats) -> int:
     3001
     """
     size = len(gram)
-    bits = (_EXACT_BITS - (size - 1).bit_length()) // 2
-    powers, shift = _scaled(gram, bits)
+    bits = (exact_bits - (size - 1).bit_length()) // 2
+    powers, shift = scaled_to_integers(gram, bits)
     shifts = [shift]
     for _ in range(_SQUARINGS):
-        powers, shift = _scaled(powers @ powers.T, bits)
+        powers, shift = scaled_to_integers(powers @ powers.T, bits)
         shifts.append(shift)
     squares = sum(map(int, (powers * powers).sum(axis=1)))  # each row's sum is below 2^50
     bound = math.isqrt(squares << (2 * _FINE)) + 1  # of the last norm, in steps of 2^-32
@@ -90,7 +92,7 @@ def eigenvalue_bound(gram: Floats) -> int:
     return -(-bound >> _FINE)
 
 
-def _scaled(matrix: Floats, bits: int) -> tuple[Floats, int]:
+def scaled_to_integers(matrix: Floats, bits: int) -> tuple[Floats, int]:
     """Return integers of at most ``bits`` bits, and the power of two by which the matrix was divided and rounded."""
     shift = max(0, math.frexp(float(np.abs(matrix).max()))[1] - bits)
     return (np.rint(matrix * 2.0**-shift), shift) if shift else (matrix, 0)

@@ -10,8 +10,6 @@ from streamsketch.core.libraries import linalg
 from streamsketch.core.numbers import Floats
 from streamsketch.estimation.estimate import Estimates
 
-_ROWS = 64  # of a block of cosines, which a processor keeps in its cache
-
 
 class Scaling(NamedTuple):
     """n streams as points of a plane."""
@@ -24,7 +22,7 @@ class Scaling(NamedTuple):
     """The share of the two axes in the sum of positive eigenvalues, 0 to 1."""
 
 
-def classical_scaling(distances: Estimates) -> Scaling:
+def classical_scaling(distances: Estimates, rows: int = 64) -> Scaling:
     """Place n streams in the plane, preserving squared distances as well as possible (Torgerson 1952).
 
     A stream's covariance is that of Gower's (1968) formula for one more point, x = ½ (XᵀX)⁻¹ Xᵀ (b - d), in its squared
@@ -37,6 +35,8 @@ def classical_scaling(distances: Estimates) -> Scaling:
     ----------
     distances
         Of all pairs, as returned by `streamsketch.pairwise`: (n, n), n ≥ 2.
+    rows
+        Of a block of cosines, which a processor keeps in its cache.
     """
     squares = distances.value
     n = len(squares)
@@ -54,13 +54,13 @@ def classical_scaling(distances: Estimates) -> Scaling:
     # of numbers near 1 in single precision, which is enough for a figure and twice as fast
     unit = float(np.abs(squares).max()) or 1.0
     of_map, of_noise = (np.sqrt(part) / unit for part in (distances.projection_variance, distances.noise_variance))
-    found = _covariances((squares / unit).astype(np.float32), of_map, of_noise, solve * math.sqrt(unit))
+    found = _covariances((squares / unit).astype(np.float32), of_map, of_noise, solve * math.sqrt(unit), rows)
     sizes, turns = np.linalg.eigh(found)  # the correlations need not fit together exactly
     covariances = (turns * np.maximum(sizes, 0.0)[:, None]) @ turns.transpose(0, 2, 1)
     return Scaling(places, covariances * unit, share)
 
 
-def _covariances(squares: NDArray[np.float32], of_map: Floats, of_noise: Floats, solve: Floats) -> Floats:
+def _covariances(squares: NDArray[np.float32], of_map: Floats, of_noise: Floats, solve: Floats, rows: int) -> Floats:
     """Return the covariances of n places, (n, 2, 2): each sums over all pairs of the other streams.
 
     Parameters
@@ -71,11 +71,13 @@ def _covariances(squares: NDArray[np.float32], of_map: Floats, of_noise: Floats,
         Standard deviations of these, (n, n).
     solve
         What a place moves by with each distance, (n, 2).
+    rows
+        Of a block of cosines.
     """
     n = len(squares)
     lengths = np.sqrt(np.maximum(squares, 0))
     inverse = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-    buffer = np.empty(_ROWS * n, dtype=np.float32)
+    buffer = np.empty(rows * n, dtype=np.float32)
     found = np.empty((n, 2, 2))
     for point in range(n):
         others = np.arange(n) != point
@@ -85,9 +87,9 @@ def _covariances(squares: NDArray[np.float32], of_map: Floats, of_noise: Floats,
         total = np.zeros((2, 2), dtype=np.float32)
         row, scale = squares[point], inverse[point]
         for start in range(
-            0, n, _ROWS
+            0, n, rows
         ):  # cosines of rows with the columns from their diagonal on, as they are symmetric
-            end = min(start + _ROWS, n)
+            end = min(start + rows, n)
             size = end - start
             cosine = buffer[: size * (n - start)].reshape(size, n - start)
             np.subtract(row[start:], squares[start:end, start:], out=cosine)

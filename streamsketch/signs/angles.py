@@ -193,7 +193,7 @@ def cosine(x: Side, y: Side, *, norm_x: float | None = None, norm_y: float | Non
             f"the standard error at a right angle is {error:.3g}, too large to estimate the cosine; release with a "
             "larger epsilon or another mechanism"
         )
-    return _cosine(mean, k, both)
+    return cosine_of(mean, k, both)
 
 
 def needs_norms(release: Signs) -> bool:
@@ -253,7 +253,7 @@ def expected(
     mean = both * (1 - 2 * theta / math.pi) if isinstance(both, float) else both.at(theta)
     k = projection.sketch_dim
     known = _right_angle_error(k, both) <= _LARGEST_ERROR
-    return Expected(angle_at(mean, k, both), _cosine(mean, k, both) if known else None)
+    return Expected(angle_at(mean, k, both), cosine_of(mean, k, both) if known else None)
 
 
 def angle_at(mean: float, k: int, both: float | SignCurve) -> Estimate:
@@ -275,7 +275,7 @@ def angle_at(mean: float, k: int, both: float | SignCurve) -> Estimate:
     )
 
 
-def _cosine(mean: float, k: int, both: float | SignCurve) -> Estimate:
+def cosine_of(mean: float, k: int, both: float | SignCurve) -> Estimate:
     """Return the cosine at which signs' products have this mean of k."""
     if isinstance(both, float):
         return _cosine_of(angle_at(mean, k, both), _Signs(mean, k, both, is_cosine=True))

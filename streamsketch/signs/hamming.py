@@ -112,8 +112,11 @@ def words_of(releases: Sequence[Signs]) -> Words:
     return np.stack([release.words for release in releases])
 
 
-def distances_between(rows: Words, columns: Words) -> Counts:
-    """Return the Hamming distances of packed rows, (n, w) and (m, w): int16, (n, m), or int32 if they may exceed it."""
+def distances_between(rows: Words, columns: Words, many: int = _MANY) -> Counts:
+    """Return the Hamming distances of packed rows, (n, w) and (m, w): int16, (n, m), or int32 if they may exceed it.
+
+    From ``many`` pairs on, threads share them.
+    """
     mirrored = columns is rows
     rows, columns = np.ascontiguousarray(rows), np.ascontiguousarray(columns)
     fits = rows.shape[1] * 64 <= np.iinfo(np.int16).max  # half the memory to touch, most of the time of many pairs
@@ -122,7 +125,7 @@ def distances_between(rows: Words, columns: Words) -> Counts:
         for place, row in enumerate(rows):
             out[place] = np.bitwise_count(row ^ columns).sum(axis=1)
         return out
-    cores = (os.cpu_count() or 1) if out.size >= _MANY else 1
+    cores = (os.cpu_count() or 1) if out.size >= many else 1
     blocks = in_blocks(columns)
     if cores == 1:
         count_pairs(rows, 0, len(rows), blocks, out, mirrored)
@@ -222,7 +225,9 @@ def nearest(
     return Nearest(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
-def nearest_in(rows: Words, blocks: Words, count: int, top: int) -> Nearest:
+def nearest_in(
+    rows: Words, blocks: Words, count: int, top: int, *, many: int = _MANY, block_rows: int = _BLOCK_ROWS
+) -> Nearest:
     """Return the nearest of ``count`` columns for each row, by threads where there are many pairs.
 
     Parameters
@@ -233,15 +238,19 @@ def nearest_in(rows: Words, blocks: Words, count: int, top: int) -> Nearest:
         `in_blocks` of the columns.
     count, top
         How many columns there are, at most 2^32, and how many to return for each row, 1 to ``count``.
+    many
+        How many pairs are worth threads.
+    block_rows
+        How many rows are compared at a time.
     """
     rows, blocks = np.ascontiguousarray(rows), blocks.view()
     blocks.flags.writeable = False  # as mapped files are: one kernel serves both
-    cores = (os.cpu_count() or 1) if len(rows) * count >= _MANY else 1
+    cores = (os.cpu_count() or 1) if len(rows) * count >= many else 1
     step = -(-count // (cores * COLUMNS)) * COLUMNS
     found = []
     with ThreadPoolExecutor(cores) as pool:  # made anew: no thread survives into a fork
-        for at in range(0, len(rows), _BLOCK_ROWS):
-            some = rows[at : at + _BLOCK_ROWS]
+        for at in range(0, len(rows), block_rows):
+            some = rows[at : at + block_rows]
             parts = [
                 pool.submit(_nearest_part, some, blocks, start, min(start + step, count), top)
                 for start in range(0, count, step)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from streamsketch.core.libraries import pa
 
 MOST_MEMBERS = 1 << 32
-_ROWS = 1 << 12  # put in blocks at a time
 
 
 class Content(NamedTuple):
@@ -35,9 +34,16 @@ class Content(NamedTuple):
 
 
 class Members:
-    """What an index holds, while it is put together: releases one by one, or rows of codes."""
+    """What an index holds, while it is put together: releases one by one, or rows of codes.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    rows
+        How many are put in blocks at a time.
+    """
+
+    def __init__(self, rows: int = 1 << 12) -> None:
+        self._most = rows
         self.first: Signs | None = None
         self.blocks, self.ids = bytearray(), bytearray()
         self._rows: list[Words] = []
@@ -60,7 +66,7 @@ class Members:
         self.ids += ids
         self._rows.append(words)
         self._waiting += len(words)
-        if self._waiting >= _ROWS:
+        if self._waiting >= self._most:
             self._to_blocks(self._waiting // COLUMNS * COLUMNS)
 
     def _to_blocks(self, count: int) -> None:

@@ -31,7 +31,7 @@ _TWO_ERRORS = 1.96
 _POINTS = 65  # angles at which the likelihood is computed at a time
 _PASSES = 8
 _FALL = 40.0  # below the largest log-likelihood, where eight standard errors end
-_STEP = 1e-3  # of angles and relative lengths, for slopes
+STEP = 1e-3  # of angles and relative lengths, for slopes
 _LEAST = 1e-15  # probability of a sign: rounding may make it 0
 _REACH, _CURVED = 6.0, 4.0
 _NODES = _REACH * np.sinh(np.linspace(0, _CURVED, 129)) / math.sinh(_CURVED)  # of |U|, closer where signs turn
@@ -156,13 +156,13 @@ def _likely(
     k = own.projection.sketch_dim
     places = cells * math.sqrt(k) / length
     signs = release.signs.astype(np.float64)
-    means = _means(places, release, norm_release)
+    means = mean_cells(places, release, norm_release)
     found = _search(lambda angles: np.log(np.maximum((1 + signs * means(angles)) / 2, _LEAST)).sum(axis=1))
     plain = _variance(_plain_means(places), found.best)
     if norm_own is None:
         error = _length_error(own.projection.variance)
-        longer = _means(places * (1 + _STEP), release, norm_release)
-        of_length = error * _drift(means, longer, found.best) ** 2
+        longer = mean_cells(places * (1 + STEP), release, norm_release)
+        of_length = error * drift(means, longer, found.best) ** 2
         wider = math.sqrt(1 + of_length / _variance(means, found.best))
         points = found.best + wider * (found.points - found.best)
         found = found._replace(points=np.clip(points, 0.0, math.pi))
@@ -205,11 +205,11 @@ def _variance(means: Means, angle: float) -> float:
     return 1 / information if information > 0 else math.inf
 
 
-def _drift(means: Means, longer: Means, angle: float) -> float:
+def drift(means: Means, longer: Means, angle: float) -> float:
     """Return how far the estimate moves by the relative error of the own vector's length; sin(2θ)/2 for plain flips."""
     slopes, shares = _slopes(means, angle)
     inside = np.array([_inside(angle)])
-    changes = (longer(inside) - means(inside))[0] / _STEP
+    changes = (longer(inside) - means(inside))[0] / STEP
     information = float(shares @ slopes**2)
     return -float(shares @ (slopes * changes)) / information if information > 0 else 0.0
 
@@ -217,12 +217,12 @@ def _drift(means: Means, longer: Means, angle: float) -> float:
 def _slopes(means: Means, angle: float) -> tuple[Floats, Floats]:
     """Return h' at an angle, and 1/(1 - h²)."""
     inside = _inside(angle)
-    before, here, after = means(np.array([inside - _STEP, inside, inside + _STEP]))
-    return (after - before) / (2 * _STEP), 1 / np.maximum(1 - here**2, _LEAST)
+    before, here, after = means(np.array([inside - STEP, inside, inside + STEP]))
+    return (after - before) / (2 * STEP), 1 / np.maximum(1 - here**2, _LEAST)
 
 
 def _inside(angle: float) -> float:
-    return min(max(angle, 2 * _STEP), math.pi - 2 * _STEP)
+    return min(max(angle, 2 * STEP), math.pi - 2 * STEP)
 
 
 def _plain_means(places: Floats, kept: float = 1.0) -> Means:
@@ -238,7 +238,7 @@ def _plain_means(places: Floats, kept: float = 1.0) -> Means:
     return means
 
 
-def _means(places: Floats, release: Signs, norm: float | None) -> Means:
+def mean_cells(places: Floats, release: Signs, norm: float | None) -> Means:
     """Return h for a release, ``norm`` that of its vector, which is looked at only where flips depend on the cells."""
     flipped = flipped_by(release)
     kept = constant_gain(flipped)

@@ -249,12 +249,12 @@ def empty_like(state: State, *, bounds: Bounds = NO_DATA) -> State:
     return RawHeader.of(RawSketch(state)).empty(bounds)
 
 
-def check_size(projection: Projection, keys: int) -> None:
+def check_size(projection: Projection, keys: int, most: int = _MAX_BYTES) -> None:
     """Raise `InvalidInputError` if the sketches of so many keys are too large for a file."""
-    if (size := 8 * keys * (projection.sketch_dim + 1)) > _MAX_BYTES:
+    if (size := 8 * keys * (projection.sketch_dim + 1)) > most:
         raise InvalidInputError(
             f"{keys:,} sketches of {projection.sketch_dim:,} cells take {size:,} bytes, and a raw file holds at most "
-            f"{_MAX_BYTES:,}: use fewer cells, split the events by key into several files, or sketch them by Beam "
+            f"{most:,}: use fewer cells, split the events by key into several files, or sketch them by Beam "
             f"(SketchPerKey)"
         )
 
@@ -292,7 +292,7 @@ def read_sketch(database: Database, part: str) -> RawSketch:
     sums, masses, keys = ExactSums(rows, dim), np.zeros(rows, np.int64), []
     for place, row in enumerate(database.rows(part)):
         if place < rows:  # one too many is an error after the last
-            numbers = _numbers(row.data, dim)
+            numbers = numbers_of(row.data, dim)
             sums.cells[place], sums.counts[place] = numbers[:dim], numbers[dim:] if numbers.size > dim else 0
             masses[place] = row.number
             keys.append(row.key)
@@ -319,14 +319,14 @@ def _summed(dim: int, *, counted: bool) -> Callable[[Row, Row], Row]:
 
     def add(old: Row, new: Row) -> Row:
         total = np.zeros(dim + (COUNTS if counted else 0), dtype=np.int64)
-        for numbers in (_numbers(row.data, dim)[: total.size] for row in (old, new)):
+        for numbers in (numbers_of(row.data, dim)[: total.size] for row in (old, new)):
             total[: numbers.size] += numbers
         return Row(old.key, min(old.number + new.number, MAX_MASS), total)  # 2^63 - 1 stands for that and more
 
     return add
 
 
-def _numbers(data: Any, dim: int) -> Ints:
+def numbers_of(data: Any, dim: int) -> Ints:
     """Return the numbers of a row: its cells, and the counts behind them, if there are any."""
     numbers = np.frombuffer(data[: len(data) // 8 * 8], dtype="<i8") if isinstance(data, bytes) else data
     if numbers.size not in (dim, dim + COUNTS) or numbers.nbytes != memoryview(data).nbytes:

@@ -66,8 +66,8 @@ class Saved:
     units: dict[int, bytes] = dataclasses.field(default_factory=dict)
 
 
-def write_state(saved: Saved, path: str | PathLike[str]) -> None:
-    """Write the state of a stream in one transaction; the caller holds `exclusive`.
+def write_state(saved: Saved, path: str | PathLike[str], piece_bytes: int = _PIECE_BYTES) -> None:
+    """Write the state of a stream in one transaction, in pieces; the caller holds `exclusive`.
 
     Raises
     ------
@@ -76,29 +76,29 @@ def write_state(saved: Saved, path: str | PathLike[str]) -> None:
     """
     try:
         with opened(path, _KIND, write=True) as database:
-            _write(database, saved)
+            _write(database, saved, piece_bytes)
     except (FileNotFoundError, NotSQLiteError):  # a new one, or one of an earlier version
-        create(path, _KIND, lambda database: _write(database, saved))
+        create(path, _KIND, lambda database: _write(database, saved, piece_bytes))
 
 
-def _write(database: Database, saved: Saved) -> None:
+def _write(database: Database, saved: Saved, piece_bytes: int) -> None:
     parts = {f"window {number}": content for number, content in saved.windows.items()}
     parts |= {f"waiting {number}": data for number, data in saved.waiting.items()}
     parts |= {} if saved.held is None else {"held 0": saved.held}
     units = {f"units {number}": data for number, data in saved.units.items()}
     database.keep([_STREAM, *parts, *units])
-    digests = {part: _write_content(database, part, content) for part, content in parts.items()}
+    digests = {part: _write_content(database, part, content, piece_bytes) for part, content in parts.items()}
     for part, content in units.items():
-        digests[part] = database.digest(part) or _write_content(database, part, content)
+        digests[part] = database.digest(part) or _write_content(database, part, content, piece_bytes)
     database.write(_STREAM, saved.header | {"parts": digests})
 
 
-def _write_content(database: Database, part: str, content: Content) -> str:
+def _write_content(database: Database, part: str, content: Content, piece_bytes: int) -> str:
     if isinstance(content, RawSketch):
         return write_sketch(database, part, content)
-    pieces = range(0, len(content), _PIECE_BYTES)
+    pieces = range(0, len(content), piece_bytes)
     return database.write(
-        part, {}, (Row(b"%06d" % place, 0, content[at : at + _PIECE_BYTES]) for place, at in enumerate(pieces))
+        part, {}, (Row(b"%06d" % place, 0, content[at : at + piece_bytes]) for place, at in enumerate(pieces))
     )
 
 

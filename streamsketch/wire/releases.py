@@ -288,11 +288,12 @@ def _known_projection(data: bytes) -> tuple[Projection, bool]:
 def _guarantee_and_form(message: wire_pb2.Guarantee) -> tuple[Guarantee, bool]:
     """Return a message's guarantee, and whether it is written as this message."""
     data = _bytes_of(message)
-    return _known_guarantee(data) if len(data) <= _MOST_KEPT else _known_guarantee.__wrapped__(data)
+    return known_guarantee(data) if len(data) <= _MOST_KEPT else known_guarantee.__wrapped__(data)
 
 
 @functools.lru_cache(maxsize=_KEPT)
-def _known_guarantee(data: bytes) -> tuple[Guarantee, bool]:
+def known_guarantee(data: bytes) -> tuple[Guarantee, bool]:
+    """Return a guarantee, and whether it is written as these very bytes."""
     guarantee = guarantee_of(wire_pb2.Guarantee.FromString(data))
     return guarantee, _bytes_of(guarantee_message(guarantee)) == data
 

@@ -12,7 +12,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.accounting.book import START, digest_of, text_of
-from streamsketch.accounting.store import _FileTransaction
+from streamsketch.accounting.store import FileTransaction
 from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.errors import LedgerError
 from streamsketch.privacy import Mechanism
@@ -28,7 +28,7 @@ GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism.stated("a count"))
 class Clock:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.now = START_OF_2026
-        patch.setattr(_FileTransaction, "now", lambda _: self.now)
+        patch.setattr(FileTransaction, "now", lambda _: self.now)
 
     def set(self, days: float) -> None:
         self.now = START_OF_2026 + dt.timedelta(days=days)

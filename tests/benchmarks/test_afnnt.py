@@ -138,7 +138,7 @@ def test_shared_rotations_err_between_their_bounds() -> None:
 
 def test_a_mechanism_ends_at_the_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     lines, dims = (parts.PRIV_HS, parts.PRIV_UNIT_G), [16, 32, 64]
-    monkeypatch.setattr(costs, "_tried", lambda mechanism, *_: 9.0 if mechanism.kind == "priv-hs" else 0.0)
+    monkeypatch.setattr(costs, "tried", lambda mechanism, *_: 9.0 if mechanism.kind == "priv-hs" else 0.0)
     found = costs.sweep(lines, dims, 2.0, 8, TINY, people=2, limit=9.0)
     assert costs.dims_of(found, "PrivHS") == []
     assert costs.dims_of(found, "PrivUnitG") == dims
@@ -153,7 +153,7 @@ def test_a_mechanism_that_would_exceed_the_cut_off_by_growing_is_not_tried(monke
         tried.append(mechanism.dim)
         return 4.0
 
-    monkeypatch.setattr(costs, "_tried", half)
+    monkeypatch.setattr(costs, "tried", half)
     found = costs.sweep((parts.PRIV_HS,), [16, 64], 2.0, 8, TINY, people=2, limit=8.0)
     assert tried == [16]
     assert costs.dims_of(found, "PrivHS") == [16]

@@ -147,14 +147,14 @@ def spare_time(monkeypatch: pytest.MonkeyPatch, forks: Forks, folder: Path) -> N
     def counted(path: Path, times: int, *, bounded: bool) -> float:
         return seconds(path, times, bounded=bounded) + times if times > 1 else 1.0
 
-    seconds, kernels = marginal._seconds, signs._kernels()
+    seconds, kernels = marginal.processor_seconds, signs.blas_kernels()
     monkeypatch.setattr(interleave, "__kwdefaults__", interleave.__kwdefaults__ | {"warm_up": False})
     for module in (files, memory, signs):
         monkeypatch.setattr(module, "subprocess", SimpleNamespace(run=run))
-    monkeypatch.setattr(files, "_sketched", functools.cache(files._sketched))
-    monkeypatch.setattr(startup, "_python", started)
-    monkeypatch.setattr(signs, "_kernels", lambda: kernels[:1])
-    monkeypatch.setattr(marginal, "_seconds", counted)
+    monkeypatch.setattr(files, "sketched", functools.cache(files.sketched))
+    monkeypatch.setattr(startup, "run_python", started)
+    monkeypatch.setattr(signs, "blas_kernels", lambda: kernels[:1])
+    monkeypatch.setattr(marginal, "processor_seconds", counted)
     monkeypatch.setattr(processes, "ProcessPoolExecutor", lambda *_: ThreadPoolExecutor(1))
 
 
@@ -182,7 +182,8 @@ def test_a_soak_is_told_with_its_verdicts(tmp_path: Path, monkeypatch: pytest.Mo
     written = report.measure(entries("streams")["soak"], TINY, Data(), tmp_path)
     check_study(written)
     assert [one["holds"] for one in written["checks"]] == [True, True, False, None]
-    rendered = rendering.write(tmp_path, tmp_path / "rendered").read_text()
+    rendering.keep(tmp_path, tmp_path / "rendered")
+    rendered = rendering.write(tmp_path / "rendered").read_text()
     assert "## Streams" in rendered
     assert "1.50 checkpoint intervals" in rendered
 
@@ -200,8 +201,8 @@ def test_consuming_is_reported_beside_counting_alone(tmp_path: Path, monkeypatch
     writer = contextlib.nullcontext(SimpleNamespace(write=lambda *_: None))
     kafka = contextlib.nullcontext(SimpleNamespace(create=lambda *_: None, writer=lambda _: writer))
     monkeypatch.setattr(consume, "Kafka", lambda *_: kafka)
-    monkeypatch.setattr(consume, "_consume", lambda *_: None)
-    monkeypatch.setattr(consume, "_count", lambda *_: None)
+    monkeypatch.setattr(consume, "consume_topic", lambda *_: None)
+    monkeypatch.setattr(consume, "count_topic", lambda *_: None)
     monkeypatch.setattr(consume, "time", SimpleNamespace(process_time=lambda: next(times)))
     written = report.measure(entries("streams")["consume"], TINY, Data(), tmp_path)
     check_rows(written["rows"])
@@ -215,7 +216,7 @@ def test_the_import_is_timed_by_its_own_process(monkeypatch: pytest.MonkeyPatch)
         time.sleep(0.01 if arguments[-1] == "pass" else 0.0)
         return "0.125"
 
-    monkeypatch.setattr(startup, "_python", python)
+    monkeypatch.setattr(startup, "run_python", python)
     assert [row.ours for row in startup.run(TINY) if "alone" in row.name] == [0.125]
 
 

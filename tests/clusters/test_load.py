@@ -6,7 +6,7 @@ import pytest
 from apache_beam.utils.timestamp import Timestamp
 
 from streamsketch.beam.streams import DecodeMessages, encoded_batch
-from streamsketch.beam.streams.topic import _content
+from streamsketch.beam.streams.topic import content_of
 from tests.beam.streams.test_json_lines import AGREEMENT
 from tests.clusters.feed import DELAY, ROWS, WINDOW, Events, Late
 from tests.clusters.soak import _delays, trend
@@ -44,11 +44,11 @@ def test_windows_that_waited_for_the_start_are_no_delay() -> None:
 @pytest.mark.parametrize("messages", [[b"a", b"bc", b""], [b"x" * 300] * 70])
 def test_records_that_were_joined_are_taken_apart(messages: list[bytes]) -> None:
     lengths = b"".join(len(message).to_bytes(4, "little") for message in messages)
-    assert _content(b"".join(messages), lengths) == messages
+    assert content_of(b"".join(messages), lengths) == messages
 
 
 def test_records_that_stay_alone_are_messages() -> None:
-    assert [_content(b"a", None), _content(None, None), _content(b"b", b"")] == [b"a", b"", b"b"]
+    assert [content_of(b"a", None), content_of(None, None), content_of(b"b", b"")] == [b"a", b"", b"b"]
 
 
 def test_a_list_of_arrow_messages_is_each_of_them() -> None:

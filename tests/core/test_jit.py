@@ -9,7 +9,7 @@ from pathlib import Path
 
 import streamsketch
 from streamsketch.core import jit
-from streamsketch.privacy.flip_sampler import _flip_samples
+from streamsketch.privacy.flip_sampler import flip_samples
 
 ROOT = Path(streamsketch.__file__).parent
 CALLED = "from streamsketch.core.jit import kernel\n\n\n@kernel\ndef called(x):\n    return x + {}\n"
@@ -32,7 +32,7 @@ def test_every_file_with_kernels_is_in_the_stamp() -> None:
 
 
 def test_kernels_are_kept_under_the_stamp_of_all_sources() -> None:
-    assert _flip_samples._cache._written._cache_file._source_stamp == jit.sources_stamp()  # type: ignore[attr-defined]
+    assert flip_samples._cache._written._cache_file._source_stamp == jit.sources_stamp()  # type: ignore[attr-defined]
 
 
 PROGRAM = """

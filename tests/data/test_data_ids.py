@@ -215,12 +215,12 @@ def test_published_ids_do_not_tell_which_of_them_are_of_parts() -> None:
 
 
 def test_equal_hashes_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    hashed = data_ids._published
+    hashed = data_ids.published_id
 
     def colliding(one: bytes, number: bytes) -> bytes:
         return hashed(one, b"" if number in (b"1", b"2") else number)
 
-    monkeypatch.setattr(data_ids, "_published", colliding)
+    monkeypatch.setattr(data_ids, "published_id", colliding)
     assert len(set(data_ids.new().published())) == PUBLISHED
 
 

@@ -13,7 +13,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.errors import DependentNoiseError, InvalidInputError
 from streamsketch.estimation import changes as of_module
-from streamsketch.estimation.changes import _controlled
+from streamsketch.estimation.changes import controlled
 from streamsketch.privacy.samplers import KeyedBits
 from tests.counted import counted
 
@@ -116,13 +116,13 @@ def test_lines_are_where_the_procedures_would_raise_an_alarm(seed: int) -> None:
     rng = np.random.default_rng(seed)
     p_values = rng.uniform(size=8) ** rng.choice([1, 4, 8], 8)
     for control, procedure in (("any", holm), ("rate", hochberg)):
-        line, alarm = _controlled(p_values, 0.1, control)  # type: ignore[arg-type]
+        line, alarm = controlled(p_values, 0.1, control)  # type: ignore[arg-type]
         assert alarm.tolist() == procedure(p_values.tolist(), 0.1)
         assert (p_values <= line).tolist() == alarm.tolist()
         for place in np.flatnonzero(~alarm):
             lower = np.where(np.arange(8) == place, line * 0.999, p_values)
             assert procedure(lower.tolist(), 0.1)[place]
-        more, found = _controlled(np.append(p_values, math.nan), 0.1, control)  # type: ignore[arg-type]
+        more, found = controlled(np.append(p_values, math.nan), 0.1, control)  # type: ignore[arg-type]
         assert (more, found.tolist()) == (line, [*alarm.tolist(), False])
 
 
@@ -171,5 +171,5 @@ def test_alarms_are_those_of_their_rule_for_all_small_grids_of_p_values(control:
     grid = (0.001, 0.01, 0.0126, 0.02, 0.03, 0.04, 0.06)
     for count in (1, 2, 3, 4):
         for p_values in itertools.product(grid, repeat=count):
-            _, alarms = _controlled(np.array(p_values), 0.05, control)
+            _, alarms = controlled(np.array(p_values), 0.05, control)
             assert alarms.tolist() == twin(p_values, 0.05), p_values

@@ -274,7 +274,7 @@ def test_fourth_powers_of_differences_keep_their_digits(offset: float) -> None:
     x, y = (common + rng.normal(size=(count, 64)) for count in (5, 4))
     y[:2] = x[0], x[1] + 1e-7
     directly = np.array([((y - row) ** 4).sum(axis=1) for row in x])
-    np.testing.assert_allclose(distances._fourth_powers_of_gaps(x, y), directly, rtol=1e-8)
+    np.testing.assert_allclose(distances.fourth_powers_of_gaps(x, y), directly, rtol=1e-8)
 
 
 def test_a_cosine_below_the_noise_floor_is_undefined() -> None:

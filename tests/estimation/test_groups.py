@@ -11,7 +11,7 @@ import streamsketch as ss
 from streamsketch.core.numbers import Floats
 from streamsketch.estimation import Linkage
 from streamsketch.estimation.blocks import block_of
-from streamsketch.estimation.groups import Method, _Redrawn, _Source, similarity_order, tree_of
+from streamsketch.estimation.groups import Method, Redrawn, Source, similarity_order, tree_of
 from streamsketch.estimation.measures import By, compare_blocks
 
 PROJECTION = ss.SJLT(dim=400, sketch_dim=256, sparsity=4, seed=3)
@@ -87,7 +87,7 @@ def test_draws_have_the_estimates_and_their_errors(noise: str) -> None:
     releases = [one.release(epsilon=0.5, delta=delta, neighbours=ss.L1(1)) for one in streams(40)]
     block = block_of(releases)
     stated = compare_blocks(block, block, "distance", same=True)
-    redrawn, source = _Redrawn(block), _Source(6)
+    redrawn, source = Redrawn(block), Source(6)
     found = []
     for _ in range(200):
         again = redrawn.draw(source)
@@ -137,7 +137,7 @@ def test_redrawn_products_have_the_moments_of_their_map(projection: ss.projectio
     for one, values in zip(sketches, ([5, 1, 0, 3], [4, -2, 6, 0], [0, 3, 3, -7]), strict=True):
         one.update(range(4), values)
     block, draws = block_of(sketches), 3000
-    redrawn, source = _Redrawn(block), _Source(5)
+    redrawn, source = Redrawn(block), Source(5)
     found = np.empty((draws, 3, 3))
     for place in range(draws):
         values = redrawn.draw(source).values

@@ -21,10 +21,10 @@ NORM, NUMBER, ENTROPY = ss.estimation.l1_norm, ss.estimation.distinct, ss.estima
 ENTRIES = np.arange(-6, 7)
 PLAIN: dict[str, tuple[Any, Any]] = {
     "norm": (np.abs, ENTRIES),
-    "number": (histograms._is_not_zero, ENTRIES),
-    "number, not negative": (histograms._is_positive, ENTRIES[ENTRIES >= 0]),
-    "sizes": (histograms._size_log, ENTRIES),
-    "sizes, not negative": (histograms._positive_log, ENTRIES[ENTRIES >= 0]),
+    "number": (histograms.is_not_zero, ENTRIES),
+    "number, not negative": (histograms.is_positive, ENTRIES[ENTRIES >= 0]),
+    "sizes": (histograms.size_log, ENTRIES),
+    "sizes, not negative": (histograms.positive_log, ENTRIES[ENTRIES >= 0]),
 }
 
 
@@ -67,8 +67,8 @@ def release(request: pytest.FixtureRequest) -> ss.PrivateSketch:
 @pytest.mark.parametrize("name", PLAIN)
 def test_the_expectation_over_the_noise_is_the_sum_itself(release: ss.PrivateSketch, name: str) -> None:
     function, entries = PLAIN[name]
-    _, _, unit = histograms._histogram(release)
-    taken_out, law = histograms._taken_out(release, unit, "f"), law_of(release)
+    _, _, unit = histograms.histogram_of(release)
+    taken_out, law = histograms.taken_out_of(release, unit, "f"), law_of(release)
     noise = np.arange(law.size) - law.size // 2
     for entry in entries.tolist():
         found = taken_out.of(function, (entry + noise).astype(np.float64))
@@ -81,10 +81,10 @@ def test_the_expectation_over_the_noise_is_the_sum_itself(release: ss.PrivateSke
 
 def test_the_covariance_of_two_sums_is_unbiased() -> None:
     release = released(sketch_of([1]))
-    _, _, unit = histograms._histogram(release)
-    taken_out, law = histograms._taken_out(release, unit, "f"), law_of(release)
+    _, _, unit = histograms.histogram_of(release)
+    taken_out, law = histograms.taken_out_of(release, unit, "f"), law_of(release)
     noise = (np.arange(law.size) - law.size // 2).astype(np.float64)
-    pair = [taken_out.of(function, noise + 2) for function in (np.abs, histograms._size_log)]
+    pair = [taken_out.of(function, noise + 2) for function in (np.abs, histograms.size_log)]
     one, other = map(taken_out.estimates, pair)
     assert law @ taken_out.covariances(*pair) == pytest.approx(law @ (one * other) - (law @ one) * (law @ other))
 

@@ -12,7 +12,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.estimation.blocks import block_of
-from streamsketch.estimation.joint import JOINT_BY, JointBy, _in_noises, nearest_cosines
+from streamsketch.estimation.joint import JOINT_BY, JointBy, in_noises, nearest_cosines
 from streamsketch.estimation.joint_estimate import JointEstimate, JointEstimates
 from streamsketch.estimation.joint_fit import choose
 from streamsketch.projections import FJLT, OPORP
@@ -268,7 +268,7 @@ def test_where_noise_is_small_a_wrong_model_does_no_harm() -> None:
     found = ss.pairwise(releases, by="cosine", together=True)
     assert isinstance(found, JointEstimates)
     own = ss.pairwise(releases, by="cosine").value
-    model = choose(_in_noises(block_of(releases)), in_time=False).whole
+    model = choose(in_noises(block_of(releases)), in_time=False).whole
     assert np.abs(model - own).max() > 0.025
     assert np.abs(found.value - own).max() < 0.01
 

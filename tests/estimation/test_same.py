@@ -128,7 +128,7 @@ def test_errors_of_counts_hide_no_difference_of_samples() -> None:
         (first, second), noise = averages.block.values, float(averages.block.k2.sum()) * 64
         gap = float(((first - second) ** 2).sum())
         of_counts = float(averages.spread.sum())  # averages have the length 1
-        left, drift = same._without_counts(averages, gap, 0.0, of_counts)
+        left, drift = same.without_counts(averages, gap, 0.0, of_counts)
         shares.append((gap / noise, left / noise, drift / noise))
     whole, left, drift = np.mean(shares, axis=0)
     assert whole > 1.1

@@ -12,7 +12,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.errors import DependentNoiseError, IncompatibleAgreementsError
 from streamsketch.estimation import SiteComparison, compare_sites, mean_distance, sites
-from streamsketch.estimation.sites import MOST_PAIRS, _Search
+from streamsketch.estimation.sites import MOST_PAIRS, Search
 from streamsketch.features import Category, Features, Number
 
 FEATURES = Features({"ward": Category(["A", "B"]), "age": Number(0, 100, moments=1)}, seed=7)
@@ -125,7 +125,7 @@ def test_two_releases_of_one_sites_people_are_not_two_sites() -> None:
 def test_tests_that_are_left_out_by_their_law_would_have_found_nothing() -> None:
     """Those whose p-value is said to be far above the level have one above it."""
     releases = [site(int(people), age=age) for people in (400, 1500) for age in (40, 42, 60)]
-    search = _Search(releases, 0.0, 0.05)
+    search = Search(releases, 0.0, 0.05)
     pairs = list(itertools.combinations(range(len(releases)), 2))
     left_out = [(i, j) for i, j in pairs if search._is_surely_above(i, [j], 0.05 / 15)]
     left_out.sort(key=lambda pair: -mean_distance(releases[pair[0]], releases[pair[1]]).value)

@@ -16,7 +16,7 @@ from streamsketch.privacy import Budget, Mechanism
 from streamsketch.privacy.noise import NOISES, Loss, Noise, NoiseMoments, Sensitivity, register
 from streamsketch.privacy.samplers import BitSource
 from streamsketch.privacy.zcdp import pure_rho
-from streamsketch.wire.releases import _known_guarantee
+from streamsketch.wire.releases import known_guarantee
 from tests.tampering import tampered
 
 PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
@@ -121,7 +121,7 @@ def test_it_is_exchanged() -> None:
     assert again.guarantee.mechanism == Mechanism.of_noise(DiscreteUniform(Fraction(8)))
     data = release.to_bytes()
     del NOISES["uniform"]
-    _known_guarantee.cache_clear()  # as in a process that never knew this noise
+    known_guarantee.cache_clear()  # as in a process that never knew this noise
     with pytest.raises(ss.errors.WireFormatError, match="must be one of laplace, gaussian, got 'uniform'"):
         ss.PrivateSketch.from_bytes(data)
     register(DiscreteUniform)

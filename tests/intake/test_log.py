@@ -1,5 +1,6 @@
 """Logs that grow: followed, left and read on, and recognised by their bytes."""
 
+import functools
 import gzip
 import json
 import os
@@ -23,6 +24,7 @@ AGREEMENT = ss.Agreement(
     ss.SJLT(dim=HASHED_DIM, sketch_dim=16, sparsity=1, seed=7), index="item", value="n", missing="drop"
 )
 READER = RowReader(AGREEMENT)
+eager = functools.partial(Log, look=0)  # does not wait for a file to grow
 HEADER, FIRST, SECOND = b"item,n\n", b"a,1\nb,2\n", b'"c, d",3\ne,4\n'
 
 
@@ -257,7 +259,6 @@ def test_rotated_files_are_read_on_in_their_order_after_a_pause(how: str, rotati
 def test_a_log_is_followed_through_rotation_and_restarts(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_module, "_LOOK", 0)
     monkeypatch.setattr(log_module, "BLOCK_BYTES", 64)
     written, rows, bits = Rotating(tmp_path), Rows(), random.Random(seed)  # noqa: S311 - a test's data
     how, position = ["renamed", "copied", "compressed"][seed % 3], None
@@ -265,7 +266,7 @@ def test_a_log_is_followed_through_rotation_and_restarts(
     for _ in range(4):
         with (
             opened(written.path) as descriptor,
-            Log(descriptor, READER, "jsonl", position=position, path=written.path) as log,
+            eager(descriptor, READER, "jsonl", position=position, path=written.path) as log,
         ):
             position = log.position
             for piece in log.pieces(follow=True, wait=lambda: 0):
@@ -282,7 +283,7 @@ def test_a_log_is_followed_through_rotation_and_restarts(
             written.rotate(how)
     with (
         opened(written.path) as descriptor,
-        Log(descriptor, READER, "jsonl", position=position, path=written.path) as log,
+        eager(descriptor, READER, "jsonl", position=position, path=written.path) as log,
     ):
         rows += rows_of(log)
     assert numbers_of(rows) == list(range(written.count))
@@ -351,13 +352,12 @@ def test_a_file_that_is_gone_is_an_error_or_an_accepted_loss(accepted: bool, tmp
     assert all("is lost" in text for text in losses)
 
 
-def test_a_cut_file_without_a_copy_never_brings_rows_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_module, "_LOOK", 0)
+def test_a_cut_file_without_a_copy_never_brings_rows_twice(tmp_path: Path) -> None:
     written, losses, rows = Rotating(tmp_path), list[str](), Rows()
     written.write(5)
     with (
         opened(written.path) as descriptor,
-        Log(descriptor, READER, "jsonl", path=written.path, on_loss=losses.append) as log,
+        eager(descriptor, READER, "jsonl", path=written.path, on_loss=losses.append) as log,
     ):
         for piece in log.pieces(follow=True, wait=lambda: 0):
             log.read(piece, rows.add)
@@ -371,16 +371,13 @@ def test_a_cut_file_without_a_copy_never_brings_rows_twice(tmp_path: Path, monke
     assert len(losses) == 1
     written.path.write_bytes(written.path.read_bytes()[:-9] + b"\n")  # shorter, and with rows that were read
     with opened(written.path) as descriptor, pytest.raises(ss.InvalidInputError, match="would be read twice"):
-        Log(descriptor, READER, "jsonl", position=position, path=written.path, on_loss=losses.append)
+        eager(descriptor, READER, "jsonl", position=position, path=written.path, on_loss=losses.append)
 
 
-def test_rotated_files_of_unknown_order_and_unfinished_lines_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(log_module, "_LOOK", 0)
+def test_rotated_files_of_unknown_order_and_unfinished_lines_are_refused(tmp_path: Path) -> None:
     written = Rotating(tmp_path)
     written.write(1)
-    with opened(written.path) as descriptor, Log(descriptor, READER, "jsonl", path=written.path) as log:
+    with opened(written.path) as descriptor, eager(descriptor, READER, "jsonl", path=written.path) as log:
         position = (rows_of(log), log.position)[1]
     with written.path.open("a") as file:
         file.write('{"item"')
@@ -388,16 +385,16 @@ def test_rotated_files_of_unknown_order_and_unfinished_lines_are_refused(
     written.write(1)
     with opened(written.path) as descriptor:
         with (
-            Log(descriptor, READER, "jsonl", position=position, path=written.path) as log,
+            eager(descriptor, READER, "jsonl", position=position, path=written.path) as log,
             pytest.raises(ss.InvalidInputError, match=r"log.jsonl.1 was rotated, and its last line is incomplete"),
         ):
             rows_of(log)
         reader = RowReader(AGREEMENT, bad=(bad := BadLines("skip")))
-        with Log(descriptor, reader, "jsonl", position=position, path=written.path) as log:
+        with eager(descriptor, reader, "jsonl", position=position, path=written.path) as log:
             assert (numbers_of(rows_of(log)), bad.count) == ([1], 1)
         (tmp_path / "log-20261122.jsonl").touch()
         with pytest.raises(ss.InvalidInputError, match="by numbers and by dates"):
-            Log(descriptor, READER, "jsonl", position=position, path=written.path)
+            eager(descriptor, READER, "jsonl", position=position, path=written.path)
 
 
 @pytest.mark.parametrize("how", ["renamed", "copied", "dated"])
@@ -410,7 +407,6 @@ def test_a_file_that_is_rotated_while_it_is_opened_is_read(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(log_module, "_LOOK", 0)
     written, rows, left = Rotating(tmp_path), Rows(), [3 * times, 2 * times]
     written.write(2)
 
@@ -428,7 +424,7 @@ def test_a_file_that_is_rotated_while_it_is_opened_is_read(
         rotate()
         return rotation.open_again(path, one)
 
-    with opened(written.path) as descriptor, Log(descriptor, READER, "jsonl", path=written.path) as log:
+    with opened(written.path) as descriptor, eager(descriptor, READER, "jsonl", path=written.path) as log:
         pieces = log.pieces(follow=True, wait=lambda: 0)
         log.read(next(pieces), rows.add)
         monkeypatch.setattr(log_module, "open_again", open_again)
@@ -451,9 +447,7 @@ def test_a_file_that_is_rotated_before_anything_was_read_of_it_is_read(
     begun: str,
     restarts: bool,  # noqa: FBT001
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(log_module, "_LOOK", 0)
     written, rows, kept = Rotating(tmp_path), Rows(), None
     for _ in range(older):  # before the log is read for the first time
         written.write(1)
@@ -473,7 +467,7 @@ def test_a_file_that_is_rotated_before_anything_was_read_of_it_is_read(
     for _ in range(3):
         with (
             opened(written.path) as descriptor,
-            Log(descriptor, READER, "jsonl", position=kept, path=written.path) as log,
+            eager(descriptor, READER, "jsonl", position=kept, path=written.path) as log,
         ):
             pieces = log.pieces(follow=True, wait=lambda: 0)
             for _ in range(1 if restarts else 3):
@@ -487,7 +481,10 @@ def test_a_file_that_is_rotated_before_anything_was_read_of_it_is_read(
                     log.read(piece, rows.add)
             kept = json.loads(json.dumps(log.position))
     finish()
-    with opened(written.path) as descriptor, Log(descriptor, READER, "jsonl", position=kept, path=written.path) as log:
+    with (
+        opened(written.path) as descriptor,
+        eager(descriptor, READER, "jsonl", position=kept, path=written.path) as log,
+    ):
         rows += rows_of(log)
     assert numbers_of(rows) == list(range(older, written.count))
 
@@ -527,16 +524,13 @@ def test_a_file_of_which_nothing_was_read_is_not_taken_for_another(tmp_path: Pat
             Log(descriptor, READER, "jsonl", position=position, path=written.path)
 
 
-def test_rows_written_to_the_old_file_after_the_new_one_was_begun_are_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(log_module, "_LOOK", 0)
+def test_rows_written_to_the_old_file_after_the_new_one_was_begun_are_an_error(tmp_path: Path) -> None:
     written = Rotating(tmp_path)
     written.write(1)
     with (
         written.path.open("a") as late,
         opened(written.path) as descriptor,
-        Log(descriptor, READER, "jsonl", path=written.path) as log,
+        eager(descriptor, READER, "jsonl", path=written.path) as log,
     ):
         written.rotate("renamed")
         written.write(1)
@@ -588,10 +582,8 @@ def test_a_file_of_which_only_the_header_was_read_is_not_taken_for_another(
     how: str,
     follows: bool,  # noqa: FBT001
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Every file of the log begins with that header."""
-    monkeypatch.setattr(log_module, "_LOOK", 0)
     path, found = tmp_path / "log.csv", Rows()
     path.write_text("item,n\n")
 
@@ -609,7 +601,7 @@ def test_a_file_of_which_only_the_header_was_read_is_not_taken_for_another(
             file.write("item,n\na,100\n")
 
     if follows:
-        with opened(path) as descriptor, Log(descriptor, READER, "csv", path=path) as log:
+        with opened(path) as descriptor, eager(descriptor, READER, "csv", path=path) as log:
             pieces = log.pieces(follow=True, wait=lambda: 0)
             log.read(next(pieces), found.add)
             rotate()
@@ -638,7 +630,6 @@ def test_rotated_files_that_were_deleted_before_anything_was_read_are_an_error(t
 def test_a_file_whose_predecessor_is_removed_or_renamed_meanwhile_is_read(
     step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_module, "_LOOK", 0)
     written, rows, left = Rotating(tmp_path), Rows(), [1]
     written.write(1)
 
@@ -654,7 +645,7 @@ def test_a_file_whose_predecessor_is_removed_or_renamed_meanwhile_is_read(
                 written.path.rename(written.shift(""))
         return rotation.open_again(path, one)
 
-    with opened(written.path) as descriptor, Log(descriptor, READER, "jsonl", path=written.path) as log:
+    with opened(written.path) as descriptor, eager(descriptor, READER, "jsonl", path=written.path) as log:
         pieces = log.pieces(follow=True, wait=lambda: 0)
         log.read(next(pieces), rows.add)
         written.rotate("renamed")

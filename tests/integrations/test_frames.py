@@ -191,9 +191,9 @@ def test_what_a_notebook_shows_and_a_pickle_keeps() -> None:
 
 def test_a_lazy_frame_is_read_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = polars({"item": ["milk"] * 1000, "sold": range(1000)}).lazy()
-    monkeypatch.setattr(tables, "_LAZY_ROWS", 100)
     monkeypatch.setattr(type(frame), "collect", None)
-    lengths = [batch.num_rows for batch in tables.batches_of(frame, ["sold"])]
+    assert sum(batch.num_rows for batch in tables.batches_of(frame, ["sold"])) == 1000
+    lengths = [batch.num_rows for batch in tables.lazy_batches(frame, ["sold"], 100)]
     assert (sum(lengths), max(lengths)) == (1000, 100)
     with pytest.raises(ss.InvalidInputError, match="must have the column price exactly once"):
         list(tables.batches_of(frame, ["price"]))

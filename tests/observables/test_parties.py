@@ -48,7 +48,7 @@ def keys() -> tuple[Key, Key]:
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let ledgers write the same time in all worlds."""
     at = dt.datetime(2030, 1, 1, tzinfo=dt.UTC)
-    monkeypatch.setattr("streamsketch.accounting.store._FileTransaction.now", lambda _: at)
+    monkeypatch.setattr("streamsketch.accounting.store.FileTransaction.now", lambda _: at)
 
 
 def refusal(work: Callable[[], Any]) -> str:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from streamsketch.once import counts as module
 from streamsketch.once.counts import Tally
 from streamsketch.streams import RowCounts, counts_in
 
@@ -30,14 +29,11 @@ def test_what_is_wrong_with_rows(counts: RowCounts, most: float, said: list[str]
     assert all(words in sentence for words, sentence in zip(said, found, strict=True))
 
 
-def test_each_process_has_a_file_of_its_own_that_only_its_owner_reads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_SECONDS", 3600.0)
+def test_each_process_has_a_file_of_its_own_that_only_its_owner_reads(tmp_path: Path) -> None:
     folder = tmp_path / "counts"
     assert counts_in(folder) == {}
     assert Tally.of(str(folder)) is Tally.of(str(folder))
-    one, other = Tally(str(folder)), Tally(str(folder))
+    one, other = (Tally(str(folder), seconds=3600.0) for _ in range(2))
     for _ in range(3):  # the second write waits
         one.add(RowCounts(5, late=1))
         one.flush()
@@ -49,10 +45,9 @@ def test_each_process_has_a_file_of_its_own_that_only_its_owner_reads(
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
 
 
-def test_what_waits_is_written_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_waits_is_written_by_itself(tmp_path: Path) -> None:
     """As nothing may come after it."""
-    monkeypatch.setattr(module, "_SECONDS", 0.01)
-    tally = Tally(str(tmp_path))
+    tally = Tally(str(tmp_path), seconds=0.01)
     for _ in range(2):
         tally.add(RowCounts(1))
         tally.flush()

@@ -103,14 +103,14 @@ class Law(NamedTuple):
 def laplace_law(scale: Fraction) -> Law:
     """Return the law P(n) ∝ exp(-|n| / scale), with the library's c."""
     shift = next(shift for shift in itertools.count() if 2 ** (shift + 1) > scale / 8)
-    return Law(1, 1 / scale, shift, samplers._laplace_table(scale).c)
+    return Law(1, 1 / scale, shift, samplers.laplace_table(scale).c)
 
 
 @functools.cache
 def gaussian_law(sigma_squared: Fraction) -> Law:
     """Return the law P(n) ∝ exp(-n² / 2σ²), with the library's c."""
     shift = next(shift for shift in itertools.count() if 4 ** (shift + 1) > sigma_squared / 32**2)
-    return Law(2, 1 / (2 * sigma_squared), shift, samplers._gaussian_table(sigma_squared).c)
+    return Law(2, 1 / (2 * sigma_squared), shift, samplers.gaussian_table(sigma_squared).c)
 
 
 def words_of(law: Law, block: int, level: int) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
-from streamsketch.accounting.store import Row, _FileTransaction
+from streamsketch.accounting.store import FileTransaction, Row
 from streamsketch.privacy.laplace import DiscreteLaplace
 
 PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
@@ -68,13 +68,13 @@ def test_killed_between_charge_and_release_the_budget_is_spent(
 def test_killed_before_the_charge_is_kept_nothing_was_released(
     ledger: ss.Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add = _FileTransaction.add
+    add = FileTransaction.add
 
-    def add_and_die(self: _FileTransaction, row: Row) -> None:
+    def add_and_die(self: FileTransaction, row: Row) -> None:
         add(self, row)
         die()
 
-    monkeypatch.setattr(_FileTransaction, "add", add_and_die)
+    monkeypatch.setattr(FileTransaction, "add", add_and_die)
     killed(publish, tmp_path, 1)
     monkeypatch.undo()
     assert not list(tmp_path.glob("*.sketch"))

@@ -102,7 +102,7 @@ def test_candidates_come_with_the_chances_of_permute_and_flip() -> None:
 def test_heights_are_exponential() -> None:
     """5,000 of them: the largest distance from the distribution exceeds 0.0325 with probability 1e-4."""
     source = Written(6)
-    heights = np.sort([float(bound_choice._height(source)) for _ in range(5000)])
+    heights = np.sort([float(bound_choice.height_of(source)) for _ in range(5000)])
     steps = np.arange(1, 5001) / 5000
     assert np.abs(1 - np.exp(-heights) - steps).max() < 0.0325
 

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from streamsketch.privacy import inverse_sampler, samplers
-from streamsketch.privacy.inverse_sampler import Table, _rounds
+from streamsketch.privacy.inverse_sampler import Table, draw_rounds
 from streamsketch.privacy.probability_digits import Digits, Shape, digits, exponential
 from streamsketch.privacy.samplers import KeyedBits
 from tests.oracles import naive_noise
@@ -22,8 +22,8 @@ LAPLACE = [Fraction(1, 1 << 40), Fraction(1, 3), Fraction(8), Fraction(159, 10),
 GAUSSIAN = [Fraction(1, 2), Fraction(3), Fraction(256), Fraction(4097 * 256 - 1, 256), Fraction((1 << 49) - 1, 7)]
 
 LAWS = [
-    *((samplers._laplace_table(scale), naive_noise.laplace_law(scale)) for scale in LAPLACE),
-    *((samplers._gaussian_table(variance), naive_noise.gaussian_law(variance)) for variance in GAUSSIAN),
+    *((samplers.laplace_table(scale), naive_noise.laplace_law(scale)) for scale in LAPLACE),
+    *((samplers.gaussian_table(variance), naive_noise.gaussian_law(variance)) for variance in GAUSSIAN),
 ]
 BOTH = pytest.mark.parametrize(("table", "law"), LAWS, ids=[*map(str, LAPLACE), *(f"σ² {v}" for v in GAUSSIAN)])
 NARROW = pytest.mark.parametrize(("table", "law"), [LAWS[1], LAWS[2], LAWS[7]], ids=["1/3", "8", "σ² 3"])
@@ -60,10 +60,9 @@ def test_digits_are_those_of_exponentials_to_60_places(table: Table, law: Law, l
     assert ours.rest == bound
 
 
-def test_too_few_guard_bits_are_doubled_until_they_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_few_guard_bits_are_doubled_until_they_decide() -> None:
     sound = digits(Shape(1, 8, 1, 0), 4078, 2)
-    monkeypatch.setattr("streamsketch.privacy.probability_digits._GUARD_BITS", 1)
-    assert digits(Shape(1, 8, 1, 0), 4078, 2) == sound
+    assert digits(Shape(1, 8, 1, 0), 4078, 2, guard=1) == sound
 
 
 @functools.cache
@@ -113,7 +112,7 @@ def drawn_by(table: Table, words: NDArray[np.uint32], size: int) -> tuple[Counte
     data, deep, found = np.frombuffer(chosen.tobytes(), dtype=np.uint8), 0, []  # read-only, as the library has it
     out = np.empty(words.size, dtype=np.int64)
     while data.size:
-        drawn, used, third = _rounds(out, data, *table.words, 0, 0, 1, 1, 1)
+        drawn, used, third = draw_rounds(out, data, *table.words, 0, 0, 1, 1, 1)
         found.append(out[:drawn].copy())
         assert third or used == data.size
         deep += third
@@ -147,7 +146,7 @@ def test_two_words_draw_blocks_with_their_probabilities_exactly(table: Table, la
 
 @pytest.mark.parametrize("change", ["a first word", "a second word", "a third word"])
 def test_one_word_in_the_wrong_place_is_seen(change: str) -> None:
-    table = Table(samplers._laplace_table(Fraction(1, 3)).shape)
+    table = Table(samplers.laplace_table(Fraction(1, 3)).shape)
     words = table.words
     if change == "a first word":
         moved = words.first.copy()

@@ -80,9 +80,7 @@ def test_no_eigenvalue_exceeds_the_bound(bits: int, size: int, wide: int, random
     """In rationals, for powers of 20 bits and for such of 5, whose rounding errors are a good part of them."""
     low = np.array([[random.randint(-(1 << wide), 1 << wide) for _ in range(size)] for _ in range(size)])
     matrix = np.tril(low) + np.tril(low, -1).T
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spectral, "_EXACT_BITS", bits)
-        bound = spectral.eigenvalue_bound(matrix.astype(np.float64))
+    bound = spectral.eigenvalue_bound(matrix.astype(np.float64), bits)
     for sign in (1, -1):
         assert semidefinite((bound * np.eye(size, dtype=np.int64) - sign * matrix).astype(object) * Fraction(1))
     if bits == 50:
@@ -100,7 +98,7 @@ def test_the_bound_is_the_same_in_whatever_order_machines_add() -> None:
 
 
 def test_no_sum_of_products_leaves_what_doubles_hold_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
-    scaled, sums = spectral._scaled, []
+    scaled, sums = spectral.scaled_to_integers, []
 
     def spied(matrix: NDArray[Any], bits: int) -> tuple[NDArray[Any], int]:
         powers, shift = scaled(matrix, bits)
@@ -108,7 +106,7 @@ def test_no_sum_of_products_leaves_what_doubles_hold_exactly(monkeypatch: pytest
         sums.append(len(powers) * int(np.abs(powers).max()) ** 2)
         return powers, shift
 
-    monkeypatch.setattr(spectral, "_scaled", spied)
+    monkeypatch.setattr(spectral, "scaled_to_integers", spied)
     for size in (1, 2, 63, 64, 65):
         spectral.eigenvalue_bound(np.full((size, size), 2.0**40 - 1))
     assert 1 << 44 < max(sums) <= 1 << 50

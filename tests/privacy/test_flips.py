@@ -91,7 +91,7 @@ def test_signs_that_read_on_leave_the_next_ones_their_bytes() -> None:
 
 def test_thresholds_are_the_floors_of_quantiles() -> None:
     """The least exponent behind a threshold is beyond the quantile, and the threshold is not: one off would show."""
-    surely, maybe = flip_sampler._thresholds()
+    surely, maybe = flip_sampler.thresholds()
     unit = mpmath.mpf(2) ** -52
     for m in range(1, 129):
         limit = int(surely[m - 1])
@@ -101,16 +101,14 @@ def test_thresholds_are_the_floors_of_quantiles() -> None:
     assert set(surely[128:]) == set(maybe[128:]) == {-1}
 
 
-def test_too_few_bits_of_logarithms_are_doubled_until_they_decide(monkeypatch: pytest.MonkeyPatch) -> None:
-    valid = flip_sampler._quantiles()
-    monkeypatch.setattr(flip_sampler, "_GUARD_BITS", 1)
-    assert flip_sampler._quantiles() == valid
+def test_too_few_bits_of_logarithms_are_doubled_until_they_decide() -> None:
+    assert flip_sampler.quantiles(guard=1) == flip_sampler.quantiles()
 
 
 @pytest.mark.parametrize("changed", [-400, 400])
 def test_the_same_check_sees_factors_that_are_a_little_off(changed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    factors = flip_sampler._factors() + changed
-    monkeypatch.setattr(flip_sampler, "_factors", lambda: factors)
+    factors = flip_sampler.factor_table() + changed
+    monkeypatch.setattr(flip_sampler, "factor_table", lambda: factors)
     with pytest.raises(AssertionError):
         test_what_the_first_byte_leaves_open_the_next_ones_decide(Fraction(3, 8), 4)
 

@@ -245,7 +245,7 @@ def test_a_table_out_of_bytes_reports_only_the_samples_it_has_in_full(scale: Fra
     for cut in range(200):
         data = more[:cut].tobytes()
         out = np.full(150, 99, dtype=np.int64)
-        drawn, used = sampling._laplace_table(scale).fill(out, more[:cut])  # a byte read behind its end is no zero
+        drawn, used = sampling.laplace_table(scale).fill(out, more[:cut])  # a byte read behind its end is no zero
         expected = naive_noise.complete_samples(functools.partial(naive_noise.laplace, scale), data, 150)
         assert (out[:drawn].tolist(), used) == expected, cut
         assert (out[drawn:] == 99).all(), cut

@@ -86,10 +86,10 @@ def test_points_far_out_are_drawn_with_the_probability_that_the_others_leave(
     """The tail from two or three octaves on is drawn as that from twelve on is; false rejects: 2 at 1e-6."""
     scale = Fraction(4)
     pmf = share_pmf(float(scale), shares)
-    drawn = sampling._near_and_far(scale, shares, size, KeyedBits(bytes(32), b"far"), far)
+    drawn = sampling.near_and_far(scale, shares, size, KeyedBits(bytes(32), b"far"), far)
     assert chi_square_of_shares(drawn, pmf) > 1e-6
-    monkeypatch.setattr(sampling, "_far_points", lambda *_: [])  # as they were once left out
-    cut = sampling._near_and_far(scale, shares, size, KeyedBits(bytes(32), b"far"), far)
+    monkeypatch.setattr(sampling, "far_points", lambda *_: [])  # as they were once left out
+    cut = sampling.near_and_far(scale, shares, size, KeyedBits(bytes(32), b"far"), far)
     assert np.abs(cut).max() < np.abs(drawn).max()
     assert chi_square_of_shares(cut, pmf) < 1e-6
 
@@ -97,12 +97,12 @@ def test_points_far_out_are_drawn_with_the_probability_that_the_others_leave(
 def test_a_point_beyond_all_words_counts_modulo_two_to_the_64(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twelve octaves beyond a scale, all coins forced: what has a chance of e^-2000 takes no other path."""
     proposed = iter([1])
-    monkeypatch.setattr(sampling, "_poisson", lambda *_: next(proposed, 0))
-    monkeypatch.setattr(sampling, "_flip_exp", lambda exponent, _: exponent >= 0)
+    monkeypatch.setattr(sampling, "poisson", lambda *_: next(proposed, 0))
+    monkeypatch.setattr(sampling, "flip_exp", lambda exponent, _: exponent >= 0)
     tape = Given(b"\xff" * 48 + b"\0" * 99)  # 48 octaves more, and the least point of its octave
-    ((cell, point),) = sampling._far_points(Fraction(1 << 32), 2, 32, 5, tape, 12)
+    ((cell, point),) = sampling.far_points(Fraction(1 << 32), 2, 32, 5, tape, 12)
     assert (cell, abs(point)) == (0, 1 << (32 + 12 + 48 - 1))
-    monkeypatch.setattr(sampling, "_far_points", lambda *_: [(3, (1 << 91) + 5), (3, -(1 << 63) - 2)])
+    monkeypatch.setattr(sampling, "far_points", lambda *_: [(3, (1 << 91) + 5), (3, -(1 << 63) - 2)])
     near = laplace_share(Fraction(1, 1000), 1000, 5, KeyedBits(bytes(32), b"word"))
     assert near.tolist() == [0, 0, 0, 3 - (1 << 63), 0]
 
@@ -114,11 +114,11 @@ def test_coins_of_any_size_are_those_of_the_kernels(exponent: Fraction) -> None:
     buffer, at, tape = np.frombuffer(data, dtype=np.uint8), 0, Given(data)
     for _ in range(200):
         bit, at = exp_coin(exponent.numerator, exponent.denominator, buffer, at)
-        assert (sampling._flip_exp(exponent, tape), tape.at) == (bool(bit), at)
+        assert (sampling.flip_exp(exponent, tape), tape.at) == (bool(bit), at)
         bit, at = bernoulli(3, 7, buffer, at)
-        assert (sampling._flip(Fraction(3, 7), tape), tape.at) == (bool(bit), at)
-        bit, at = sampling._two_over_e(buffer, at)
-        assert (sampling._flip_two_over_e(tape), tape.at) == (bool(bit), at)
+        assert (sampling.flip_coin(Fraction(3, 7), tape), tape.at) == (bool(bit), at)
+        bit, at = sampling.two_over_e(buffer, at)
+        assert (sampling.flip_two_over_e(tape), tape.at) == (bool(bit), at)
 
 
 @pytest.mark.parametrize("sums", [250_000, pytest.param(1_000_000, marks=pytest.mark.long)])
@@ -133,7 +133,7 @@ def test_sums_of_shares_fit_the_noise(sums: int) -> None:
 
 @pytest.mark.parametrize("mean", [(1, 1), (1, 2), (3, 7)])
 def test_small_poisson_variables_have_their_probabilities_exactly(mean: tuple[int, int]) -> None:
-    """Each proposal n and coin of `_poisson_small` multiplies up to the Poisson probabilities."""
+    """Each proposal n and coin of `poisson_small` multiplies up to the Poisson probabilities."""
     numerator, denominator = mean
     half_mean = Fraction(numerator, 2 * denominator)
     kept = [
@@ -145,7 +145,7 @@ def test_small_poisson_variables_have_their_probabilities_exactly(mean: tuple[in
     drawn = np.empty(100_000, dtype=np.int64)
     buffer, at = np.frombuffer(np.random.default_rng(5).bytes(2_000_000), dtype=np.uint8), 0
     for i in range(drawn.size):
-        drawn[i], at = sampling._poisson_small(numerator, denominator, buffer, at)
+        drawn[i], at = sampling.poisson_small(numerator, denominator, buffer, at)
     observed = np.bincount(np.minimum(drawn, 4), minlength=5)
     pmf = stats.poisson.pmf(np.arange(4), float(half_mean))
     assert stats.chisquare(observed, np.append(pmf, 1 - pmf.sum()) * drawn.size).pvalue > 1e-6

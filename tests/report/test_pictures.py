@@ -93,16 +93,13 @@ def twin(squares: np.ndarray, of_map: np.ndarray, of_noise: np.ndarray) -> Scali
 
 
 @pytest.mark.parametrize("n", [2, 5, pytest.param(70, marks=pytest.mark.long)])
-def test_places_and_covariances_are_those_of_the_formulas(
-    n: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_places_and_covariances_are_those_of_the_formulas(n: int, rng: np.random.Generator) -> None:
     """Of noisy distances, some of them negative; in blocks of a few rows as in one."""
-    monkeypatch.setattr("streamsketch.report.scaling._ROWS", 3 if n == 5 else 64)
     noise = np.triu(rng.normal(size=(n, n)), 1)
     values = squares(rng.normal(size=(n, 4))) + noise + noise.T
     of_map, of_noise = (np.abs(one) for one in (values / 3, np.full((n, n), 0.7)))
     expected = twin(values, of_map, of_noise)
-    found = classical_scaling(Estimates(values, of_map, of_noise))
+    found = classical_scaling(Estimates(values, of_map, of_noise), rows=3 if n == 5 else 64)
     turn = np.sign((found.places * expected.places).sum(axis=0))
     assert np.allclose(found.places * turn, expected.places, atol=1e-9)
     assert np.allclose(found.covariances * np.outer(turn, turn), expected.covariances, rtol=1e-4, atol=1e-5)

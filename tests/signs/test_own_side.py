@@ -78,7 +78,7 @@ def test_the_mean_of_a_sign_is_that_of_the_slow_twin(name: str) -> None:
     _, _, _, release = released(name, 0.5)
     places = np.linspace(-2.9, 2.7, K)
     angles = np.array([0.3, 1.1, 2.6])
-    means = own_side._means(places, release, SIZE)(angles)
+    means = own_side.mean_cells(places, release, SIZE)(angles)
     for row in (3, 100, 200):
         for at, theta in enumerate(angles):
             assert means[at, row] == pytest.approx(slow_mean(name, row, places[row], theta), abs=0.01)
@@ -166,9 +166,9 @@ def test_intervals_widen_with_confidence_and_stay_in_the_range() -> None:
 def test_an_error_of_the_norm_moves_the_angle_as_plain_flips_say() -> None:
     x, _, _, release = released("RR", 0.8)
     places = x.state() / np.sqrt((x.state().astype(float) ** 2).mean())
-    means, longer = (own_side._means(places * factor, release, None) for factor in (1, 1 + own_side._STEP))
+    means, longer = (own_side.mean_cells(places * factor, release, None) for factor in (1, 1 + own_side.STEP))
     for angle in (0.3, 0.8, 2.0):
-        assert own_side._drift(means, longer, angle) == pytest.approx(math.sin(2 * angle) / 2, rel=0.01)
+        assert own_side.drift(means, longer, angle) == pytest.approx(math.sin(2 * angle) / 2, rel=0.01)
 
 
 def test_the_exact_norm_makes_it_a_little_better() -> None:

@@ -79,9 +79,8 @@ def test_the_largest_hamming_distances_fit() -> None:
 def test_hamming_distances_of_very_many_rows_are_shared_among_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     words = np.random.default_rng(1).integers(0, 1 << 63, (301, 3), dtype=np.int64).view(np.uint64)
     alone = hamming.distances_between(words, words)
-    monkeypatch.setattr(hamming, "_MANY", 1)
     monkeypatch.setattr(hamming.os, "cpu_count", lambda: 4)
-    assert np.array_equal(hamming.distances_between(words, words), alone)
+    assert np.array_equal(hamming.distances_between(words, words, many=1), alone)
 
 
 # --- angles ---------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from streamsketch import errors, signs
 from streamsketch.parties import Key, sign
 from streamsketch.privacy import Mechanism
 from streamsketch.signs import SignIndex, hamming
+from streamsketch.signs.index_members import Members
 from streamsketch.signs.sign_changes import FlipLaw
 from streamsketch.signs.sketch import pack_signs
 from streamsketch.wire.releases import frame
@@ -66,20 +67,21 @@ def test_the_nearest_are_those_of_the_twin_and_ties_go_to_the_first(
 
 def test_threads_and_parts_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     members, queries = random_releases(500, 10, 1), random_releases(9, 10, 2, 10_000)
-    index = SignIndex(iter(members))
-    once = pairs(index.nearest(queries, 40))
+    once = pairs(SignIndex(iter(members)).nearest(queries, 40))
     assert once == twin(queries, members, 40)
-    monkeypatch.setattr(hamming, "_MANY", 1)
-    monkeypatch.setattr(hamming, "_BLOCK_ROWS", 4)
+    rows, blocks = hamming.words_of(queries), hamming.in_blocks(hamming.words_of(members))
     for cores in (1, 3, 64):
         monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
-        assert pairs(index.nearest(queries, 40)) == once
+        assert pairs(hamming.nearest_in(rows, blocks, 500, 40, many=1, block_rows=4)) == once
 
 
-def test_members_are_put_in_blocks_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamsketch.signs.index_members._ROWS", 16)
+def test_members_are_put_in_blocks_part_by_part() -> None:
     members, queries = random_releases(53, 70, 1), random_releases(3, 70, 2, 10_000)
-    assert pairs(SignIndex(members).nearest(queries, 53)) == twin(queries, members, 53)
+    waiting = Members(rows=16)
+    for member in members:
+        waiting.add(member)
+    blocks = waiting.content(None).blocks
+    assert pairs(hamming.nearest_in(hamming.words_of(queries), blocks, 53, 53)) == twin(queries, members, 53)
 
 
 def test_a_table_is_indexed_in_the_order_of_its_keys() -> None:

@@ -25,7 +25,7 @@ from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.laplace import DiscreteLaplace
 from streamsketch.privacy.noise import Noise
 from streamsketch.projections import Identity
-from streamsketch.signs.angles import _cosine, angle_at
+from streamsketch.signs.angles import angle_at, cosine_of
 
 TRIALS = 500
 CONFIDENCES = (0.5, 0.9, 0.95, 0.99)
@@ -236,7 +236,7 @@ def test_angles_of_signs_hold_where_four_or_more_differ(k: int, kept: float) -> 
                     continue
                 mean = 1 - 2 * differing / k
                 for place, (found, truth) in enumerate(
-                    ((angle_at(mean, k, kept), theta), (_cosine(mean, k, kept), math.cos(theta)))
+                    ((angle_at(mean, k, kept), theta), (cosine_of(mean, k, kept), math.cos(theta)))
                 ):
                     low, high = found.interval(confidence)
                     wide = found.selected_interval(5, confidence)

@@ -227,8 +227,8 @@ def test_gaussian_samples_are_distributed_as_opendps(sigma: float) -> None:
 
 def table_of(noise: Noise) -> Table:
     if isinstance(noise, DiscreteGaussian):
-        return sampling._gaussian_table(noise.sigma_squared)
-    return sampling._laplace_table(noise.amount)
+        return sampling.gaussian_table(noise.sigma_squared)
+    return sampling.laplace_table(noise.amount)
 
 
 @pytest.mark.parametrize("noise", LAPLACE[1:], ids=str)

@@ -12,7 +12,7 @@ from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.sketching.bounding.contributions import NO_KEY
 from streamsketch.storage import load_raw, release_raw, save_raw
 from streamsketch.storage.raw_files import append_raw
-from streamsketch.storage.sketches import RawSketch, _numbers, empty_like
+from streamsketch.storage.sketches import RawSketch, empty_like, numbers_of
 
 NEIGHBOURS = ss.L1(40, unit="customer", max_keys=2)
 PROJECTION = ss.SJLT(sketch_dim=16, sparsity=4, seed=3)
@@ -56,10 +56,10 @@ def test_a_file_without_counts_has_none_behind_its_cells() -> None:
     cells = np.arange(16)
     for counts in ([], [5, 6]):
         data = np.append(cells, counts).astype("<i8").tobytes()
-        assert _numbers(data, 16).tolist() == [*cells.tolist(), *counts]
+        assert numbers_of(data, 16).tolist() == [*cells.tolist(), *counts]
     for data in (cells.tobytes()[:-1], cells.tobytes() + bytes(8), np.append(cells, [5, 6]).tobytes() + b"\0", b""):
         with pytest.raises(WireFormatError, match="cells"):
-            _numbers(data, 16)
+            numbers_of(data, 16)
 
 
 def test_what_is_appended_to_nothing_keeps_its_counts_and_more_ends_them(tmp_path: Path) -> None:

@@ -241,16 +241,13 @@ def test_what_several_processes_append_at_once_all_counts(
 
 
 @pytest.mark.parametrize("act", [load_raw, read_header, lambda path: append_raw(RawSketch(one(2)), path)])
-def test_readers_and_writers_wait_for_one_who_writes(
-    act: Callable[[Path], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_readers_and_writers_wait_for_one_who_writes(act: Callable[[Path], Any], tmp_path: Path) -> None:
     """However long it takes: also before the transaction, where pragmas read the first page."""
-    monkeypatch.setattr("streamsketch.storage.database._WAIT", 0.001)
     path = tmp_path / "a"
     save_raw(RawSketch(one(1), 1), path)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        later = threading.Timer(0.05, other.execute, ["COMMIT"])
+        later = threading.Timer(0.6, other.execute, ["COMMIT"])
         later.start()
         assert act(path).events == 1
         later.join()

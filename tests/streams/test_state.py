@@ -111,19 +111,16 @@ def test_a_window_that_no_stream_writes_is_refused(clip: str, damage: Any, out: 
 
 
 @pytest.mark.parametrize("clip", ["scale", "none"])
-def test_long_content_is_in_pieces_and_parts_go_with_their_windows(
-    clip: str, out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("streamsketch.streams.state._PIECE_BYTES", 100)
+def test_long_content_is_in_pieces_and_parts_go_with_their_windows(clip: str, out: Path) -> None:
     path = begin(out, clip)
     saved = read_state(path)
     assert stream_of(out, clip).windows.open.keys() == saved.windows.keys()
     saved.waiting[7] = bytes(range(256)) * 3
-    write_state(saved, path)
+    write_state(saved, path, piece_bytes=100)
     assert read_state(path) == saved
     saved.windows.clear()
     saved.waiting[7] = b""
-    write_state(saved, path)
+    write_state(saved, path, piece_bytes=100)
     assert read_state(path) == saved
     assert bytes(range(256)) not in path.read_bytes()
 

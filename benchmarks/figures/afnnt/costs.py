@@ -72,7 +72,7 @@ def sweep(
         vectors = parts.synthetic(people, dim, rng)
         for line in list(going):
             mechanism = line.build(dim, epsilon, k)
-            seconds = _tried(mechanism, vectors, limit) if before[line.name] * growth <= limit else limit
+            seconds = tried(mechanism, vectors, limit) if before[line.name] * growth <= limit else limit
             if seconds >= limit:
                 going.remove(line)
                 continue
@@ -89,7 +89,7 @@ def sweep(
     }
 
 
-def _tried(mechanism: Mechanism, vectors: parts.Floats, limit: float) -> float:
+def tried(mechanism: Mechanism, vectors: parts.Floats, limit: float) -> float:
     """Return the seconds of one report and its mean; of a second one where the first, not yet warm, took long."""
     fastest = math.inf
     for _ in range(2):

@@ -195,11 +195,11 @@ class BoundContributions(beam.PTransform):
         known = {}
         if self._public_keys is not None and listed is None:
             known = {"known": as_dict(self._public_keys.collection(events.pipeline))}
-        prepare = _Prepare(self._intake, self._bounds, label, self.shards, listed, count=self._count)
+        prepare = Prepare(self._intake, self._bounds, label, self.shards, listed, count=self._count)
         chunks = events | "Quantise and shard" >> beam.ParDo(prepare, run=run, **known)
         if regroup:
             chunks |= "All windows of a unit" >> beam.WindowInto(beam.window.GlobalWindows())
-        clip = _Clip(self._projection, self._bounds, label, count=self._count)
+        clip = ClipUnits(self._projection, self._bounds, label, count=self._count)
         outputs = (
             chunks
             | "One group a shard" >> beam.GroupByKey()
@@ -224,7 +224,7 @@ class BoundContributions(beam.PTransform):
 
 
 @beam.typehints.with_output_types(beam.typehints.KV[int, bytes])
-class _Prepare(beam.DoFn):
+class Prepare(beam.DoFn):
     """Valid events on the grid, spread over shards by their units."""
 
     def __init__(
@@ -242,6 +242,7 @@ class _Prepare(beam.DoFn):
         self._run: RunSecret | None = None
 
     def start_bundle(self) -> None:
+        """Begin without rows."""
         self._parts: dict[BoundedWindow, list[Contributions]] = {}
         self._rows = 0
 
@@ -253,6 +254,7 @@ class _Prepare(beam.DoFn):
         *,
         run: RunSecret,
     ) -> Iterator[WindowedValue] | None:
+        """Keep the events of an element; yield shards of units when many wait."""
         if run is not self._run:
             self._digests, self._run = UnitDigests(run.derive("bounds", self._label)), run
         if not isinstance(element, pa.RecordBatch | pa.Table):
@@ -267,6 +269,7 @@ class _Prepare(beam.DoFn):
         return self._flush() if self._rows > _CHUNK_ROWS else None
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
+        """Yield what waits."""
         yield from self._flush()
 
     def _add(self, events: Events, window: BoundedWindow, known: Container[Any] | None) -> None:
@@ -287,7 +290,7 @@ class _Prepare(beam.DoFn):
                 yield WindowedValue((shard, part), window.max_timestamp(), (window,))
 
 
-class _Clip(beam.DoFn):
+class ClipUnits(beam.DoFn):
     """Clip the units of a shard; late rows have no budget left."""
 
     def __init__(self, projection: Projection, bounds: UnitBounds, label: str, *, count: bool) -> None:
@@ -300,6 +303,7 @@ class _Clip(beam.DoFn):
         *,
         run: RunSecret,
     ) -> Iterator[Any]:
+        """Yield the contributions of one shard's units, clipped."""
         for left in self._bounds.clipped_parts(decoded(group[1]), run.derive("bounds", self._label), totals=False):
             if self._count:
                 for name in ("units", "units_over_keys", "units_over_bound", "units_below_bound"):

@@ -84,7 +84,7 @@ class RowsToBatches(beam.PTransform):
 
     def expand(self, rows: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
-        step = _GlobalRows if isinstance(rows.windowing.windowfn, GlobalWindows) else _WindowedRows
+        step = _GlobalRows if isinstance(rows.windowing.windowfn, GlobalWindows) else WindowedRows
         gather = beam.ParDo(step(self._intake, self._columns, count=self._count))
         return rows | "Gather rows" >> gather.with_output_types(pa.RecordBatch)
 
@@ -165,8 +165,11 @@ class _Rows(Step):
             Metrics.counter(METRICS, "rows_dropped").inc(rows)
 
 
-class _WindowedRows(_Rows):
+class WindowedRows(_Rows):
+    """Rows of windows other than the global one."""
+
     def process(self, row: Any, window: BoundedWindow = beam.DoFn.WindowParam) -> Iterable[WindowedValue] | None:
+        """Keep a row until there are enough for a batch."""
         return self._add(row, window)
 
 

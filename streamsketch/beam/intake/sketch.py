@@ -22,10 +22,6 @@ from streamsketch.sketching.keyed import codes_of, table_keys
 from streamsketch.sketching.partials import PartialSketches
 from streamsketch.sketching.sketch import Sketch
 
-_BATCH_ROWS = 1 << 17  # rows that enter at once
-_TABLE_BYTES = 1 << 26  # size of the sketches of one bundle and window up to which they are a table
-_FLUSH_BYTES = 1 << 27  # size of a bundle's partial sketches, for all windows, at which they are emitted
-
 
 class SketchPerKey(beam.PTransform):
     """Sketch the events of each key: ``PCollection[events] → PCollection[KV[key, Sketch]]``, exact and secret.
@@ -71,7 +67,7 @@ class SketchPerKey(beam.PTransform):
         refuse_broken_runner(events.pipeline)
         sketches = (
             events
-            | "Sketch bundles" >> beam.ParDo(_SketchBundles(self._intake, counted=known_of(events).bounds.counted))
+            | "Sketch bundles" >> beam.ParDo(SketchBundles(self._intake, counted=known_of(events).bounds.counted))
             # not CombinePerKey: its lifting would hold up to 100,000 sketches, however large, a second time
             | "Gather partial sketches" >> beam.GroupByKey()
             | "Merge partial sketches"
@@ -86,7 +82,7 @@ class SketchPerKey(beam.PTransform):
 
 
 @beam.typehints.with_output_types(beam.typehints.KV[Any, Sketch])
-class _SketchBundles(Step):
+class SketchBundles(Step):
     """Sketches of each bundle and window, flushed at the bundle's end or when they have grown large.
 
     Parameters
@@ -95,27 +91,45 @@ class _SketchBundles(Step):
         Reads the rows.
     counted
         Whether the units of bounded events are counted.
+    batch_rows
+        How many rows enter at once.
+    table_bytes
+        The size of the sketches of one bundle and window up to which they are a table.
+    flush_bytes
+        The size of a bundle's partial sketches, for all windows, at which they are emitted.
     """
 
-    def __init__(self, intake: Intake, *, counted: bool = False) -> None:
+    def __init__(
+        self,
+        intake: Intake,
+        *,
+        counted: bool = False,
+        batch_rows: int = 1 << 17,
+        table_bytes: int = 1 << 26,
+        flush_bytes: int = 1 << 27,
+    ) -> None:
         self._intake, self._projection, self._counted = intake, intake.agreement.projection, counted
+        self._batch_rows, self._table_bytes, self._flush_bytes = batch_rows, table_bytes, flush_bytes
 
     def start_bundle(self) -> None:
+        """Begin without sketches."""
         self._bundles: dict[BoundedWindow, PartialSketches] = {}
 
     def process(self, element: Any, window: BoundedWindow = beam.DoFn.WindowParam) -> Iterator[WindowedValue]:
+        """Add an element's events; yield partial sketches when they have grown large."""
         sketches = self._bundles.get(window)
         if sketches is None:
-            most_keys = max(1, _TABLE_BYTES // (8 * self._projection.sketch_dim))
+            most_keys = max(1, self._table_bytes // (8 * self._projection.sketch_dim))
             sketches = self._bundles[window] = PartialSketches(self._projection, most_keys)
         if self._counted and isinstance(element, BoundedEvents):
             sketches.count([key for key, _ in element.events.slots], element.events.counts)
         for keys, codes, places, steps, in_cells in self._rows_of(element):
             sketches.add(keys, codes, places, steps, in_cells=in_cells)
-            if sum(sketches.nbytes for sketches in self._bundles.values()) > _FLUSH_BYTES:
+            if sum(sketches.nbytes for sketches in self._bundles.values()) > self._flush_bytes:
                 yield from self._flush()
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
+        """Yield the partial sketches that are left."""
         yield from self._flush()
 
     def _rows_of(self, element: Any) -> Iterator[tuple[Sequence[Any], Any, Any, Any, bool]]:
@@ -126,16 +140,16 @@ class _SketchBundles(Step):
         if isinstance(element, pa.RecordBatch | pa.Table):
             first = 1
             for batch in [element] if isinstance(element, pa.RecordBatch) else element.to_batches():
-                for start in range(0, batch.num_rows, _BATCH_ROWS):
-                    events = self._intake.read(batch.slice(start, _BATCH_ROWS), first + start).one_by_one()
+                for start in range(0, batch.num_rows, self._batch_rows):
+                    events = self._intake.read(batch.slice(start, self._batch_rows), first + start).one_by_one()
                     yield *codes_of(table_keys(events.keys)), events.indices, events.steps, False
                 first += batch.num_rows
         elif isinstance(element, BoundedEvents):
             self._projection.check_same(element.projection)
             left = element.events
             keys = [key for key, _ in left.slots]
-            for start in range(0, left.codes.size, _BATCH_ROWS):
-                part = slice(start, start + _BATCH_ROWS)
+            for start in range(0, left.codes.size, self._batch_rows):
+                part = slice(start, start + self._batch_rows)
                 yield keys, left.codes[part], left.indices[part], left.steps[part], left.in_cells
         else:
             raise InvalidInputError(

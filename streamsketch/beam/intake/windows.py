@@ -102,7 +102,7 @@ class TumblingWindows(beam.PTransform):
     def expand(self, events: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
         if self._column is not None:
-            split = _SplitByTime(tumbling_of(self._windows), self._column, self._format)
+            split = SplitByTime(tumbling_of(self._windows), self._column, self._format)
             events |= "Split by time" >> beam.ParDo(split).with_output_types(pa.RecordBatch)
         late = trigger.AfterCount(1) if self._lateness else None
         return events | "Window" >> beam.WindowInto(
@@ -113,12 +113,15 @@ class TumblingWindows(beam.PTransform):
         )
 
 
-class _SplitByTime(beam.DoFn):
+class SplitByTime(beam.DoFn):
+    """Split batches by the windows of their rows' times."""
+
     def __init__(self, windows: EventWindows, column: str, time_format: str | None) -> None:
         self._windows = windows
         self._column, self._format = column, time_format
 
     def process(self, element: Any) -> Iterator[TimestampedValue]:
+        """Yield the rows of each window as a batch of its own, stamped with the window's time."""
         if not isinstance(element, pa.RecordBatch | pa.Table):
             raise InvalidInputError(
                 f"{type(self._windows).__name__}Windows(column={self._column!r}) splits Arrow record batches, got a "
@@ -243,7 +246,7 @@ class CalendarWindows(beam.PTransform):
                 "release months of a log with `streamsketch stream file`"
             )
         if self._column is not None:
-            split = _SplitByTime(self._windows, self._column, self._format)
+            split = SplitByTime(self._windows, self._column, self._format)
             events |= "Split by time" >> beam.ParDo(split).with_output_types(pa.RecordBatch)
         return events | "Window" >> beam.WindowInto(
             CalendarFn(self._windows),

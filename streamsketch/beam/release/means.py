@@ -18,8 +18,6 @@ from streamsketch.local.aggregation import MeanAggregator
 from streamsketch.local.mechanism import Mechanism
 from streamsketch.local.report import Report, Reports
 
-_FLUSH_BYTES = 1 << 27  # size of one bundle's sums, for all keys and windows, at which they are emitted
-
 
 class MeanPerKey(beam.PTransform):
     """Add up each key's reports: ``PCollection[KV[key, reports]] → PCollection[KV[key, MeanAggregator]]``.
@@ -64,7 +62,9 @@ class MeanPerKey(beam.PTransform):
 
     def expand(self, reports: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
-        sums = reports | "Add up bundles" >> beam.ParDo(_SumBundles(self._mechanism, self._drop_malformed))
+        sums = reports | "Add up bundles" >> beam.ParDo(
+            SumBundles(self._mechanism, drop_malformed=self._drop_malformed)
+        )
         # an event time does not identify other kinds of windows, nor the panes of a stream
         windowing = sums.windowing
         in_one = isinstance(windowing.windowfn, (GlobalWindows, *OF_EVENTS))
@@ -84,17 +84,27 @@ class MeanPerKey(beam.PTransform):
 
 
 @beam.typehints.with_output_types(beam.typehints.KV[Any, MeanAggregator])
-class _SumBundles(beam.DoFn):
-    """Add up each bundle's reports by key and window; emit the sums at its end, or earlier if they are large."""
+class SumBundles(beam.DoFn):
+    """Add up each bundle's reports by key and window; emit the sums at its end, or earlier if they are large.
 
-    def __init__(self, mechanism: Mechanism, drop_malformed: bool) -> None:  # noqa: FBT001 - of one caller
+    Parameters
+    ----------
+    mechanism, drop_malformed
+        As those of `MeanPerKey`.
+    flush_bytes
+        The size of one bundle's sums, for all keys and windows, at which they are emitted.
+    """
+
+    def __init__(self, mechanism: Mechanism, *, drop_malformed: bool = False, flush_bytes: int = 1 << 27) -> None:
         self._mechanism = mechanism
-        self._drop_malformed = drop_malformed
+        self._drop_malformed, self._flush_bytes = drop_malformed, flush_bytes
 
     def start_bundle(self) -> None:
+        """Begin without sums."""
         self._sums: dict[tuple[BoundedWindow, Any], MeanAggregator] = {}
 
     def process(self, element: Any, window: BoundedWindow = beam.DoFn.WindowParam) -> Iterator[WindowedValue]:
+        """Add one key's reports; yield the sums when they have grown large."""
         return self._sums_when_large(element, window)  # Beam warns of a process that has both yield and return
 
     def _sums_when_large(self, element: Any, window: BoundedWindow) -> Iterator[WindowedValue]:
@@ -124,7 +134,7 @@ class _SumBundles(beam.DoFn):
         if not total.count:
             return
         self._sums[place] = total
-        if 8 * self._mechanism.state_dim * len(self._sums) > _FLUSH_BYTES:
+        if 8 * self._mechanism.state_dim * len(self._sums) > self._flush_bytes:
             yield from self._flush()
 
     def _added(self, total: MeanAggregator, reports: Report | Reports) -> int:
@@ -135,6 +145,7 @@ class _SumBundles(beam.DoFn):
         return 0
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
+        """Yield the sums that are left."""
         yield from self._flush()
 
     def _flush(self) -> Iterator[WindowedValue]:

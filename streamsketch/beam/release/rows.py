@@ -222,7 +222,7 @@ class SumBySchedule(beam.PTransform):
 
     def __init__(self, of: ScheduledWindows, projection: Projection, guarantee: Guarantee, *, count: bool) -> None:
         super().__init__()
-        self._of, self._sums = of, _Sums(of.schedule, projection, guarantee, count)
+        self._of, self._sums = of, SumsOfRows(of.schedule, projection, guarantee, count)
 
     def expand(self, totals: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
@@ -239,7 +239,7 @@ class SumBySchedule(beam.PTransform):
             rows = by_key | "All windows of a key" >> beam.GroupByKey() | "Step through them" >> step
         else:
             refuse_lost_state(totals.pipeline)
-            steps = by_key | "Step by step" >> beam.ParDo(_Step(self._sums, of)).with_output_types(row)
+            steps = by_key | "Step by step" >> beam.ParDo(ReleaseRows(self._sums, of)).with_output_types(row)
             # the publishing step must not be fused with it: Flink waits forever if a stage has stable input and state
             rows = steps | "To what publishes" >> beam.transforms.util.ReshufflePerKey()
         return rows | "Back to their windows" >> windowed_as(windowing)
@@ -255,7 +255,7 @@ class _Number(beam.DoFn):
         yield encoded_key(keyed[0]), (self._of.place(window), keyed[1])
 
 
-class _Sums(NamedTuple):
+class SumsOfRows(NamedTuple):
     """How windows become rows."""
 
     schedule: Schedule
@@ -292,17 +292,19 @@ def _timed(key: bytes, place: int, row: Ints, of: ScheduledWindows) -> Timestamp
 
 
 def _all_rows(
-    keyed: tuple[bytes, Iterable[tuple[int, Sketch]]], sums: _Sums, of: ScheduledWindows
+    keyed: tuple[bytes, Iterable[tuple[int, Sketch]]], sums: SumsOfRows, of: ScheduledWindows
 ) -> Iterator[TimestampedValue]:
     for place, row in sums.rows(sums.begin(), dict(keyed[1])):
         yield _timed(keyed[0], place, row, of)
 
 
-class _Step(beam.DoFn):
+class ReleaseRows(beam.DoFn):
+    """Release the rows of a schedule, in order of their windows."""
+
     HELD = ReadModifyWriteStateSpec("held", BytesCoder())
     WAITING = BagStateSpec("waiting", TupleCoder((VarIntCoder(), SketchCoder())))
 
-    def __init__(self, sums: _Sums, of: ScheduledWindows) -> None:
+    def __init__(self, sums: SumsOfRows, of: ScheduledWindows) -> None:
         self._sums, self._of = sums, of
 
     def process(
@@ -311,6 +313,7 @@ class _Step(beam.DoFn):
         held: Any = beam.DoFn.StateParam(HELD),
         waiting: Any = beam.DoFn.StateParam(WAITING),
     ) -> Iterator[TimestampedValue]:
+        """Yield the rows that a window's sketch completes."""
         key, (place, total) = keyed
         progress = self._restored(held.read())
         if place < progress.window:  # the runner repeated a window

@@ -82,7 +82,7 @@ class SelectKeys(beam.PTransform):
                 "directly to the output of BoundContributions"
             )
         most = max(neighbours.max_keys, bounds.together)  # keys of one unit, whose counts it moves
-        draw = _Keep(key_threshold(self._budget, most))
+        draw = KeepSelected(key_threshold(self._budget, most))
         kept, _ = (
             events
             | "Count units" >> beam.FlatMap(_unit_counts).with_output_types(beam.typehints.KV[Any, int])
@@ -106,7 +106,7 @@ def _unit_counts(bounded: BoundedEvents) -> Iterator[tuple[Any, int]]:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Keep:
+class KeepSelected:
     """Keep a key if its noisy count of units reaches the threshold."""
 
     threshold: KeyThreshold
@@ -115,8 +115,10 @@ class _Keep:
     summed = int
 
     def opens(self, _: int) -> bool:
+        """Return True: every key is drawn for."""
         return True
 
     def draw(self, total: int, bits_of: BitsOf, *_: Any) -> Iterator[bool]:
+        """Yield True if a key with so many units is kept."""
         if self.threshold.keeps(total, bits_of(total.to_bytes(16, "little"))):
             yield True

@@ -65,16 +65,19 @@ def charged_secret(
     run = run_secret(pipeline)
     if charge is None or isinstance(run, RunSecret):  # a stream's windows are charged one by one
         return run
-    step = _Charge(charge, guarantee, projection, label_in(pipeline))
+    step = ChargeOnce(charge, guarantee, projection, label_in(pipeline))
     return beam.pvalue.AsSingleton(run.pvalue | "Charge" >> Fixed(step))
 
 
-class _Charge(Step):
+class ChargeOnce(Step):
+    """Charge a ledger once a run."""
+
     def __init__(self, charge: Charge, guarantee: Guarantee, projection: Projection, label: str) -> None:
         self._charge, self._guarantee, self._label = charge, guarantee, label
         self._projection = projection.to_json()
 
     def process(self, run: RunSecret) -> Iterator[Any]:
+        """Charge under the run's own identifier."""
         # derived from the run's secret: the same in every retry, and it reveals nothing about the noise
         once = run.derive("charge", self._label).hex()
         self._charge.of_map(self._projection)(self._guarantee, once=once, note=f"Beam: {self._label}"[:200])

@@ -51,7 +51,7 @@ class InOrder(beam.PTransform):
         """Apply the transform."""
         windowing = values.windowing
         all_windows = values.is_bounded and not isinstance(windowing.windowfn, GlobalWindows)
-        place = beam.ParDo(_Place(self._shards, each_window=not values.is_bounded)).with_output_types(
+        place = beam.ParDo(PlaceKeys(self._shards, each_window=not values.is_bounded)).with_output_types(
             beam.typehints.KV[int, tuple[int, Any, list[self._kind]]]  # type: ignore[name-defined]
         )
         emit = beam.ParDo(_Emit(self._opens, stamp=all_windows)).with_output_types(beam.typehints.KV[Any, self._kind])
@@ -70,18 +70,20 @@ def shards_of(results: int, nbytes: int) -> int:
     return min(_MAX_SHARDS, 1 + (results * nbytes - 1) // _SHARD_BYTES)
 
 
-class _Place(Step):
+class PlaceKeys(Step):
     """Name each result's shard; name every shard first."""
 
     def __init__(self, shards: int, *, each_window: bool) -> None:
         self._shards, self._each_window = shards, each_window
 
     def start_bundle(self) -> None:
+        """Begin without keys."""
         self._met: set[Any] = set()
 
     def process(
         self, keyed: tuple[Any, Any], window: BoundedWindow = beam.DoFn.WindowParam
     ) -> Iterator[tuple[int, tuple[int, Any, list[Any]]]]:
+        """Yield a key's elements with the place that its window gives them."""
         met = window if self._each_window else None
         if met not in self._met:
             self._met.add(met)

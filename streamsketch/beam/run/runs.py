@@ -174,7 +174,7 @@ def configure_run(
         run_id = secrets.token_hex(16) if run_id is None else run_id
         if not isinstance(run_id, ValueProvider):
             claiming.claim_path(claims, run_id)  # fail before the job runs
-    place = None if claims is None or run_id is None else _Place(claims, run_id)
+    place = None if claims is None or run_id is None else PlaceRuns(claims, run_id)
     drawn = pipeline | "Secret of the run" >> _DrawSecret(root_key, place)
     pipeline.streamsketch_secret = _Run(drawn, place)
 
@@ -273,13 +273,14 @@ class FinishRun(beam.PTransform):
         return start | "End the run" >> beam.Map(_finish, run.place, *done)
 
 
-class _Place(NamedTuple):
+class PlaceRuns(NamedTuple):
     """Where a claim is."""
 
     folder: str
     run_id: str | ValueProvider
 
     def path(self) -> str:
+        """Return the file in which the run is claimed."""
         run_id = self.run_id.get() if isinstance(self.run_id, ValueProvider) else self.run_id
         return claiming.claim_path(self.folder, run_id)
 
@@ -288,7 +289,7 @@ class _Run(NamedTuple):
     """What a pipeline knows about its run."""
 
     drawn: beam.PCollection
-    place: _Place | None
+    place: PlaceRuns | None
 
 
 def secret_of(pipeline: beam.Pipeline) -> "_Run | RunSecret | None":
@@ -324,16 +325,18 @@ def _values(group: tuple[bytes, Iterable[RunSecret]]) -> Iterable[RunSecret]:
 class _DrawSecret(beam.PTransform):
     """Draw a run's nonce once, while the job runs; the shuffle or a claim keeps it."""
 
-    def __init__(self, root_key: RootKey | None, place: _Place | None) -> None:
+    def __init__(self, root_key: RootKey | None, place: PlaceRuns | None) -> None:
         super().__init__()
         self._root_key, self._place = root_key, place
 
     def expand(self, start: Any) -> beam.PCollection:
-        return start | "Run" >> beam.Impulse() | "Fix the secret" >> Fixed(_Draw(self._root_key, self._place))
+        return start | "Run" >> beam.Impulse() | "Fix the secret" >> Fixed(DrawRuns(self._root_key, self._place))
 
 
-class _Draw(Step):
-    def __init__(self, root_key: RootKey | None, place: _Place | None) -> None:
+class DrawRuns(Step):
+    """Draw a run's secret, or take the one that was drawn."""
+
+    def __init__(self, root_key: RootKey | None, place: PlaceRuns | None) -> None:
         self._root_key, self._place = root_key, place
         self._launch = b""
 
@@ -344,6 +347,7 @@ class _Draw(Step):
         return self.__dict__ | {"_launch": self._launch or new}
 
     def process(self, _: bytes) -> Iterator[tuple[bytes, RunSecret]]:
+        """Yield the run's secret with the nonce that claimed it."""
         root_key = b"" if self._root_key is None else key_fingerprint(fetch_root_key(self._root_key))
         if self._place is None:
             nonce = secrets.token_bytes(claiming.NONCE_BYTES)
@@ -363,7 +367,7 @@ class _Nothing(beam.PTransform):
         )
 
 
-def _finish(_: None, place: _Place, *done: Any) -> str:
+def _finish(_: None, place: PlaceRuns, *done: Any) -> str:
     del done  # side inputs, which arrive only when they are complete
     claiming.finish(place.path())
     return place.path()

@@ -124,7 +124,7 @@ class BoundAcrossWindows(beam.PTransform):
                 f"{seconds_text(size)} s"
             )
         periods = Tumbling(self._period, first)
-        admit = _Admit(periods, self._max_windows)
+        admit = Admit(periods, self._max_windows)
         admitted = (
             events
             | "Shard units"
@@ -189,7 +189,7 @@ class _Shard(beam.DoFn):
                     yield int(shards[places[0]]), units[places], rows.take(pa.array(places))
 
 
-class _Admit(beam.DoFn):
+class Admit(beam.DoFn):
     """Let the rows of each unit's first windows in a period pass; forget the period when it is over."""
 
     USED = ReadModifyWriteStateSpec("used", BytesCoder())
@@ -207,6 +207,7 @@ class _Admit(beam.DoFn):
         forgotten: Any = beam.DoFn.StateParam(FORGOTTEN),
         over: Any = beam.DoFn.TimerParam(OVER),
     ) -> Iterator[Any]:
+        """Yield the rows of a unit that its budget admits."""
         _, (window, digests, rows) = keyed
         if forgotten.read() is not None and window < forgotten.read():
             return  # late: which windows its unit has used is no longer known
@@ -246,6 +247,7 @@ class _Admit(beam.DoFn):
         forgotten: Any = beam.DoFn.StateParam(FORGOTTEN),
         over: Any = beam.DoFn.TimerParam(OVER),
     ) -> None:
+        """Forget what a unit has used, once its period is over."""
         held = np.frombuffer(used.read() or b"", dtype=_ENTRY)
         left = held[held["window"] >= timestamp.micros]
         used.write(left.tobytes())

@@ -92,7 +92,7 @@ class ReadGrowingFolder(beam.PTransform):
         if time not in columns:
             raise InvalidInputError(f"time must be one of the columns {', '.join(columns)}, got {time!r}")
         micros = [microseconds(delay, "delay", least=0), microseconds(size, "size"), round(offset * 10**6)]
-        self._folder, self._step = folder, _Read(list(dict.fromkeys(columns)), time, micros, every, last)
+        self._folder, self._step = folder, ReadFiles(list(dict.fromkeys(columns)), time, micros, every, last)
         self._step.clock = clock
         self._step.limit = limit
 
@@ -143,7 +143,9 @@ class _Files(RestrictionProvider):
         return None
 
 
-class _Read(beam.DoFn):
+class ReadFiles(beam.DoFn):
+    """Read the files of a folder as they come."""
+
     def __init__(self, columns: list[str], time: str, micros: list[int], every: float, last: str) -> None:
         self._columns, self._time, self._micros, self._every, self._last = columns, time, micros, every, last
         self.clock: ClockKind = "events"
@@ -158,6 +160,7 @@ class _Read(beam.DoFn):
             ManualWatermarkEstimator.default_provider()  # noqa: B008
         ),
     ) -> Iterator[TimestampedValue]:
+        """Yield the rows of files that have come."""
         delay, size, offset = self._micros
         before = estimator.current_watermark()
         known = before is not None and before > MIN_TIMESTAMP

@@ -81,10 +81,10 @@ class ReadTopic(beam.PTransform):
             self._clock == "heartbeats",
             *self._limit,
         )
-        return start | "Read the log" >> read | "Contents" >> beam.MapTuple(_content).with_output_types(Any)
+        return start | "Read the log" >> read | "Contents" >> beam.MapTuple(content_of).with_output_types(Any)
 
 
-def _content(value: bytes | None, lengths: bytes | None) -> bytes | list[bytes]:
+def content_of(value: bytes | None, lengths: bytes | None) -> bytes | list[bytes]:
     """Return a message, or those that were joined; one without content that has a key is joined alone."""
     if not lengths:
         return value or b""  # Java's type allows for none

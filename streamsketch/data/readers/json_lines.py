@@ -60,14 +60,14 @@ def json_batch(
     InvalidInputError
         For a line that is not an object with these fields, by its number, counted from ``first``.
     """
-    found = _by_arrow(lines, columns, text)
+    found = by_arrow(lines, columns, text)
     return (
-        _line_by_line(lines, path, columns, text, first, any_text=any_text, lenient=lenient) if found is None else found
+        line_by_line(lines, path, columns, text, first, any_text=any_text, lenient=lenient) if found is None else found
     )
 
 
-def _by_arrow(lines: list[bytes], columns: list[str], text: list[str]) -> "pa.RecordBatch | None":
-    """Return the result of `_line_by_line` for plain lines, many times as fast; None for other lines, valid or not.
+def by_arrow(lines: list[bytes], columns: list[str], text: list[str]) -> "pa.RecordBatch | None":
+    """Return the result of `line_by_line` for plain lines, many times as fast; None for other lines, valid or not.
 
     Plain lines are flat objects without escapes: each begins with its only brace, so that none holds two objects or a
     part of one. What Python refuses in them and Arrow does not is looked for: nulls, quoted numbers, NaN, numbers of
@@ -107,7 +107,7 @@ def _by_arrow(lines: list[bytes], columns: list[str], text: list[str]) -> "pa.Re
     return pa.RecordBatch.from_arrays(arrays, columns)
 
 
-def _line_by_line(
+def line_by_line(
     lines: list[bytes],
     path: str,
     columns: list[str],
@@ -117,6 +117,7 @@ def _line_by_line(
     any_text: bool = False,
     lenient: Sequence[str] = (),
 ) -> "pa.RecordBatch":
+    """Return the columns of lines that Arrow does not read as wanted, one by one."""
     to_text = _any_text if any_text else _json_text
     cells: list[list[Any]] = [[] for _ in columns]
     for number, line in enumerate(lines, first):

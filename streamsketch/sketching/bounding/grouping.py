@@ -19,7 +19,8 @@ from streamsketch.sketching.bounding.contributions import Contributions, Slot
 ROWS = 1 << 20
 """How many events are in memory at a time."""
 
-_SPLIT_BITS, _MOST_LEVELS = 6, 4
+SPLIT_BITS = 6
+_MOST_LEVELS = 4
 _HEAD_BYTES, _EVENT_BYTES = 24, 40  # two words of the unit and the code; with index and steps
 _HEAD_WORDS = _HEAD_BYTES // 2
 _LARGEST = 1 << 15  # of features, a rest of a whole row, wraps around in int16; the least is 1 - 2^15
@@ -40,10 +41,14 @@ class GroupedEvents:
     rows
         How many events may be in memory, or features that take as much. Fewer than that never reach a file. A unit with
         more different pairs of key and index takes more.
+    split_bits
+        How many bits of a unit's digest name the file of its events, where they are in files.
     """
 
-    def __init__(self, folder: str | os.PathLike[str] | None = None, rows: int = ROWS) -> None:
-        self._folder, self._rows = folder, rows
+    def __init__(
+        self, folder: str | os.PathLike[str] | None = None, rows: int = ROWS, split_bits: int = SPLIT_BITS
+    ) -> None:
+        self._folder, self._rows, self._split_bits = folder, rows, split_bits
         self._features = 0  # of a row
         self._slots: dict[Slot, int] = {}
         self._waiting: list[Table] = []
@@ -95,7 +100,7 @@ class GroupedEvents:
 
     def _write(self) -> None:
         if not self._files:
-            self._files = _new_files(self._stack, self._folder)
+            self._files = self._new_files(self._stack)
         for table in self._waiting:
             _split(table, self._files, 0)
         self._waiting = []
@@ -111,7 +116,7 @@ class GroupedEvents:
                     found = _sums(_joined([found, _of_events(part)]))
             else:
                 with contextlib.ExitStack() as stack:
-                    files = _new_files(stack, self._folder)
+                    files = self._new_files(stack)
                     for part in self._parts(file, self._most):
                         _split(part, files, level)
                     file.truncate(0)
@@ -119,6 +124,9 @@ class GroupedEvents:
                         yield from self._groups_in(one, level + 1, slots)
                 return
         yield _contributions(found, slots)
+
+    def _new_files(self, stack: contextlib.ExitStack) -> list[File]:
+        return [stack.enter_context(tempfile.TemporaryFile(dir=self._folder)) for _ in range(1 << self._split_bits)]
 
     def _parts(self, file: File, rows: int) -> Iterator[Table]:
         """Yield what a file holds, so many rows at a time."""
@@ -128,13 +136,10 @@ class GroupedEvents:
             yield words.reshape(-1, self._row_bytes // words.itemsize)
 
 
-def _new_files(stack: contextlib.ExitStack, folder: str | os.PathLike[str] | None) -> list[File]:
-    return [stack.enter_context(tempfile.TemporaryFile(dir=folder)) for _ in range(1 << _SPLIT_BITS)]
-
-
 def _split(table: Table, files: list[File], level: int) -> None:
-    """Append each row to the file that six bits of its unit's digest name."""
-    names = ((table[:, 0] >> (_SPLIT_BITS * level)) & (len(files) - 1)).astype(np.uint8)
+    """Append each row to the file, of a power of two, that some bits of its unit's digest name."""
+    bits = (len(files) - 1).bit_length()
+    names = ((table[:, 0] >> (bits * level)) & (len(files) - 1)).astype(np.uint8)
     order = np.argsort(names, kind="stable")
     stops = np.searchsorted(names[order], np.arange(len(files)), side="right")
     for file, rows in zip(files, np.split(order, stops[:-1]), strict=True):

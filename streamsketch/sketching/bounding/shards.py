@@ -24,7 +24,7 @@ from streamsketch.sketching.bounding.runs import Runs
 
 Bytes: TypeAlias = NDArray[np.uint8]
 
-_HEADER = struct.Struct("<QQBBBB4xQ")  # events, units, bytes of a unit's number of rows, index, step and code, slots
+HEADER = struct.Struct("<QQBBBB4xQ")  # events, units, bytes of a unit's number of rows, index, step and code, slots
 _FEW_SLOTS, _EVENTS_A_SLOT = 32, 8  # such slots are all named, used or not
 _PAD = 8  # bytes behind rows, as words are written whole
 _ODD, _1, _64 = np.uint64(0x9E37_79B9_7F4A_7C15), np.uint64(1), np.uint64(64)  # 2^64 over the golden ratio
@@ -65,7 +65,7 @@ def by_shard(parts: Sequence[Contributions], shards: int) -> Iterator[tuple[int,
             shard,
             b"".join(
                 [
-                    _HEADER.pack(stop - start, many, size_bytes, *widths, len(named)),
+                    HEADER.pack(stop - start, many, size_bytes, *widths, len(named)),
                     digests[start : start + many].astype("<u8", copy=False).data,
                     sizes.view(np.uint8).reshape(-1, 8)[:, :size_bytes].tobytes(),
                     packed[start * width : stop * width].data,
@@ -214,8 +214,8 @@ def decoded(parts: Iterable[bytes]) -> Runs:
     read = [(np.frombuffer(part, dtype=np.uint8), *_header(part)) for part in parts]
     digests, lengths = [np.empty((0, 2), dtype=np.uint64)], [np.empty(0, dtype=np.int64)]
     for data, count, many, size_bytes, _ in read:
-        at = _HEADER.size + 16 * many
-        digests.append(data[_HEADER.size : at].view("<u8").reshape(-1, 2))
+        at = HEADER.size + 16 * many
+        digests.append(data[HEADER.size : at].view("<u8").reshape(-1, 2))
         wide = np.zeros((many, 8), dtype=np.uint8)
         wide[:, :size_bytes] = data[at : at + many * size_bytes].reshape(many, size_bytes)
         lengths.append(wide.view("<i8").ravel())
@@ -227,7 +227,7 @@ def decoded(parts: Iterable[bytes]) -> Runs:
     known: dict[bytes, Ints] = {}  # nearly all parts have the same slots
     first = 0
     for (data, count, many, size_bytes, (index, step, code)), sizes in zip(read, lengths[1:], strict=True):
-        start = _HEADER.size + many * (16 + size_bytes)
+        start = HEADER.size + many * (16 + size_bytes)
         named = data[start + count * (index + step + code) :].tobytes()
         if named not in known:
             known[named] = np.array([slots.setdefault(slot, len(slots)) for slot in _slots_of(named)], np.int64)
@@ -294,10 +294,10 @@ def _slots_of(named: bytes) -> Iterator[Slot]:
 
 def _header(part: bytes) -> tuple[int, int, int, list[int]]:
     """Return how many events and units some bytes have, the width of numbers of rows, and those of a row's fields."""
-    if len(part) < _HEADER.size:
-        raise WireFormatError("length", f"{len(part)} bytes, events have {_HEADER.size} or more")
-    count, units, width, *widths, length = _HEADER.unpack_from(part)
-    size = _HEADER.size + units * (16 + width) + count * sum(widths) + length
+    if len(part) < HEADER.size:
+        raise WireFormatError("length", f"{len(part)} bytes, events have {HEADER.size} or more")
+    count, units, width, *widths, length = HEADER.unpack_from(part)
+    size = HEADER.size + units * (16 + width) + count * sum(widths) + length
     if not {width, *widths} <= set(range(1, 9)) or size != len(part):
         raise WireFormatError("header", "does not fit the bytes that follow")
     return count, units, width, widths

@@ -17,7 +17,7 @@ from apache_beam.utils.timestamp import Timestamp
 
 import streamsketch as ss
 from streamsketch.beam import BoundContributions, ReadColumns, RowsToBatches, SketchPerKey, read_batches
-from streamsketch.beam.intake.rows import _WindowedRows
+from streamsketch.beam.intake.rows import WindowedRows
 from streamsketch.beam.streams import DecodeMessages
 from streamsketch.beam.streams.messages import encoded_batch
 from streamsketch.data.lenient import lenient_column
@@ -76,7 +76,7 @@ EXPECTED = cells(MEANT.to_batches())
 
 def objects(rows: list[Any]) -> list[pa.RecordBatch]:
     step = RowsToBatches(AGREEMENT, NAMES)
-    bundle = _WindowedRows(step._intake, NAMES, count=False)  # without a runner
+    bundle = WindowedRows(step._intake, NAMES, count=False)  # without a runner
     bundle.start_bundle()
     early = [one for row in rows for one in bundle.process(row, GlobalWindow()) or ()]
     return [one.value for one in [*early, *bundle.finish_bundle()]]

@@ -9,13 +9,13 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pytest
+from apache_beam.transforms.window import GlobalWindow
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.beam import MergeSketches, SketchCoder, SketchPerKey
-from streamsketch.beam.intake import rows
-from streamsketch.beam.intake import sketch as sketching
+from streamsketch.beam.intake.sketch import SketchBundles
 from streamsketch.intake import Intake
 from streamsketch.sketching.exact import ExactSums
 from tests.beam.rows import agreement_of, sketch_rows
@@ -97,16 +97,21 @@ def test_repeated_bundles_do_not_count_twice(tmp_path: Path) -> None:
     assert all(sketch == one_loop(stream)["a"] for _, sketch in found)
 
 
-def test_large_bundles_are_flushed_early_with_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sketching, "_FLUSH_BYTES", 0)
-    monkeypatch.setattr(rows, "_ROWS", 7)
+def test_large_bundles_are_flushed_early_with_the_same_bits() -> None:
     stream: list[Event] = [("ab"[index % 2], (index, 1)) for index in range(100)]
-
-    def build(pipeline: beam.Pipeline) -> beam.PCollection:
-        return pipeline | beam.Create([*stream, batch(stream)]) | sketch_rows(PROJECTION, **NUMBERED)
-
-    found, _ = run(build, tmp_path)
-    assert dict(found) == one_loop(stream + stream)
+    work, window = SketchBundles(Intake(agreement_of(PROJECTION, **NUMBERED)), flush_bytes=0), GlobalWindow()
+    work.start_bundle()
+    parts = [
+        part.value
+        for start in range(0, len(stream), 7)
+        for part in work.process(batch(stream[start : start + 7]), window)
+    ]
+    assert not list(work.finish_bundle())
+    assert len(parts) == 2 * 15
+    merged: dict[Any, Any] = {}
+    for key, sketch in parts:
+        merged[key] = merged[key].merge(sketch) or merged[key] if key in merged else sketch
+    assert merged == one_loop(stream)
 
 
 def test_rows_of_other_types_may_share_a_bundle(tmp_path: Path) -> None:
@@ -128,11 +133,10 @@ def test_keys_that_beam_cannot_order_are_refused(tmp_path: Path) -> None:
         run(lambda p: p | beam.Create([(dt.date(2024, 1, 1), (1, 1))]) | days, tmp_path)
 
 
-def test_a_bundle_of_many_keys_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sketching, "_BATCH_ROWS", 50)
-    monkeypatch.setattr(sketching, "_TABLE_BYTES", 100 * 8 * PROJECTION.sketch_dim)
-    monkeypatch.setattr(sketching, "_FLUSH_BYTES", 200 * 8 * PROJECTION.sketch_dim)
-    work = sketching._SketchBundles(Intake(agreement_of(PROJECTION, **NUMBERED)))
+def test_a_bundle_of_many_keys_stays_small() -> None:
+    size = 8 * PROJECTION.sketch_dim
+    limits = {"batch_rows": 50, "table_bytes": 100 * size, "flush_bytes": 200 * size}
+    work = SketchBundles(Intake(agreement_of(PROJECTION, **NUMBERED)), **limits)
     work.start_bundle()
     largest = seen = 0
     keys = [f"key {number}" for number in range(5000)]

@@ -13,8 +13,8 @@ from apache_beam.utils.windowed_value import PaneInfo, PaneInfoTiming
 
 import streamsketch as ss
 from streamsketch.beam import BoundContributions
-from streamsketch.beam.intake.bound import _Clip, _Prepare
-from streamsketch.beam.intake.sketch import _SketchBundles
+from streamsketch.beam.intake.bound import ClipUnits, Prepare
+from streamsketch.beam.intake.sketch import SketchBundles
 from streamsketch.beam.run.coders import SketchCoder
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.beam.run.steps import merge_group
@@ -97,7 +97,7 @@ def on_one_machine(rows: pa.Table, agreement: ss.Agreement, monkeypatch: pytest.
 
 def bounded(batches: Iterable[tuple[pa.RecordBatch, BoundedWindow]], bound: BoundContributions, bundle: int) -> Any:
     """Yield what the workers leave of units, with its window, after the shuffle by shards."""
-    prepare = _Prepare(bound._intake, bound._bounds, "label", bound.shards, None, count=False)
+    prepare = Prepare(bound._intake, bound._bounds, "label", bound.shards, None, count=False)
     prepare.start_bundle()
     sent, shuffled = list[Any](), defaultdict(list)
     for place, (batch, window) in enumerate(batches):
@@ -107,7 +107,7 @@ def bounded(batches: Iterable[tuple[pa.RecordBatch, BoundedWindow]], bound: Boun
         sent += prepare.process(batch, window, run=RUN) or ()
     for one in [*sent, *prepare.finish_bundle()]:
         shuffled[None if bound._across_windows else one.windows[0], one.value[0]].append(one.value[1])
-    clip = _Clip(bound.agreement.projection, bound._bounds, "label", count=False)
+    clip = ClipUnits(bound.agreement.projection, bound._bounds, "label", count=False)
     last = {window.max_timestamp(): window for window in [*WINDOWS, GlobalWindow()]}
     for (_, shard), parts in shuffled.items():
         for left in clip.process((shard, parts[::-1]), ON_TIME, run=RUN):
@@ -116,7 +116,7 @@ def bounded(batches: Iterable[tuple[pa.RecordBatch, BoundedWindow]], bound: Boun
 
 def sketched(elements: Iterable[tuple[Any, BoundedWindow]], agreement: ss.Agreement, bundle: int) -> Any:
     """Return the sum of all workers' partial sketches, by window and key, each sent as bytes."""
-    work, coder = _SketchBundles(Intake(agreement), counted=True), SketchCoder()
+    work, coder = SketchBundles(Intake(agreement), counted=True), SketchCoder()
     work.start_bundle()
     flushed, sent = list[Any](), defaultdict(list)
     for place, (element, window) in enumerate(elements):

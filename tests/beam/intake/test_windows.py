@@ -21,7 +21,7 @@ from streamsketch.beam import (
     SlidingWindowSums,
     TumblingWindows,
 )
-from streamsketch.beam.intake.windows import _SplitByTime, tumbling_of
+from streamsketch.beam.intake.windows import SplitByTime, tumbling_of
 from streamsketch.data.windows import Tumbling
 from streamsketch.release import AdditiveNoise
 from tests.beam.rows import bound_rows, sketch_rows
@@ -299,7 +299,7 @@ def test_far_dates_are_kept(tmp_path: Path) -> None:
 def test_parts_carry_no_words_of_others(whole: bool) -> None:  # noqa: FBT001
     words = pa.array([f"word {number}" for number in range(100)]).dictionary_encode()
     table = pa.table({"at": pa.array(range(0, 200, 2), pa.timestamp("s")), "key": words})
-    split = _SplitByTime(Tumbling(20 * 10**6), "at", None)
+    split = SplitByTime(Tumbling(20 * 10**6), "at", None)
     parts = list(split.process(table if whole else table.to_batches()[0]))
     assert [int(part.timestamp) for part in parts] == list(range(0, 200, 20))
     assert pa.Table.from_batches([part.value for part in parts]).column("key").to_pylist() == words.to_pylist()
@@ -437,7 +437,7 @@ def test_windows_have_lengths_in_words_and_times_in_text() -> None:
     rows = pa.table({"at": ["1.5.2024", "2.5.2024", None], "key": ["a", "b", "c"]})
     split = TumblingWindows("1 day", column="at", time_format="%d.%m.%Y")
     assert split._windows.size.micros == 86_400 * 10**6
-    found = list(_SplitByTime(tumbling_of(split._windows), "at", "%d.%m.%Y").process(rows))
+    found = list(SplitByTime(tumbling_of(split._windows), "at", "%d.%m.%Y").process(rows))
     assert [(one.value.column("key").to_pylist(), one.timestamp.micros // (86_400 * 10**6)) for one in found] == [
         (["a"], 19844),
         (["b"], 19845),

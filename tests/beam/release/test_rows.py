@@ -211,7 +211,7 @@ def stepped(schedule: Schedule, windows: list[int], held: Value | None = None) -
     """Return the rows of windows that come in this order, by a new worker each, in the order in which they leave."""
     held, waiting, found = held or Value(), Bag(), []
     for window in windows:
-        step = rows_module._Step(draw_of(schedule).sums._sums, scheduled(schedule))
+        step = rows_module.ReleaseRows(draw_of(schedule).sums._sums, scheduled(schedule))
         for timed in step.process((encoded_key("AA"), (window, WEEK[window])), held, waiting):
             _, (place, row) = timed.value
             assert timed.timestamp.micros == (3 + place) * DAY * 10**6
@@ -254,14 +254,14 @@ def test_the_same_check_catches_windows_in_another_order_and_some_left_out(
             if fault == "as they come" or total.mass:
                 yield progress.window, progress.step(sums._numbers(total))
 
-    process = rows_module._Step.process
+    process = rows_module.ReleaseRows.process
 
     def at_once(step: Any, keyed: Any, held: Any, waiting: Any) -> Any:
         window = int.from_bytes(held.read()[16:24], "little") if held.read() else 0
         return process(step, (keyed[0], (window, keyed[1][1])), held, waiting)
 
-    monkeypatch.setattr(rows_module._Sums, "rows", as_they_come)
-    monkeypatch.setattr(rows_module._Step, "process", at_once)
+    monkeypatch.setattr(rows_module.SumsOfRows, "rows", as_they_come)
+    monkeypatch.setattr(rows_module.ReleaseRows, "process", at_once)
     order = [0, 1, 2, 3, 4]
     if fault == "as they come":
         assert stepped(FIVE[1], order) == rows_of(FIVE[1])

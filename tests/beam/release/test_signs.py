@@ -214,15 +214,14 @@ def by_hand(key: str, among: dict[str, signs.SignSketch], top: int) -> list[tupl
     return [(name, distance) for distance, name in sorted(distances)[:top]]
 
 
+AMONG = ("itself", "a mapping", "a collection")
+
+
 @pytest.mark.parametrize(
     ("among", "top"),
     [
-        *(("itself", top) for top in (1, 7, 100)),
-        *((among, 7) for among in ("a mapping", "a collection")),
-        *(
-            pytest.param(*case, marks=pytest.mark.long)
-            for case in itertools.product(["a mapping", "a collection"], [1, 100])
-        ),
+        *((among, 7) for among in AMONG),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in itertools.product(AMONG, [1, 100])),
     ],
 )
 def test_the_nearest_are_those_of_a_full_comparison(among: str, top: int, tmp_path: Path) -> None:

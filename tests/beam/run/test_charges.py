@@ -8,7 +8,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.beam import ReleasePerKey, SelectKeys
-from streamsketch.beam.run.charges import Charge, _Charge
+from streamsketch.beam.run.charges import Charge, ChargeOnce
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.release import AdditiveNoise
 from tests.beam.rows import bound_rows, sketch_rows
@@ -79,7 +79,7 @@ def test_signs_and_selected_keys_are_charged_with_all_that_they_spend(path: Path
 
 def test_a_retry_costs_nothing(path: Path) -> None:
     guarantee = AdditiveNoise(epsilon=1.0, neighbours=NEAR).guarantee(PROJECTION)
-    steps = [_Charge(Charge(path, "flights"), guarantee, PROJECTION, label) for label in ("Release", "Another")]
+    steps = [ChargeOnce(Charge(path, "flights"), guarantee, PROJECTION, label) for label in ("Release", "Another")]
     for secret in (b"1", b"2"):
         drawn = RunSecret(secret * 32, b"", None)
         for _ in range(3):

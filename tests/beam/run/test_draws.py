@@ -15,7 +15,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.beam.release.contribute import RoundContribution, RoundDraw
 from streamsketch.beam.release.draws import KeyedDraw
-from streamsketch.beam.release.select import _Keep
+from streamsketch.beam.release.select import KeepSelected
 from streamsketch.beam.run.once import repeatable_bits
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.parties import Key, Round
@@ -140,7 +140,7 @@ def test_the_noise_itself_is_another_where_one_event_differs(mechanism: str) -> 
 
 
 def test_counts_of_units_have_noise_of_their_own() -> None:
-    keep = _Keep(key_threshold(Budget(1.0, 1e-6), 1))
+    keep = KeepSelected(key_threshold(Budget(1.0, 1e-6), 1))
     assert len({secret_bytes(keep, count) for count in (0, 1, 2, 1 << 40)}) == 4
 
 

@@ -168,7 +168,7 @@ def test_the_same_check_sees_shards_in_the_order_of_arrival(tmp_path: Path, monk
         moment = int(window.max_timestamp().micros)
         yield self._shard(keyed[0], moment), (moment, keyed[0], [keyed[1]])
 
-    monkeypatch.setattr(ordering._Place, "process", unannounced)
+    monkeypatch.setattr(ordering.PlaceKeys, "process", unannounced)
     orders = {tuple(run(in_order([(key, True) for key in keys]), tmp_path)[0]) for keys in ("abcdef", "fedcba")}
     assert len(orders) == 2
 

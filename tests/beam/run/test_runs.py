@@ -107,7 +107,7 @@ def test_the_same_check_catches_a_secret_of_the_specification(
     repeat: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fixed = runs.RunSecret(KEY, b"", None)
-    monkeypatch.setattr(runs._Draw, "process", lambda *_: iter([(b"", fixed)]))
+    monkeypatch.setattr(runs.DrawRuns, "process", lambda *_: iter([(b"", fixed)]))
     first, second = repeat(noise)
     assert first == second
 
@@ -182,19 +182,18 @@ def in_file(tmp_path: Path, content: bytes = KEY, mode: int = 0o600) -> Path:
     return path
 
 
-@pytest.mark.parametrize("form", ["bytes", "digits", "variable", "function"])
-def test_a_root_key_is_fetched_by_the_workers(
-    form: str, repeat: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_root_key_is_in_a_file_a_variable_or_what_a_function_returns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("THE_KEY", KEY.hex())
-    sources: dict[str, Any] = {
-        "bytes": in_file(tmp_path),
-        "digits": in_file(tmp_path, f"{KEY.hex()}\n".encode()),
-        "variable": "THE_KEY",
-        "function": lambda: bytes(range(32)),
-    }
-    assert root_keys.fetch_root_key(sources[form]) == KEY
-    first, second = repeat(noise, "--direct_runner_bundle_repeat=1", root_key=sources[form])
+    for content in (KEY, f"{KEY.hex()}\n".encode()):
+        assert root_keys.fetch_root_key(in_file(tmp_path, content)) == KEY
+    assert root_keys.fetch_root_key("THE_KEY") == root_keys.fetch_root_key(lambda: bytes(range(32))) == KEY
+
+
+def test_a_root_key_is_fetched_by_the_workers(repeat: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THE_KEY", KEY.hex())
+    first, second = repeat(noise, "--direct_runner_bundle_repeat=1", root_key="THE_KEY")
     assert len(first) == len(second) == 2
     assert not first & second
 
@@ -257,7 +256,7 @@ def test_a_key_itself_is_refused(key: Any) -> None:
 
 def draw(folder: Path, run_id: Any = "today", **arguments: Any) -> Any:
     """Return a step that draws as submitted: every call of ``process`` is one computation of it."""
-    return pickle.loads(pickle.dumps(runs._Draw(arguments.get("root_key"), runs._Place(str(folder), run_id))))  # noqa: S301 - our own
+    return pickle.loads(pickle.dumps(runs.DrawRuns(arguments.get("root_key"), runs.PlaceRuns(str(folder), run_id))))  # noqa: S301 - our own
 
 
 def derived(step: Any) -> bytes:
@@ -295,7 +294,7 @@ def test_a_run_that_has_finished_is_refused_and_leaves_no_nonce(tmp_path: Path) 
 
 def test_a_claim_keeps_its_root_key(tmp_path: Path) -> None:
     keys = iter([KEY, KEY, KEY, bytes(32)])
-    step = runs._Draw(lambda: next(keys), runs._Place(str(tmp_path), "today"))
+    step = runs.DrawRuns(lambda: next(keys), runs.PlaceRuns(str(tmp_path), "today"))
     derived(step)
     with pytest.raises(ss.InvalidInputError, match="has another root key"):
         derived(step), derived(step)

@@ -108,7 +108,7 @@ def test_a_time_far_off_does_not_end_the_stream(unit: str, clock: Any) -> None:
         batch = pa.RecordBatch.from_arrays(
             [pa.array(keys, pa.string()), pa.array(times, pa.timestamp(unit))], ["key", "time"]
         )
-        step = folder._Read(["key", "time"], "time", [MINUTE * 10**6 * 2, MINUTE * 10**6, 0], 1.0, "_END")
+        step = folder.ReadFiles(["key", "time"], "time", [MINUTE * 10**6 * 2, MINUTE * 10**6, 0], 1.0, "_END")
         step.clock = clock
         partition = PartitionClock(*step._micros, clock=clock)
         parts = list(step._parts(batch, partition))
@@ -121,6 +121,6 @@ def test_a_time_far_off_does_not_end_the_stream(unit: str, clock: Any) -> None:
 
 def test_a_column_without_times_is_refused() -> None:
     batch = pa.RecordBatch.from_pydict({"key": ["a"], "time": ["2026-11-22"]})
-    step = folder._Read(["key", "time"], "time", [0, MINUTE * 10**6, 0], 1.0, "_END")
+    step = folder.ReadFiles(["key", "time"], "time", [0, MINUTE * 10**6, 0], 1.0, "_END")
     with pytest.raises(ss.InvalidInputError, match="the column time must hold Arrow times, got string"):
         list(step._parts(batch, PartitionClock(*step._micros)))

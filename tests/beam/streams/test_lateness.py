@@ -24,7 +24,7 @@ from streamsketch.beam.streams import (
     configure_stream,
     encoded_batch,
 )
-from streamsketch.beam.streams.folder import _Read
+from streamsketch.beam.streams.folder import ReadFiles
 from streamsketch.beam.streams.lateness import micros_of
 from streamsketch.data.windows import Tumbling
 from streamsketch.intake.clock import AheadLimit, ClockKind
@@ -228,7 +228,7 @@ def test_rows_of_a_folder_are_late_by_the_heartbeats_among_them() -> None:
     rows = [("a", 5), (None, 70), ("late", 7), ("far", 90_000), ("b", 61), ("", 130), ("late too", 119), ("c", 124)]
     columns = [pa.array([key for key, _ in rows]), pa.array([at * 10**6 for _, at in rows], pa.timestamp("us", "UTC"))]
     batch = pa.RecordBatch.from_arrays(columns, names=["key", "time"])
-    step = _Read(["key", "time"], "time", [DELAY * 10**6, SIZE * 10**6, 0], 1.0, "_END")
+    step = ReadFiles(["key", "time"], "time", [DELAY * 10**6, SIZE * 10**6, 0], 1.0, "_END")
     step.clock = "heartbeats"
     limit = AheadLimit(Tumbling(SIZE * 10**6), 100)
     step.limit = limit

@@ -41,7 +41,7 @@ class Shard:
         self.most = max_windows
 
     def admits(self, unit: int, window: int) -> bool:
-        step = bounding._Admit(Tumbling(DAY, 0), self.most)
+        step = bounding.Admit(Tumbling(DAY, 0), self.most)
         digests = np.array([[unit, unit]], dtype="<u8").tobytes()
         rows = pa.RecordBatch.from_pydict({"unit": [unit]})
         state = (self.used, self.forgotten, self.over)
@@ -51,7 +51,7 @@ class Shard:
 
     def ends(self) -> None:
         assert self.over.at is not None
-        step = bounding._Admit(Tumbling(DAY, 0), self.most)
+        step = bounding.Admit(Tumbling(DAY, 0), self.most)
         step.forget(self.over.at, self.used, self.forgotten, self.over)
 
 
@@ -93,13 +93,13 @@ ON_TIME, LATER = (
 def clipped(pane: PaneInfo, *shops: str) -> list[Any]:
     """Return what one unit's rows in a pane of a window become."""
     bounds = UnitBounds(AGREEMENT.projection, NEAR, max_keys=None, clip="cut")
-    prepare = intake._Prepare(Intake(AGREEMENT, on_bad="drop", bounded=True), bounds, "label", 1, None, count=False)
+    prepare = intake.Prepare(Intake(AGREEMENT, on_bad="drop", bounded=True), bounds, "label", 1, None, count=False)
     prepare.start_bundle()
     rows = {"shop": [*shops], "item": ["tea"] * len(shops), "buyer": ["ann"] * len(shops)}
     window = IntervalWindow(0, 3600)
     list(prepare.process(pa.RecordBatch.from_pydict(rows), window, run=RUN) or ())
     chunks = [one.value for one in prepare.finish_bundle()]
-    clip = intake._Clip(AGREEMENT.projection, bounds, "label", count=False)
+    clip = intake.ClipUnits(AGREEMENT.projection, bounds, "label", count=False)
     return [found for shard, chunk in chunks for found in clip.process((shard, [chunk]), pane, run=RUN)]
 
 

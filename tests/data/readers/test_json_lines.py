@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.data.readers import json_lines
-from streamsketch.data.readers.json_lines import _by_arrow, _line_by_line, json_batch
+from streamsketch.data.readers.json_lines import by_arrow, json_batch, line_by_line
 
 COLUMNS, TEXT = ["key", "index", "value"], ["key", "index"]
 
@@ -73,10 +73,10 @@ def read(how: Any, *arguments: Any) -> Any:
 @settings(max_examples=4 * settings.default.max_examples)
 def test_arrow_reads_what_python_reads_or_nothing(data: bytes) -> None:
     for lines in (data.split(b"\n"), data.replace(b'"a"', b'"\xff"').split(b"\n")):
-        found = _by_arrow(lines, COLUMNS, TEXT)
+        found = by_arrow(lines, COLUMNS, TEXT)
         if found is not None:
-            assert found.equals(_line_by_line(lines, "a file", COLUMNS, TEXT, 1))
-        both = (json_batch, _line_by_line)
+            assert found.equals(line_by_line(lines, "a file", COLUMNS, TEXT, 1))
+        both = (json_batch, line_by_line)
         assert read(both[0], lines, "a file", COLUMNS, TEXT, 1) == read(both[1], lines, "a file", COLUMNS, TEXT, 1)
 
 
@@ -89,14 +89,14 @@ def test_every_value_is_read_alike(name: str, value: str) -> None:
         bad = ",".join(f'"{field}": {text}' for field, text in sample.items())
         for text in (f"{{{bad}}}\n{{{good}}}", f"{{{good}}}\n{{{bad}}}", f"{{{good},{bad}}}", f"{{{bad}}}{{{good}}}\n"):
             lines = text.encode().split(b"\n")
-            found = _by_arrow(lines, COLUMNS, TEXT)
-            assert found is None or found.equals(read(_line_by_line, lines, "a file", COLUMNS, TEXT, 1))
+            found = by_arrow(lines, COLUMNS, TEXT)
+            assert found is None or found.equals(read(line_by_line, lines, "a file", COLUMNS, TEXT, 1))
 
 
 def test_plain_lines_are_arrows(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [{"key": f"k{place}", "more": None, "index": place, "value": place / 4} for place in range(1000)]
     lines = [json.dumps(row).encode() for row in rows]
-    expected = _line_by_line(lines, "a file", COLUMNS, TEXT, 1)
-    monkeypatch.setattr(json_lines, "_line_by_line", None)
+    expected = line_by_line(lines, "a file", COLUMNS, TEXT, 1)
+    monkeypatch.setattr(json_lines, "line_by_line", None)
     assert json_batch([*lines, b"", b" \r"], "a file", COLUMNS, TEXT).equals(expected)
     assert expected.schema.field("index").type == pa.string()

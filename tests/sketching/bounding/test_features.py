@@ -19,7 +19,7 @@ import streamsketch as ss
 from streamsketch.features import Category, Features, Number
 from streamsketch.intake import rows as intake_rows
 from streamsketch.projections import Identity
-from streamsketch.sketching.bounding import cells, grouping, units
+from streamsketch.sketching.bounding import cells, units
 from streamsketch.sketching.bounding.cells import bounded_cells
 from streamsketch.sketching.bounding.clip import Bounded
 from streamsketch.sketching.bounding.contributions import Contributions, concatenated
@@ -106,11 +106,9 @@ def test_rows_are_averaged_and_then_clipped_as_by_the_twin(
     sums, units_in = naive_cells.bounded(events, lambda cell: np.eye(WIDTH, dtype=int)[cell].tolist(), **bounds)
     counted = columns([(unit, slot, [*row, 1]) for unit, slot, row in rows], WIDTH + 1)
     first, second = (counted.rows(part) for part in (slice(0, cut), slice(cut, None)))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grouping, "_SPLIT_BITS", 1)
-        with GroupedEvents(rows=in_memory) as grouped:
-            grouped.add(counted)
-            groups = list(grouped.groups())
+    with GroupedEvents(rows=in_memory, split_bits=1) as grouped:
+        grouped.add(counted)
+        groups = list(grouped.groups())
     known = bounds_for(IDENTITY, "scale", limit, max_keys) | {"averaged": True}
     tallies = []
     for given_rows in ([counted], [counted.one_by_one()], [concatenated([first.one_by_one(), second])], groups):
@@ -148,12 +146,10 @@ def test_parts_of_any_size_give_the_same_cells(
 @given(rows_of_units.filter(len), st.integers(1, 9), st.integers(1, 9))
 def test_every_row_of_a_unit_is_in_one_group(rows: list[Row], in_memory: int, size: int) -> None:
     """However often files are split: units that no digest tells apart are events of sums at last."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grouping, "_SPLIT_BITS", 1)
-        with GroupedEvents(rows=in_memory) as events:
-            for at in range(0, len(rows), size):
-                events.add(columns(rows[at : at + size]))
-            groups = list(events.groups())
+    with GroupedEvents(rows=in_memory, split_bits=1) as events:
+        for at in range(0, len(rows), size):
+            events.add(columns(rows[at : at + size]))
+        groups = list(events.groups())
     owners = [{tuple(unit) for unit in group.units.tolist()} for group in groups]
     assert sum(map(len, owners)) == len(set().union(*owners))
     found: Counter[Any] = Counter()
@@ -237,11 +233,10 @@ def test_rows_give_the_bits_of_their_events(
     def bound(size: int, in_memory: int = 1 << 20) -> tuple[dict[str, Any], ss.bounding.BoundingSummary]:
         summary, batches = ss.bounding.BoundingSummary(), pa.Table.from_batches(rows.to_batches(max_chunksize=size))
         with monkeypatch.context() as patch:
-            patch.setattr(units, "GroupedEvents", lambda folder: GroupedEvents(folder, in_memory))
+            patch.setattr(units, "GroupedEvents", lambda folder: GroupedEvents(folder, in_memory, split_bits=1))
             public = None if key is None else ["N", "S", "E"]
             return everything(ss.bound(batches, agreement, public_keys=public, summary=summary)), summary
 
-    monkeypatch.setattr(grouping, "_SPLIT_BITS", 1)
     with monkeypatch.context() as patch:
         of = Contributions.of.__func__  # type: ignore[attr-defined]
         patch.setattr(Contributions, "of", lambda *given, **known: of(Contributions, *given, **known).one_by_one())

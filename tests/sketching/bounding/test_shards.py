@@ -10,7 +10,7 @@ import pytest
 from streamsketch.errors import WireFormatError
 from streamsketch.sketching.bounding.contributions import Contributions
 from streamsketch.sketching.bounding.runs import Runs
-from streamsketch.sketching.bounding.shards import _HEADER, by_shard, decoded
+from streamsketch.sketching.bounding.shards import HEADER, by_shard, decoded
 from tests.sketching.bounding.edges import EDGES
 
 _STEP_BYTES = 18  # where a header has the width of steps
@@ -147,7 +147,7 @@ def test_events_take_as_few_bytes_as_they_need() -> None:
 def test_rows_that_do_not_add_up_are_refused() -> None:
     content = bytearray(encoded(events(6, 10, [("AA", 7)])))
     units = content[8]
-    content[_HEADER.size + 16 * units] += 1
+    content[HEADER.size + 16 * units] += 1
     with pytest.raises(WireFormatError, match="units"):
         decoded([bytes(content)])
 
@@ -155,7 +155,7 @@ def test_rows_that_do_not_add_up_are_refused() -> None:
 def test_codes_without_a_name_are_refused() -> None:
     value = encoded(events(6, 10, [("AA", 7), ("UA", 7)]))
     units, width, row = value[8], value[16], sum(value[17:20])
-    first = _HEADER.size + units * (16 + width)
+    first = HEADER.size + units * (16 + width)
     content = bytearray(value)
     content[first + row - 1] = 2
     with pytest.raises(WireFormatError, match="codes"):

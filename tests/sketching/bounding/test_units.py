@@ -158,8 +158,7 @@ def test_a_slot_without_windows_is_one_of_the_global_window() -> None:
 def test_how_events_are_grouped_changes_nothing(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     columns = stream(300)
     whole = ss.bounding.bound_units([columns], PROJECTION, neighbours=BOUND)
-    monkeypatch.setattr(units, "GroupedEvents", lambda folder: GroupedEvents(folder, rows))
-    monkeypatch.setattr(grouping, "_SPLIT_BITS", 2)
+    monkeypatch.setattr(units, "GroupedEvents", lambda folder: GroupedEvents(folder, rows, split_bits=2))
     assert ss.bounding.bound_units(parts(columns, 5), PROJECTION, neighbours=BOUND) == whole
 
 
@@ -169,12 +168,10 @@ def test_how_events_are_grouped_changes_nothing(rows: int, monkeypatch: pytest.M
 )
 def test_every_event_of_a_unit_is_in_one_group(found: list[tuple[int, int, int]], rows: int) -> None:
     projection = ss.projections.Identity(dim=4)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grouping, "_SPLIT_BITS", 1)
-        with GroupedEvents(rows=rows) as events:
-            for unit, index, value in found:
-                events.add(read_columns(projection, [unit], ["k"], [[index]], [value]))
-            groups = list(events.groups())
+    with GroupedEvents(rows=rows, split_bits=1) as events:
+        for unit, index, value in found:
+            events.add(read_columns(projection, [unit], ["k"], [[index]], [value]))
+        groups = list(events.groups())
     owners = [{tuple(unit) for unit in group.units.tolist()} for group in groups]
     assert sum(map(len, owners)) == len(set().union(*owners))
     total = np.zeros(4, dtype=np.int64)
@@ -281,7 +278,7 @@ def test_files_have_no_names_and_go_with_the_work(
     else:
         assert len(ss.bounding.bound_units(batches(), PROJECTION, neighbours=BOUND, folder=tmp_path)) == 5
     assert seen[0] == 0
-    assert seen[1] >= 1 << grouping._SPLIT_BITS
+    assert seen[1] >= 1 << grouping.SPLIT_BITS
     assert len(list(opened.iterdir())) <= before
 
 

@@ -1,0 +1,134 @@
+"""Tests that hold the structure fast: those that import, read or patch a private name of a module.
+
+What a test needs of a module's inside is a unit of it, with a name of its own; what it lowers is a parameter. The lists
+below only become shorter. Files of `streamsketch.cli` that begin with an underscore are no private names: they serve
+several commands.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.cli.running import ROOT
+
+PATCHING = ("setattr", "delattr", "object", "patch")
+
+IMPORTED = {
+    ("untrusted/inputs.py", "_decoded"),
+    ("wire/test_plain_parquet.py", "_ordered"),
+}
+READ = {
+    ("beam/streams/conftest.py", "_draw"),
+    ("core/test_jit.py", "_cache"),  # of Numba, as are the next two
+    ("core/test_jit.py", "_cache_file"),
+    ("core/test_jit.py", "_source_stamp"),
+    ("core/test_jit.py", "_written"),
+    ("observables/test_beam.py", "_combine"),
+    ("observables/test_beam.py", "_exact"),
+    ("observables/test_bounding.py", "_exact"),
+    ("observables/test_parties.py", "_contribution"),
+    ("release/checking/test_norm.py", "_RATES"),
+    ("release/checking/test_norm.py", "_bound"),
+    ("release/checking/test_release.py", "_MOST_NOISES"),
+    ("streams/test_draws.py", "_released"),
+}
+PATCHED = {
+    ("accounting/test_ledger_postgres.py", "_NOW"),
+    ("beam/compare/test_distances.py", "_SHARDS"),
+    ("beam/compare/test_frequencies.py", "_TILE"),
+    ("beam/intake/test_read.py", "_READ_BYTES"),
+    ("beam/streams/conftest.py", "_draw"),
+    ("cli/running.py", "_end_at_once"),
+    ("cli/test_frequency.py", "_MOST_SHOWN"),
+    ("cli/test_statuses.py", "_quiet"),
+    ("cli/test_warmup.py", "_COMPILED"),
+    ("data/readers/test_borders.py", "_READ_BYTES"),
+    ("data/test_grid.py", "_quantise_exactly"),
+    ("estimation/test_histograms.py", "_TILE"),
+    ("observables/test_alarms.py", "_empty_sketch"),
+    ("observables/test_beam.py", "_combine"),
+    ("observables/test_beam.py", "_exact"),
+    ("observables/test_bounding.py", "_exact"),
+    ("observables/test_bounding.py", "_first_to_succeed"),
+    ("observables/test_bounding.py", "_most_accurate"),
+    ("observables/test_parties.py", "_contribution"),
+    ("observables/test_releases.py", "_ordered"),
+    ("projections/test_maps.py", "_SHOW_PROGRESS"),
+    ("report/test_differences.py", "_MOST_CHARTS"),
+    ("report/test_differences.py", "_MOST_PAIRED"),
+    ("signs/test_sign_index.py", "_BATCH_ROWS"),
+    ("signs/test_sign_index.py", "_MOST_SMALL"),
+    ("sketching/bounding/test_features.py", "_CELLS"),
+    ("streams/test_draws.py", "_released"),
+}
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield each name that is imported from the library, "" for a module, and the name under which it is known."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "streamsketch":
+            for name in node.names:
+                file = ROOT / node.module.replace(".", "/") / f"{name.name}.py"
+                yield ("" if file.exists() else name.name), name.asname or name.name
+
+
+def reads(tree: ast.Module, ours: set[str]) -> Iterator[str]:
+    """Yield the private attributes of what was imported."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and is_private(node.attr):
+            root = node.value
+            while isinstance(root, ast.Attribute):
+                root = root.value
+            if isinstance(root, ast.Name) and root.id in ours:
+                yield node.attr
+
+
+def patches(tree: ast.Module) -> Iterator[str]:
+    """Yield the private names that are patched, also inside of ``"package.module._name"``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in PATCHING:
+            for given in node.args[:2]:
+                if isinstance(given, ast.Constant) and isinstance(given.value, str):
+                    yield from filter(is_private, given.value.split("."))
+
+
+def names(path: Path) -> tuple[set[str], set[str], set[str]]:
+    """Return the private names that a file of tests imports, reads and patches."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    imported = list(imports(tree))
+    return (
+        {name for name, _ in imported if is_private(name)},
+        set(reads(tree, {known for _, known in imported})),
+        set(patches(tree)),
+    )
+
+
+def test_tests_name_no_more_private_names_than_are_listed() -> None:
+    """Less is welcome: take it off the list."""
+    tests = ROOT / "tests"
+    for place, listed in enumerate((IMPORTED, READ, PATCHED)):
+        there = {
+            (path.relative_to(tests).as_posix(), name) for path in tests.rglob("*.py") for name in names(path)[place]
+        }
+        assert there == listed, sorted(there ^ listed)
+
+
+def test_the_lists_become_shorter() -> None:
+    assert len(IMPORTED) <= 2
+    assert len(READ) <= 13
+    assert len(PATCHED) <= 27
+
+
+def test_what_counts_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "test_some.py"
+    path.write_text(
+        "from streamsketch.signs.hamming import _MANY\nfrom streamsketch.signs import hamming as h\n"
+        "from streamsketch.cli import _saying\n"
+        "def test_it(monkeypatch):\n    h._group()\n    monkeypatch.setattr(h, '_MANY', 1)\n"
+        "    monkeypatch.setattr('streamsketch.cli.app._FIRST', {})\n    h.public(_MANY)\n    h.__doc__\n"
+    )
+    assert names(path) == ({"_MANY"}, {"_group"}, {"_MANY", "_FIRST"})
