@@ -70,6 +70,8 @@ def is_private(name: str) -> bool:
 def imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
     """Yield each name that is imported from the library, "" for a module, and the name under which it is known."""
     for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (("", each.asname or each.name) for each in node.names if each.name == "streamsketch")
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "streamsketch":
             for name in node.names:
                 file = ROOT / node.module.replace(".", "/") / f"{name.name}.py"
@@ -128,7 +130,8 @@ def test_what_counts_is_seen(tmp_path: Path) -> None:
     path.write_text(
         "from streamsketch.signs.hamming import _MANY\nfrom streamsketch.signs import hamming as h\n"
         "from streamsketch.cli import _saying\n"
-        "def test_it(monkeypatch):\n    h._group()\n    monkeypatch.setattr(h, '_MANY', 1)\n"
+        "import streamsketch as ss\n"
+        "def test_it(monkeypatch):\n    h._group()\n    ss.Sketch._combine\n    monkeypatch.setattr(h, '_MANY', 1)\n"
         "    monkeypatch.setattr('streamsketch.cli.app._FIRST', {})\n    h.public(_MANY)\n    h.__doc__\n"
     )
-    assert names(path) == ({"_MANY"}, {"_group"}, {"_MANY", "_FIRST"})
+    assert names(path) == ({"_MANY"}, {"_group", "_combine"}, {"_MANY", "_FIRST"})

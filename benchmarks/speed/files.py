@@ -75,7 +75,7 @@ def _files(effort: Effort) -> list[Row]:
 
 
 def sketched(few: Path, whole: Path, agreed: Path, folder: str) -> float:
-    """Return the seconds of one process that sketches files, after a first one that is few."""
+    """Return the seconds that a process takes for a file after a small one."""
     command = [sys.executable, "-c", _SKETCH, *map(str, (few, whole, agreed, folder))]
     done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - ourselves
     return float(json.loads(done.stdout.splitlines()[-1])[1])

@@ -97,6 +97,7 @@ def _row(timings: Timings, ours: str, other: str, target: Target | None = None) 
 
 
 def run_python(cache: str, *arguments: str) -> str:
+    """Return what a fresh process of Python prints, with its kernels in a folder."""
     environment = os.environ | {"NUMBA_CACHE_DIR": cache, "PYTHONDONTWRITEBYTECODE": ""}  # as after an installation
     command = [sys.executable, *arguments]
     return subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE, text=True).stdout  # noqa: S603

@@ -97,6 +97,7 @@ def _messages(form: str, events: int) -> Iterator[bytes]:
 
 
 def consume_topic(kafka: Kafka, folder: Path, form: str) -> None:
+    """Release the windows of a topic by the command, in this process."""
     (folder / "out").mkdir(parents=True)
     windows = ss.Windows(time="at", every=_SIZE, first=f"{np.datetime64(_BASE, 's')}Z")
     agreement = _AGREEMENT.replace(terms=ss.Terms(epsilon=1), keys=_KEYS, windows=windows)
@@ -111,6 +112,7 @@ def consume_topic(kafka: Kafka, folder: Path, form: str) -> None:
 
 
 def count_topic(kafka: Kafka, form: str) -> None:
+    """Read a topic and count its events by key, and nothing else."""
     partitions, found = Partitions(Brokers(kafka.servers), form, "benchmark"), Counter[tuple[str, int]]()
     partitions.assign({0: 0})
     while not partitions.ended():

@@ -117,8 +117,9 @@ def test_entry_runs_and_its_json_is_well_formed(
     assert text.startswith(f"# {written['title']}\n")
     assert all(f"({file})" in text for file in written["pictures"].values())
     monkeypatch.setattr(report, "png", lambda _: b"")  # the overview of all targets, which another test draws
-    document = rendering.write(tmp_path, tmp_path / "rendered").read_text()
-    assert f"\n### {written['title']}\n" in document
+    assert rendering.keep(tmp_path, tmp_path / "rendered") == [stem]
+    document = rendering.write(tmp_path / "rendered").read_text()
+    assert f"[{entry.name}](results/{stem}.json)" in document
 
 
 def spare_time(monkeypatch: pytest.MonkeyPatch, forks: Forks, folder: Path) -> None:
