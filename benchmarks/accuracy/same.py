@@ -29,7 +29,7 @@ from benchmarks.study import Study, Table
 from benchmarks.verdicts import Check
 from streamsketch.bounding import bound_units
 from streamsketch.estimation import GapLaw, NoiseTerm
-from streamsketch.estimation.changes import _controlled, typical_distance
+from streamsketch.estimation.changes import controlled, typical_distance
 from streamsketch.estimation.noise_effect import noise_unit
 from streamsketch.privacy.mechanism import NoisePlace
 from streamsketch.projections import Projection
@@ -226,7 +226,7 @@ def _controls(
             )
         p_values = np.array([own.p_value(gap) for gap in gaps])
         for control, kept in alarms.items():
-            _, alarm = _controlled(p_values, 0.05, control)  # type: ignore[arg-type] # one of the two
+            _, alarm = controlled(p_values, 0.05, control)  # type: ignore[arg-type] # one of the two
             wrong = int((alarm & ~differs).sum())
             kept.append((wrong > 0 if control == "any" else wrong / max(int(alarm.sum()), 1), _mean(alarm[differs])))
     for control, kept in alarms.items():
