@@ -105,6 +105,7 @@ TOOLS = (
     "tests/pipelines/",
     "tests/report/test_choice.py::test_four_hundred_streams_make_a_page_of_a_megabyte",
     "tests/report/test_browser.py",
+    "tests/report/test_paper.py",
     "tests/core/test_jit.py",
     "tests/test_reader.py::test_the_reader_is_the_same_package_in_90_mb",
     "tests/kernels/test_targets.py",

@@ -1,6 +1,7 @@
 """The page of a federation: readable by a board, without network or other files, and complete without its script."""
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _MOST_MEASURES = 6  # of one column, in the table of all sites
 _NAMED = 6  # sites; of more, only the number is said
+_ACROSS = 6  # columns of numbers, which fit the width of a sheet of paper
 _ONE_IN = 1_000_000
 _PLAIN = 10.0  # of ε, up to which its factor means something
 _UNKNOWN = "unknown"
@@ -320,10 +322,27 @@ def _tables(federation: Federation) -> list[dict[str, Any]]:
                 for site, found in described.items()
             ],
             "others": [_value(others[column][name]) for column, name in kinds[main]],
+            "parts": parts_of_table([column for column, _ in kinds[main]]),
         }
         for caption, main in zip(names, (True, False), strict=True)
         if kinds[main]
     ]
+
+
+def parts_of_table(columns: Sequence[str]) -> list[tuple[int, int]]:
+    """Return where a table of all sites is cut, so that each part fits a page: between columns, if it can."""
+    parts: list[tuple[int, int]] = []
+    start = place = 0
+    for _, group in itertools.groupby(columns):
+        size = len(list(group))
+        if place > start and place + size - start > _ACROSS:
+            parts.append((start, place))
+            start = place
+        place += size
+        while place - start > _ACROSS:
+            parts.append((start, start + _ACROSS))
+            start += _ACROSS
+    return [*parts, (start, place)]
 
 
 def _drift(federation: Federation) -> dict[str, Any] | None:

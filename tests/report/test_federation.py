@@ -19,6 +19,7 @@ from streamsketch.estimation import changes as changes_of_series
 from streamsketch.estimation import mean_distance, sites
 from streamsketch.features import Category, Features, Number
 from streamsketch.report import federation_of, page_of_federation
+from streamsketch.report.federation_page import parts_of_table
 from streamsketch.report.script import script, script_digest
 from tests.cli.running import Forks
 from tests.report.test_page import HOSTILE, Page
@@ -100,6 +101,20 @@ def test_the_answer_comes_first(more: dict[str, ss.PrivateSketch], answer: str) 
     assert found.answer == answer
     body = page_of_federation(found, title="Hospitals").split("<body>")[1]
     assert "".join(Page(body.split("</p>")[0] + "</p></main>").text).split() == f"Hospitals {answer}".split()
+
+
+@pytest.mark.parametrize(
+    ("columns", "parts"),
+    [
+        ("", [(0, 0)]),
+        ("aab", [(0, 3)]),
+        ("aaaabbb", [(0, 4), (4, 7)]),
+        ("abbbbbbbbbbbbbc", [(0, 1), (1, 7), (7, 13), (13, 15)]),
+        ("aaaaaaaaaaaa", [(0, 6), (6, 12)]),
+    ],
+)
+def test_a_wide_table_is_cut_into_parts_that_fit_a_page(columns: str, parts: list[tuple[int, int]]) -> None:
+    assert parts_of_table(list(columns)) == parts
 
 
 def test_two_sites_are_compared_with_each_other() -> None:

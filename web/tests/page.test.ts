@@ -6,7 +6,7 @@ import { colourAt, isLight, placeOn, valueAt } from "../src/page/colour.ts";
 import { canBeJoint, changesIn, compute, withChanges } from "../src/page/compute.ts";
 import { cellOf, csvOf } from "../src/page/csv.ts";
 import { type Differing, type PageData, unpack, unpackDiffering } from "../src/page/data.ts";
-import { fixed, formatValue, short } from "../src/page/format.ts";
+import { fixed, formatValue, shortened } from "../src/page/format.ts";
 import { orderOf, treeOf } from "../src/page/groups.ts";
 import { orderOf as sorted, PairRows } from "../src/page/pairs.ts";
 import { ellipses, places } from "../src/page/scaling.ts";
@@ -46,7 +46,8 @@ test("numbers have the digits that Python gives them", () => {
   assert.equal(fixed(0.125, 2), "0.12");
   assert.equal(fixed(0.375, 2), "0.38");
   assert.equal(fixed(1234567.5, 0), "1,234,568");
-  assert.equal(short({ value: -0.001, error: 0.1, low: 0, high: 0 }, true, 1), "0.00");
+  assert.deepEqual(shortened({ value: -0.001, error: 0.1, low: 0, high: 0 }, true, 1), ["0.00"]);
+  assert.deepEqual(shortened({ value: 12345.6, error: 3, low: 0, high: 0 }, false, 1), ["12,345.6", "12,000"]);
 });
 
 function tested(series: Parameters<typeof changesIn>[0]): ReturnType<typeof changesIn> extends Generator<number, infer Found> ? Found : never {

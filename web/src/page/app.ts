@@ -32,7 +32,21 @@ export function mount({ live, table, map }: Places, data: PageData, pairs: PairT
   if (map !== null) linkMap(view, map);
   table?.replaceChildren(new PairsTable(view, (stream) => heat.reveal(stream)).root);
   heat.draw();
+  printWhole(heat);
   return view;
+}
+
+/** Open all details for paper, and put the whole heat map there; afterwards the page is as it was. */
+function printWhole(heat: HeatMap): void {
+  let closed: HTMLDetailsElement[] = [];
+  addEventListener("beforeprint", () => {
+    closed = [...document.querySelectorAll<HTMLDetailsElement>("details:not([open])")];
+    for (const one of closed) one.open = true;
+    if (heat.root.isConnected) heat.onPaper();
+  });
+  addEventListener("afterprint", () => {
+    for (const one of closed) one.open = false;
+  });
 }
 
 function controls(view: View, heat: HeatMap): HTMLElement {

@@ -43,8 +43,15 @@ export function interval(one: Numbers): string {
   return `${formatValue(one.low, one.error)} … ${formatValue(one.high, one.error)}`;
 }
 
-/** Return a number for a cell of the heat map. */
-export function short(one: Numbers, largest: boolean, factor: number): string {
+/** Return texts of a number for a cell of the heat map, the longest first: with the digits that mean something, and with two. */
+export function shortened(one: Numbers, largest: boolean, factor: number): string[] {
+  const full = short(one, largest, factor);
+  if (largest) return [full];
+  const two = plain(Number((one.value / factor).toPrecision(2)));
+  return two.length < full.length ? [full, two] : [full];
+}
+
+function short(one: Numbers, largest: boolean, factor: number): string {
   const text = largest ? fixed(one.value, 2) : formatValue(one.value / factor, one.error / factor);
   return /^-0(\.0*)?$/.test(text) ? text.slice(1) : text;
 }

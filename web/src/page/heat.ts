@@ -1,7 +1,7 @@
 /** The heat map: a canvas with the tree beside it, moved over with a pointer or the arrow keys. */
 import { colourAt, type Colour, greyAt, HATCH, isLight, lined, placeOn, rgb } from "./colour.ts";
 import { element } from "./dom.ts";
-import { cells, short } from "./format.ts";
+import { cells, shortened } from "./format.ts";
 import type { View } from "./view.ts";
 
 const LETTERS = 12; // pixels high, and less where cells are small
@@ -9,6 +9,9 @@ const NAMED = 9; // pixels of a cell, from which on names are drawn
 const NUMBERED = 34; // and from which on numbers are
 const HATCHED = 5; // and from which on lines are; smaller cells are lighter or darker
 const LARGEST = 44;
+const ALONE = 440; // pixels across, which the cells of few streams fill
+const WIDEST = 110;
+const PAPER = 700; // pixels across
 const LABEL = 18; // letters of a name
 
 interface Layout {
@@ -30,6 +33,7 @@ export class HeatMap {
   readonly #box: HTMLElement;
   readonly #space: HTMLElement;
   readonly #canvas: HTMLCanvasElement;
+  readonly #paper: HTMLElement;
   readonly #readout: HTMLElement;
   #streams: number[] = [];
   #place = new Map<number, number>();
@@ -47,7 +51,8 @@ export class HeatMap {
     this.#box = element("div", { class: "hm-box", tabindex: "0", role: "application", "aria-roledescription": "heat map", "aria-label": this.#label(), "aria-describedby": "hm-help hm-readout" }, this.#space);
     this.#readout = element("output", { class: "hm-readout", id: "hm-readout" });
     const help = element("p", { class: "soft hm-help", id: "hm-help" }, "Point at a cell, or move with the arrow keys. Enter selects a pair; S selects the stream of the row; Escape ends a selection.");
-    this.root = element("div", { class: "hm" }, this.#box, this.#readout, help);
+    this.#paper = element("div", { class: "on-paper" });
+    this.root = element("div", { class: "hm" }, this.#box, this.#paper, this.#readout, help);
     this.#listen();
     view.onChange(() => this.draw());
     new ResizeObserver(() => this.draw()).observe(this.#box);
@@ -97,10 +102,11 @@ export class HeatMap {
     const small = width < 500;
     const tree = this.view.order === "similar" && this.view.window === null && n > 2 ? (small ? 30 : 64) : 4;
     const names = Math.min(this.#nameWidth(), small ? 76 : 150);
-    let cell = Math.min(LARGEST, (width - tree - names) / n) * this.#zoom;
+    const largest = largestCell(n);
+    let cell = Math.min(largest, (width - tree - names) / n) * this.#zoom;
     const named = cell >= NAMED;
-    if (!named) cell = Math.min(LARGEST, (width - tree - 4) / n) * this.#zoom;
-    cell = Math.min(cell, Math.max(LARGEST, (width - tree) / n));
+    if (!named) cell = Math.min(largest, (width - tree - 4) / n) * this.#zoom;
+    cell = Math.min(cell, Math.max(largest, (width - tree) / n));
     if (cell >= 3) cell = Math.floor(cell);
     const left = tree + (named ? names : 4);
     const top = named ? Math.min(names, 110) : 4;
@@ -168,8 +174,7 @@ export class HeatMap {
   }
 
   /** Draw the part of the map that is visible. */
-  paintOn(brush: CanvasRenderingContext2D, layout: Layout, x: number, y: number, width: number, height: number): void {
-    const ink = inkOf(this.#box);
+  paintOn(brush: CanvasRenderingContext2D, layout: Layout, x: number, y: number, width: number, height: number, ink: Ink = inkOf(this.#box)): void {
     const { cell, left, top } = layout;
     const n = this.#streams.length;
     brush.fillStyle = ink.paper;
@@ -229,7 +234,7 @@ export class HeatMap {
 
   #numbers(brush: CanvasRenderingContext2D, { cell, left, top }: Layout, x: number, y: number, rows: Range, columns: Range): void {
     const { data, pairs, shade } = this.view;
-    brush.font = "11px system-ui, sans-serif";
+    brush.font = `${cell > 1.5 * LARGEST ? 14 : 11}px system-ui, sans-serif`;
     brush.textAlign = "center";
     brush.textBaseline = "middle";
     for (let row = rows[0]; row < rows[1]; row++) {
@@ -238,15 +243,18 @@ export class HeatMap {
         const [i, j] = [this.#streams[row], this.#streams[column]];
         const one = pairs.at(i, j);
         const colour = this.#colour(i, j);
-        const text = short(shade === "estimate" ? one : { ...one, value: shade === "low" ? one.low : one.error }, data.largest, data.factor);
+        const numbers = shade === "estimate" ? one : { ...one, value: shade === "low" ? one.low : one.error };
+        // a number that does not fit its cell would hide digits of others
+        const text = shortened(numbers, data.largest, data.factor).find((text) => brush.measureText(text).width + 4 <= cell - 2);
+        if (text === undefined) continue;
         const [atX, atY] = [left - x + (column + 0.5) * cell, top - y + (row + 0.5) * cell];
         if (pairs.unclear(i, j)) {
           const wide = brush.measureText(text).width + 4;
           brush.fillStyle = rgb(colour);
-          brush.fillRect(atX - wide / 2, atY - 7, wide, 14);
+          brush.fillRect(atX - wide / 2, atY - 8, wide, 16);
         }
         brush.fillStyle = isLight(colour) ? "#000" : "#fff";
-        brush.fillText(text, atX, atY + 0.5, cell - 2);
+        brush.fillText(text, atX, atY + 0.5);
       }
     }
   }
@@ -468,19 +476,24 @@ export class HeatMap {
     });
   }
 
-  /** Return the whole map with names as a picture of about the given width. */
-  picture(width: number): HTMLCanvasElement {
+  /** Put the whole map beside the part that is in view, for paper alone. */
+  onPaper(): void {
+    this.#paper.replaceChildren(this.picture(PAPER, DAY));
+  }
+
+  /** Return the whole map with names as a picture of about the given width, in the page's colours or in others. */
+  picture(width: number, ink: Ink = inkOf(this.#box)): HTMLCanvasElement {
     const n = this.#streams.length;
     const wide = Math.max(this.#nameWidth(), 40);
     const tree = this.#layout.tree > 10 ? 90 : 4;
     const names = (width - tree - wide) / n >= NAMED ? Math.min(wide, 180) : 4;
-    const cell = Math.max((width - tree - names) / n, 1);
+    const cell = Math.max(Math.min((width - tree - names) / n, largestCell(n)), 1);
     const layout = { cell, left: tree + names, top: names === 4 ? 4 : Math.min(names, 140), tree, width, height: 0 };
     const height = Math.ceil(layout.top + n * cell + 4);
     const found = element("canvas", { width: String(2 * Math.ceil(layout.left + n * cell + 2)), height: String(2 * height) });
     const brush = found.getContext("2d")!;
     brush.scale(2, 2);
-    this.paintOn(brush, layout, 0, 0, found.width / 2, height);
+    this.paintOn(brush, layout, 0, 0, found.width / 2, height, ink);
     return found;
   }
 }
@@ -497,6 +510,14 @@ export function inkOf(one: Element): Ink {
   const style = getComputedStyle(one);
   const named = (name: string): string => style.getPropertyValue(name).trim();
   return { ink: named("--ink"), soft: named("--soft"), paper: named("--paper"), accent: named("--accent") };
+}
+
+/** By day, for paper. */
+const DAY: Ink = { ink: "#1b1f24", soft: "#57606a", paper: "#ffffff", accent: "#0550ae" };
+
+/** Return the width of the largest cells of n streams: a few of them fill some of the page, too. */
+function largestCell(n: number): number {
+  return Math.max(LARGEST, Math.min(WIDEST, Math.floor(ALONE / n)));
 }
 
 function lettersOf(size: number): string {

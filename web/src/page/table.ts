@@ -6,6 +6,7 @@ import type { View } from "./view.ts";
 
 const ROW = 28; // pixels; half a million of them are less than the tallest element of a browser
 const BEYOND = 6; // rows drawn above and below what is visible
+const PRINTED = 1000; // rows on paper, as in reports
 
 export class PairsTable {
   readonly root: HTMLElement;
@@ -46,6 +47,8 @@ export class PairsTable {
     this.#listen();
     view.onChange(() => this.#change());
     new ResizeObserver(() => this.#paint()).observe(this.#box);
+    addEventListener("beforeprint", () => this.root.isConnected && this.#paint(PRINTED));
+    addEventListener("afterprint", () => this.root.isConnected && this.#paint());
     this.#change();
   }
 
@@ -85,11 +88,12 @@ export class PairsTable {
     this.#paint();
   }
 
-  #paint(): void {
+  /** Draw the rows in view or, for paper, the first ones. */
+  #paint(printed = 0): void {
     const { data, pairs, selection } = this.view;
     const height = this.#box.clientHeight;
-    const first = Math.max(0, Math.floor(this.#box.scrollTop / ROW) - BEYOND);
-    const last = Math.min(this.#rows.length, Math.ceil((this.#box.scrollTop + height) / ROW) + BEYOND);
+    const first = printed > 0 ? 0 : Math.max(0, Math.floor(this.#box.scrollTop / ROW) - BEYOND);
+    const last = Math.min(this.#rows.length, printed || Math.ceil((this.#box.scrollTop + height) / ROW) + BEYOND);
     const found: Node[] = [space(first)];
     for (let place = first; place < last; place++) {
       const row = this.#rows[place];
@@ -102,7 +106,7 @@ export class PairsTable {
       line.addEventListener("click", () => this.#select(place));
       found.push(line);
     }
-    found.push(space(this.#rows.length - last));
+    found.push(space(printed > 0 ? 0 : this.#rows.length - last));
     this.#body.replaceChildren(...found);
     if (this.#cursor >= first && this.#cursor < last) this.#table.setAttribute("aria-activedescendant", `vt-${this.#cursor}`);
     else this.#table.removeAttribute("aria-activedescendant");

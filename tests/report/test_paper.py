@@ -1,0 +1,189 @@
+"""The pages on paper: a browser prints them, and every number and word of them is in the PDF, in colour."""
+
+import json
+import re
+import subprocess
+import tempfile
+import unicodedata
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pypdf
+import pytest
+
+import streamsketch as ss
+from streamsketch.report import page_of, viewer_page
+from streamsketch.report.differences import Dictionary
+from tests.report import test_federation
+from tests.report.test_browser import BROWSER, PROJECTION, shops, weeks
+
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome on the PATH to print the report with")
+
+WIDE = test_federation.Features(
+    {"age": test_federation.Number(0, 100), "ward": test_federation.Category([f"ward {n}" for n in range(14)])}, seed=7
+)
+
+
+class Shown(HTMLParser):
+    """The text of a page: without scripts, styles, titles of pictures, and what only a pointer shows."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text: list[str] = []
+        self._hidden: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        classes = (found.get("class") or "").split()
+        hides = tag in ("script", "style", "title", "desc", "label") or {"tip", "with-script", "large"} & set(classes)
+        if hides or self._hidden:
+            self._hidden += [tag] if tag not in ("meta", "input", "img") else []
+
+    def handle_endtag(self, _tag: str) -> None:
+        if self._hidden:
+            self._hidden.pop()
+
+    def handle_data(self, data: str) -> None:
+        if not self._hidden:
+            self.text.append(data)
+
+
+def printed(folder: Path, page: str) -> pypdf.PdfReader:
+    """Print a page."""
+    assert BROWSER is not None
+    (folder / "page.html").write_text(page)
+    fixed = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+    subprocess.run(  # noqa: S603
+        [
+            *(BROWSER, *fixed, f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=60000"),
+            *("--no-pdf-header-footer", f"--print-to-pdf={folder / 'page.pdf'}", (folder / "page.html").as_uri()),
+        ],
+        capture_output=True,
+        check=True,
+        timeout=240,
+    )
+    return pypdf.PdfReader(folder / "page.pdf")
+
+
+def text_of(paper: pypdf.PdfReader) -> str:
+    """Return all text of a PDF, with letters in place of ligatures."""
+    return unicodedata.normalize("NFKC", " ".join(page.extract_text() for page in paper.pages))
+
+
+def numbers(text: str) -> Counter[str]:
+    """Return the numbers in a text; a line may end anywhere in a long word, but not in a number."""
+    return Counter(re.findall(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?", text))
+
+
+def hospitals() -> str:
+    """Return the page of a federation of more columns than a sheet of paper is wide."""
+    agreement = ss.agree(test_federation.SCHEMA.remove(3), features=WIDE, unit="patient_id")
+    random = np.random.default_rng(36)
+    found = {}
+    for name, age in (("north", 40), ("south", 40), ("west", 40), ("old", 60)):
+        rows = {
+            "patient_id": random.integers(1 << 60, size=3000),
+            "age": random.normal(age, 10, 3000),
+            "ward": [f"ward {n}" for n in random.integers(14, size=3000)],
+        }
+        sums = ss.bound(test_federation.pa.table(rows, schema=test_federation.SCHEMA.remove(3)), agreement)
+        assert isinstance(sums, ss.Sketch)
+        found[name] = sums.release(epsilon=2.0, delta=1e-6, neighbours=agreement.neighbours)
+    with pytest.MonkeyPatch.context() as patch:
+        test_federation.rough(patch)
+        federation = test_federation.federation_of(found, agreement)
+        return test_federation.page_of_federation(federation, title="Hospitals")
+
+
+def differences() -> str:
+    """Return the page of distances of four streams and the items in which they differ."""
+    random = np.random.default_rng(3)
+    found = {}
+    for name in ("north", "south", "east", "west"):
+        sketch = PROJECTION.sketch()
+        sketch.update(np.arange(60), random.poisson(300, 60))
+        found[name] = sketch.release(epsilon=1.0, neighbours=ss.L1(1, unit="sale"))
+    return page_of(found, title="Four", by="distance", why=Dictionary(np.arange(60)))
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "16 shops": lambda: shops(16),
+    "60 shops": lambda: shops(60),
+    "weeks": weeks,
+    "differences": differences,
+    "hospitals": hospitals,
+}
+
+
+@cache
+def on_paper(which: str) -> tuple[str, pypdf.PdfReader]:
+    """Return a page, and what a browser prints of it."""
+    page = PAGES[which]()
+    with tempfile.TemporaryDirectory() as folder:
+        return page, printed(Path(folder), page)
+
+
+@pytest.mark.parametrize("which", PAGES)
+def test_every_number_and_word_of_a_page_is_on_paper(which: str) -> None:
+    page, paper = on_paper(which)
+    shown = " ".join(Shown(page[page.index("<body>") :]).text)
+    found = text_of(paper)
+    lost = numbers(shown) - numbers(found)
+    # the cells of a heat map have no numbers where these do not fit, and a table has them all
+    assert not {number for number in lost if number not in numbers(found)}, lost
+    assert sum(lost.values()) <= 0.02 * sum(numbers(shown).values()), lost
+    words = set(re.findall(r"[^\W\d_]{3,}", found))
+    assert set(re.findall(r"[^\W\d_]{3,}", shown)) <= words
+
+
+def test_tables_have_their_heads_on_every_sheet() -> None:
+    _, paper = on_paper("16 shops")
+    sheets = [page.extract_text() for page in paper.pages]
+    rows = re.compile(r"shop \d\d\s+shop \d\d\s+-?\d\.\d+")
+    with_rows = [sheet for sheet in sheets if len(rows.findall(sheet)) > 5]
+    assert len(with_rows) > 2
+    assert all("± s.e." in sheet and "95" in sheet for sheet in with_rows)
+
+
+@pytest.mark.parametrize("which", ["16 shops", "hospitals"])
+def test_colours_are_on_paper(which: str) -> None:
+    _, paper = on_paper(which)
+    drawn = b"".join(page.get_contents().get_data() for page in paper.pages if page.get_contents() is not None)  # type: ignore[union-attr]
+    fills = {tuple(map(float, found)) for found in re.findall(rb"([\d.]+) ([\d.]+) ([\d.]+) rg", drawn)}
+    coloured = {fill for fill in fills if max(fill) - min(fill) > 0.2}
+    assert len(coloured) >= (8 if which == "16 shops" else 2), fills  # a heat map has many colours
+    # a browser with a window leaves out the colours of backgrounds unless the page asks for them
+    style = PAGES[which]().partition("</style>")[0]
+    assert "print-color-adjust: exact" in style[style.index("@media print") :]
+
+
+def test_the_viewer_prints_the_pairs_and_guarantees_of_what_was_dropped(tmp_path: Path) -> None:
+    cases = json.loads((Path(__file__).parents[2] / "web/tests/page.json").read_text("utf-8"))["cases"]
+    case = next(one for one in cases if one["name"] == "groups")
+    script = """<script>addEventListener("load", () => {
+      const files = new DataTransfer();
+      for (const [name, text] of Object.entries(%s)) {
+        const bytes = Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
+        files.items.add(new File([bytes], name + ".sketch"));
+      }
+      document.dispatchEvent(new DragEvent("drop", { dataTransfer: files, bubbles: true, cancelable: true }));
+      const isThere = () => document.querySelector(".vt-box") !== null;
+      const wait = (left) => left > 0 && !isThere() && setTimeout(() => wait(left - 1), 100);
+      wait(600);
+    });</script></body>"""
+    open_page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", viewer_page())
+    page = open_page.replace("</body>", script % json.dumps(case["releases"]))
+    found = text_of(printed(tmp_path, page))
+    assert case["facts"]["answer"] in " ".join(found.split())
+    names = case["facts"]["names"]
+    pairs = len(names) * (len(names) - 1) // 2
+    table = found[found.index("95 % interval, all at once") :]
+    assert len(re.findall(r"shop \d+\s+shop \d+\s+-?\d\.\d+", table)) == pairs
+    assert "What is guaranteed" in found
+    assert "Squared norms" in found
+    assert "Drop" not in found
