@@ -87,16 +87,17 @@ def picture_of_series(table: pa.Table, measure: str) -> str:
         An SVG document without scripts or links.
     """
     rows = [{**row, "line": math.nan, "alarm": False} for row in table.to_pylist()]
-    shown = _drawing({"": rows}, measure) | {"level": None, "title": measure.capitalize()}
+    shown = _drawing({"": rows}, measure) | {"level": None, "title": measure.capitalize(), "at_once": ""}
     return templates().get_template("changes.svg.j2").render(drawing=shown, alone=True)
 
 
-def drawing(series: Mapping[str, Changes]) -> dict[str, Any]:
-    """Return what the template of the picture shows."""
+def drawing(series: Mapping[str, Changes], among: int = 1) -> dict[str, Any]:
+    """Return what the template of the picture shows, with intervals that hold for ``among`` pairs at once."""
     first = next(iter(series.values()))
-    found = _drawing({key: numbered_rows(one) for key, one in series.items()}, MEASURES[first.by].title)
+    found = _drawing({key: numbered_rows(one, among) for key, one in series.items()}, MEASURES[first.by].title)
     found["measure"] += f", from the {'window before' if first.against == 'previous' else 'first window'}"
-    return found | {"level": f"{100 * first.level:.2g}", "title": "Changes"}
+    at_once = ", all at once" if among > 1 else ""
+    return found | {"level": f"{100 * first.level:.2g}", "title": "Changes", "at_once": at_once}
 
 
 def _drawing(rows: Mapping[str, list[dict[str, Any]]], measure: str) -> dict[str, Any]:
@@ -121,12 +122,20 @@ def _drawing(rows: Mapping[str, list[dict[str, Any]]], measure: str) -> dict[str
     }
 
 
-def numbered_rows(changes: Changes) -> list[dict[str, Any]]:
-    """Return the rows of a table of changes, with NaN for the numbers of windows that have no average."""
-    return [
+def numbered_rows(changes: Changes, among: int = 1) -> list[dict[str, Any]]:
+    """Return the rows of a table of changes, with NaN for the numbers of windows that have no average.
+
+    Each interval holds by itself or, on a page of ``among`` pairs, for all of them at once: a pair has one interval.
+    """
+    rows = [
         {name: math.nan if value is None and name not in _NAMES else value for name, value in row.items()}
         for row in changes.table.to_pylist()
     ]
+    if among > 1:
+        for row, test in zip(rows, changes.tests, strict=True):
+            if test is not None:
+                row["low"], row["high"] = test.distance.selected_interval(among)
+    return rows
 
 
 def _panel(key: str, rows: Sequence[Mapping[str, Any]], tall: float, factor: float) -> dict[str, Any]:
@@ -219,11 +228,12 @@ def _labels(alarms: Sequence[_Step]) -> list[tuple[str, float, float]]:
     return found[:_MOST_LABELS]
 
 
-def changes_in(releases: Mapping[str, PrivateSketch], by: By) -> dict[str, Any] | None:
+def changes_in(releases: Mapping[str, PrivateSketch], by: By, among: int) -> dict[str, Any] | None:
     """Return the section on changes, if releases are windows of keys by their names, some of a key with two or more.
 
     Compared are averages where the report does, and sums otherwise. Where a key has six windows or more, an alarm is a
-    change larger than is usual in its series, otherwise any change beyond the noise.
+    change larger than is usual in its series, otherwise any change beyond the noise. Intervals hold for ``among`` pairs
+    at once, which are all of the page.
     """
     series = {key: windows for key, windows in series_in(releases).items() if len(windows) > 1}
     found: dict[str, Changes] = {}
@@ -238,9 +248,9 @@ def changes_in(releases: Mapping[str, PrivateSketch], by: By) -> dict[str, Any] 
     if not found:
         return None
     shown = dict(itertools.islice(found.items(), MOST_KEYS))
-    rows = [(key, step_rows(one)) for key, one in found.items()]
+    rows = [(key, step_rows(one, among)) for key, one in found.items()]
     return {
-        "drawing": drawing(shown),
+        "drawing": drawing(shown, among),
         "all_keys": len(found),
         "shown": len(shown),
         "lacking": [shorten(key) for key in series if key not in found],
@@ -252,9 +262,9 @@ def changes_in(releases: Mapping[str, PrivateSketch], by: By) -> dict[str, Any] 
     }
 
 
-def step_rows(changes: Changes) -> list[tuple[str, list[str]]]:
-    """Return the windows of a series with the cells of their numbers."""
-    return [_row(row) for row in numbered_rows(changes)]
+def step_rows(changes: Changes, among: int = 1) -> list[tuple[str, list[str]]]:
+    """Return the windows of a series with the cells of their numbers; see `numbered_rows`."""
+    return [_row(row) for row in numbered_rows(changes, among)]
 
 
 def _row(row: Mapping[str, Any]) -> tuple[str, list[str]]:

@@ -1,8 +1,9 @@
 """What a report compares streams by, and which of them it can draw: computed from the releases alone."""
 
+import dataclasses
 import functools
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +26,15 @@ from streamsketch.estimation.measures import (
 )
 from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.report.pairs import Pairs, pairs_of
 from streamsketch.report.series import series_in
 
 ENOUGH = 0.5
 """A report shows cosines unasked if their `distinguishable_share` is at least this."""
 
 
-class Chosen(NamedTuple):
+@dataclasses.dataclass(frozen=True, eq=False)
+class Chosen:
     """How the streams of a report are compared."""
 
     by: By
@@ -65,9 +68,19 @@ class Chosen(NamedTuple):
         return len(self.estimates.value) if self.given is None else self.given
 
     @property
+    def among(self) -> int:
+        """How many pairs the intervals of the page hold for at once: all pairs of all streams, whichever are kept."""
+        return max(self.streams * (self.streams - 1) // 2, 1)
+
+    @functools.cached_property
     def ends(self) -> Intervals:
-        """95 % intervals that hold for all pairs of all streams at once, whichever are kept: the page has no others."""
-        return self.estimates.selected_interval(max(self.streams * (self.streams - 1) // 2, 1))
+        """95 % intervals that hold for all pairs of all streams at once: the page has no others."""
+        return self.estimates.selected_interval(self.among)
+
+    @functools.cached_property
+    def pairs(self) -> Pairs:
+        """The numbers of the page: its sentences, tables and pictures have them from here."""
+        return pairs_of(self.estimates, self.ends)
 
     @property
     def tells_apart(self) -> NDArray[np.bool_]:

@@ -11,7 +11,6 @@ import numpy as np
 from streamsketch.estimation.estimate import Estimate, Estimates, estimate_cells, format_value
 from streamsketch.estimation.groups import ordered_tree
 from streamsketch.estimation.intervals import Interval
-from streamsketch.explanation.base import format_rounded_up
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.private_table import PrivateTable
 from streamsketch.report.changes import MOST_KEYS, drawing, step_rows
@@ -31,7 +30,6 @@ _MOST_MEASURES = 6  # of one column, in the table of all sites
 _NAMED = 6  # sites; of more, only the number is said
 _ACROSS = 6  # columns of numbers, which fit the width of a sheet of paper
 _ONE_IN = 1_000_000
-_PLAIN = 10.0  # of ε, up to which its factor means something
 _UNKNOWN = "unknown"
 _MEAN, _SHARE = "mean", "share of "
 
@@ -75,7 +73,6 @@ def page_of_federation(
             drift=_drift(federation),
             pairs=_pairs(federation),
             absent=federation.absent,
-            factor=_factor(federation),
             guarantees=promised,
         )
     )
@@ -100,6 +97,7 @@ def _sites(federation: Federation) -> dict[str, Any]:
         "ticks": ticks,
         "others": _others(comparison.others),
         "level": f"{100 * comparison.level:g}",
+        "p_level": f"{comparison.level:g}",
         "tolerance": f"{comparison.tolerance:g}" if comparison.tolerance else "",
         "rows": [
             {
@@ -380,15 +378,3 @@ def _pairs(federation: Federation) -> list[tuple[str, str, tuple[str, str, str],
         )
         for row in comparison.pairs.to_pylist()
     ]
-
-
-def _factor(federation: Federation) -> dict[str, str]:
-    """Return by what factor one unit can change a probability, in the release that guarantees least."""
-    worst = max((release.guarantee for release in federation.releases.values()), key=lambda one: one.epsilon)
-    delta = max(release.guarantee.delta for release in federation.releases.values())
-    return {
-        "epsilon": format_rounded_up(worst.epsilon),
-        "times": f"{math.ceil(10 * math.exp(worst.epsilon)) / 10:,.1f}" if worst.epsilon < _PLAIN else "e^ε",
-        "delta": f"{delta:g}" if delta else "",
-        "unit": shorten(worst.neighbours.unit.removesuffix("_id").replace("_", " ")),
-    }

@@ -1,5 +1,6 @@
 """What the releases of a report guarantee."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,6 +10,7 @@ from streamsketch.explanation.base import budget_text, format_rounded_up
 from streamsketch.explanation.joint import JointExplanation, explain_jointly, one_release
 from streamsketch.explanation.release import Explanation
 from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.release.checking.noise import Verdict
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.private_table import PrivateTable
@@ -16,6 +18,7 @@ from streamsketch.report.series import series_in
 from streamsketch.report.text import shorten
 
 _ANY_READER = "The guarantee does not depend on what a reader already knows."
+_PLAIN = 10.0  # of ε, up to which its factor means something
 _LONGEST = 20_000  # characters of text that may quote an untrusted file
 
 
@@ -31,9 +34,49 @@ def guarantees(
         "short": verdicts["too little"],
         "checked": _by_themselves(verdicts),
         "brief": _brief(list(groups)),
+        "meaning": "" if verdicts["too little"] else _meaning([one.guarantee for one in groups]),
+        "asserted": _asserted([(one.guarantee, len(names)) for one, names in groups.items()]),
         "groups": [_guarantee(one, names, alone=len(groups) == 1) for one, names in groups.items()],
         "together": _together(published, verdicts, releases),
     }
+
+
+def _meaning(guarantees: Sequence[Guarantee | IndividualGuarantee]) -> str:
+    """Return what ε of the release that guarantees least means, in one plain sentence, and what several add up to."""
+    worst = max(guarantees, key=lambda one: one.epsilon)
+    delta = max(one.delta for one in guarantees)
+    units = {_plain_unit(one) for one in guarantees}
+    unit = units.pop() if len(units) == 1 else "unit"
+    large = worst.epsilon >= _PLAIN
+    factor = "e^ε, which hides next to nothing" if large else f"{math.ceil(10 * math.exp(worst.epsilon)) / 10:,.1f}"
+    unless = f", except with a probability of {delta:g}" if delta else ""
+    return (
+        f"Whether the data of one {unit} are in a release or not changes the probability of anything on this page by a "
+        f"factor of at most {factor}{unless} (ε\u00a0=\u00a0{format_rounded_up(worst.epsilon)}). For one {unit} in "
+        "several releases the factors multiply."
+    )
+
+
+def _plain_unit(guarantee: Guarantee | IndividualGuarantee) -> str:
+    return shorten(guarantee.neighbours.unit.removesuffix("_id").replace("_", " "))
+
+
+def _asserted(guarantees: Sequence[tuple[Guarantee | IndividualGuarantee, int]]) -> list[str]:
+    """Return which bounds were not enforced when data were read, in sentences: the guarantee rests on them."""
+    every = sum(count for _, count in guarantees)
+    found: dict[str, int] = {}
+    for guarantee, count in guarantees:
+        if guarantee.basis == "enforced":
+            continue
+        bound = shorten(guarantee.neighbours.bound)
+        claim = "it is asserted that" if guarantee.basis == "asserted" else "it is not stated who saw to it that"
+        text = (
+            f"{claim} one {_plain_unit(guarantee)} adds at most {bound}; nothing here shows it, and the guarantee "
+            "depends on it."
+        )
+        found[text] = found.get(text, 0) + count
+    whose = {every: "In all releases"}
+    return [f"{whose.get(count, f'In {count} of {every} releases')} {text}" for text, count in found.items()]
 
 
 def _brief(explanations: Sequence[Explanation]) -> str:

@@ -19,7 +19,7 @@ from streamsketch.report.changes import changes_in
 from streamsketch.report.choice import Chosen, choose, order_of
 from streamsketch.report.differences import Dictionary, pair_facts, separated
 from streamsketch.report.guarantees import guarantees
-from streamsketch.report.pairs import Pairs, pairs_of
+from streamsketch.report.pairs import Pairs
 from streamsketch.report.pictures import display_unit, heat_map, map_of, scale_of
 from streamsketch.report.planned import against_plan, expected_errors
 from streamsketch.report.scaling import Scaling, classical_scaling
@@ -118,8 +118,8 @@ def page_with_facts(
     tree, similar = ordered_tree(chosen.squares.value)
     order = similar if drawn and not by_time else list(range(len(names)))
     found = groups_in(chosen, tree)
-    changed = changes_in(releases, chosen.by)
-    pairs = pairs_of(chosen.estimates, chosen.ends)
+    changed = changes_in(releases, chosen.by, chosen.among)
+    pairs = chosen.pairs
     scale = scale_of(pairs, chosen.by)
     scaling = classical_scaling(chosen.squares)
     heat = heat_map(names, pairs, order, chosen.by, scale)

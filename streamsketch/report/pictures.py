@@ -50,6 +50,7 @@ _LETTER, _LINE = 7.2, 15.0  # about the width and height of a label's letters
 _LABEL = 18
 NUMBERED = 20
 """The most streams of which a heat map shows numbers: with more of them it would not fit the page's width."""
+_MOSTLY = 0.8  # of the differences; a map of less may show what is far apart as near
 _WHOLE = 40  # streams; beyond, a map is larger than the page
 _FEW = 8  # streams, of which a small screen has room for the numbers
 _NAMED = 64  # streams; beyond, the whole of a heat map is shown first, without names
@@ -236,7 +237,8 @@ def map_of(names: Sequence[str], scaling: Scaling) -> dict[str, Any]:
         "width": f"{width:.0f}",
         "height": f"{height:.0f}",
         "bottom": f"{height - 8:.0f}",
-        "share": f"{100 * scaling.share:.0f}",
+        "share": f"{math.floor(100 * scaling.share + 1e-9)}",
+        "partly": scaling.share < _MOSTLY,
         "square": f"{square:,g}",
         "zoom": grown > 1,
         "radius": f"{3.5 * math.sqrt(grown):.1f}",

@@ -7,17 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core.numbers import Floats
-from streamsketch.estimation.estimate import estimate_cells, format_value
-from streamsketch.estimation.intervals import Interval
+from streamsketch.estimation.estimate import format_value
 from streamsketch.estimation.measures import MEASURES
 from streamsketch.report.choice import Chosen
 from streamsketch.report.series import series_in
 
 _MOST_NAMED = 6
 _MOST_PAIRS = 5
-_NO_GROUP = (
-    "No group stands out: in a group, any two streams are nearer to each other than either is to any stream outside it."
-)
+_NO_GROUP = "No group stands out: a group would be streams that are all nearer to each other than to any other stream."
 _WIDE = 1.2  # of the median width of intervals; a stream of wider ones may be left out
 
 
@@ -112,7 +109,7 @@ def _apart(group: Sequence[int], others: Sequence[int], lows: Floats, highs: Flo
 
 def _nearness(chosen: Chosen) -> tuple[Floats, Floats]:
     """Return the ends of simultaneous intervals as distances: the nearest and the farthest that each may be."""
-    low, high = chosen.ends
+    low, high = chosen.pairs.low, chosen.pairs.high
     return (low, high) if MEASURES[chosen.by].sign > 0 else (-high, -low)
 
 
@@ -160,9 +157,8 @@ def _of_streams(names: Sequence[str], chosen: Chosen, found: Groups, *, drawn: b
             [],
         )
     if len(names) == 2:
-        pair = Interval(*(float(end[0, 1]) for end in chosen.ends))
-        value, shown, interval = estimate_cells(chosen.estimates[0, 1], pair)
-        unclear = ", so it cannot be distinguished from 0" if pair.low <= 0 <= pair.high else ""
+        value, shown, interval = chosen.pairs.cells(0, 1)
+        unclear = ", so it cannot be distinguished from 0" if chosen.pairs.unclear[0, 1] else ""
         return Answer(
             f"{names[0]} and {names[1]}: {chosen.quantity} {value} ± {shown}.",
             f"With 95\u00a0% confidence it is in {interval}{unclear}.",
@@ -181,9 +177,10 @@ def _of_streams(names: Sequence[str], chosen: Chosen, found: Groups, *, drawn: b
         )
     if found.alike:
         places = np.triu_indices(len(names), 1)
-        error = float(np.median(chosen.estimates.standard_error[places]))
-        ends = chosen.ends
-        least, most = (format_value(float(end), error) for end in (ends.low[places].min(), ends.high[places].max()))
+        numbers = chosen.pairs
+        error = float(np.median(numbers.error[places]))
+        ends = float(numbers.low[places].min()), float(numbers.high[places].max())
+        least, most = (format_value(end, error) for end in ends)
         return Answer(
             "No difference between the streams stands out.",
             f"No stream is shown to be nearer to one stream than to another. With 95\u00a0% confidence, every {title} "
@@ -199,9 +196,9 @@ def _of_pairs(names: Sequence[str], chosen: Chosen) -> Answer:
     The intervals of all pairs hold at once, with 95 %, so any pairs may be selected by their intervals. A pair is said
     to be the nearest only if its interval ends below those of all others.
     """
-    low, high = chosen.ends
+    numbers = chosen.pairs
     first, second = np.triu_indices(len(names), 1)
-    low, high, value = (part[first, second] for part in (low, high, chosen.estimates.value))
+    low, high, value = (part[first, second] for part in (numbers.low, numbers.high, numbers.value))
     measure = MEASURES[chosen.by]
     alike = measure.in_common is not None
     if measure.in_common is not None:
@@ -214,13 +211,14 @@ def _of_pairs(names: Sequence[str], chosen: Chosen) -> Answer:
     title, listed = measure.title, []
     for place in order[:_MOST_PAIRS]:
         i, j = int(first[place]), int(second[place])
-        cells = estimate_cells(chosen.estimates[i, j], Interval(float(low[place]), float(high[place])))
+        cells = numbers.cells(i, j)
         listed.append((f"{names[i]} and {names[j]}", f"{chosen.quantity} {cells[0]} ± {cells[1]}, in {cells[2]}"))
     if not count:
-        return Answer(f"No two streams are shown to {'be similar' if alike else 'differ'}.", _NO_GROUP, listed)
+        nothing = "have anything in common" if alike else "differ"
+        return Answer(f"No two streams are shown to {nothing}.", _NO_GROUP, listed)
     some = f"All {pairs:,} pairs" if count == pairs else f"{count:,} of {pairs:,} pairs"
     one = count == 1 < pairs
-    verb = ("is similar" if one else "are similar") if alike else "differs" if one else "differ"
+    verb = ("has" if one else "have") + " something in common" if alike else "differs" if one else "differ"
     led = f", most surely {listed[0][0]}" if alike else ""
     nearest = int(np.argmin(value))
     if not alike and pairs > 1 and shown[nearest] and high[nearest] < np.delete(low, nearest).min():
@@ -228,7 +226,7 @@ def _of_pairs(names: Sequence[str], chosen: Chosen) -> Answer:
     side, common = "above" if measure.sign < 0 or not alike else "below", measure.in_common or 0
     ends = f"{side} {common:g}{', the value for streams with nothing in common' if common else ''}"
     return Answer(
-        f"{some} {verb} beyond the noise{led}.",
+        f"{some} {verb}{'' if alike else ' beyond the noise'}{led}.",
         f"With 95\u00a0% confidence, the {title} of each of them is {ends}, and the intervals here hold at once. "
         f"{_NO_GROUP}",
         listed,

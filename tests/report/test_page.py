@@ -112,6 +112,28 @@ def test_the_guarantee_is_said_for_each_and_for_all_together() -> None:
             assert said in text
 
 
+def test_what_epsilon_means_and_what_is_only_asserted_is_said_above_the_pictures() -> None:
+    text = page_of({"a": release(1), "b": release(2, 0.5), "c": release(3)}, title="t")
+    top = " ".join("".join(Page("<main>" + text[text.index("<h1>") : text.index("<h2>")] + "</main>").text).split())
+    assert "the data of one sale are in a release or not changes the probability of anything on this page" in top
+    assert "by a factor of at most 2.8 (ε = 1). For one sale in several releases the factors multiply." in top
+    assert "Asserted, not checked: In all releases it is asserted that one sale adds at most 1;" in top
+    large = page_of({"a": release(1, 12.0), "b": release(2, 12.0)}, title="t")
+    assert "by a factor of at most e^ε, which hides next to nothing (ε" in large
+
+
+def test_a_map_of_part_of_the_differences_says_what_that_means() -> None:
+    corners = {}
+    for place in range(6):
+        sketch = PROJECTION.sketch()
+        sketch.update([place], [1e6])
+        corners[f"corner {place}"] = sketch.release(epsilon=1.0, neighbours=ss.L1(1, unit="sale"))
+    text = page_of(corners, title="t")
+    said = r"[34]\d\xa0% of the differences between the streams, so near points may be far apart\."
+    assert re.search(said, html.unescape(text))
+    assert "so near points" not in page_of(releases(["a", "b", "c"]), title="t")  # a plane has three points
+
+
 def test_no_guarantee_together_looks_better_than_it_is() -> None:
     """A finer ε is rounded up, and what the guarantees rest on is said where they are added up."""
     for count in range(2, 9):

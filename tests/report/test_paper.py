@@ -12,20 +12,20 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pypdf
 import pytest
 
 import streamsketch as ss
-from streamsketch.report import page_of, viewer_page
+from streamsketch.features import Category, Features, Number
+from streamsketch.report import federation_of, page_of, page_of_federation, viewer_page
 from streamsketch.report.differences import Dictionary
 from tests.report import test_federation
 from tests.report.test_browser import BROWSER, PROJECTION, shops, weeks
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome on the PATH to print the report with")
 
-WIDE = test_federation.Features(
-    {"age": test_federation.Number(0, 100), "ward": test_federation.Category([f"ward {n}" for n in range(14)])}, seed=7
-)
+WIDE = Features({"age": Number(0, 100), "ward": Category([f"ward {n}" for n in range(14)])}, seed=7)
 
 
 class Shown(HTMLParser):
@@ -91,13 +91,13 @@ def hospitals() -> str:
             "age": random.normal(age, 10, 3000),
             "ward": [f"ward {n}" for n in random.integers(14, size=3000)],
         }
-        sums = ss.bound(test_federation.pa.table(rows, schema=test_federation.SCHEMA.remove(3)), agreement)
+        sums = ss.bound(pa.table(rows, schema=test_federation.SCHEMA.remove(3)), agreement)
         assert isinstance(sums, ss.Sketch)
         found[name] = sums.release(epsilon=2.0, delta=1e-6, neighbours=agreement.neighbours)
     with pytest.MonkeyPatch.context() as patch:
         test_federation.rough(patch)
-        federation = test_federation.federation_of(found, agreement)
-        return test_federation.page_of_federation(federation, title="Hospitals")
+        federation = federation_of(found, agreement)
+        return page_of_federation(federation, title="Hospitals")
 
 
 def differences() -> str:
@@ -185,5 +185,11 @@ def test_the_viewer_prints_the_pairs_and_guarantees_of_what_was_dropped(tmp_path
     table = found[found.index("95 % interval, all at once") :]
     assert len(re.findall(r"shop \d+\s+shop \d+\s+-?\d\.\d+", table)) == pairs
     assert "What is guaranteed" in found
+    flat = " ".join(found.split())
+    assert (
+        "Whether the data of one sale are in a release or not changes the probability of anything on this page" in flat
+    )
+    assert "Asserted, not checked: In all releases it is asserted that one sale adds at most 1" in flat
+    assert "% of the differences between the streams" in flat
     assert "Squared norms" in found
     assert "Drop" not in found

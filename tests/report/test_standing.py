@@ -97,7 +97,7 @@ def test_the_answer_names_groups_or_the_nearest_pair_or_the_noise() -> None:
     values[0, 2] = values[2, 0] = 0.93
     single = chosen_by(values, 0.02)
     said = answer(NAMES, single, groups_of(single), drawn=True)
-    assert said.short == "All 10 pairs are similar beyond the noise, most surely north and east."
+    assert said.short == "All 10 pairs have something in common, most surely north and east."
     low, high = single.estimates[0, 2].selected_interval(10)
     assert said.listed[0] == ("north and east", f"cosine 0.930 ± 0.020, in {low:.3f} … {high:.3f}")
     assert "No group stands out" in said.detail
@@ -118,9 +118,9 @@ SINGLE = np.array([[1.0, 0.5, 0.1], [0.5, 1.0, 0.1], [0.1, 0.1, 1.0]])
 @pytest.mark.parametrize(
     ("by", "values", "short"),
     [
-        ("cosine", SINGLE, "1 of 3 pairs is similar beyond the noise, most surely north and south."),
-        ("cosine", -SINGLE, "No two streams are shown to be similar."),
-        ("profile", 2 - 2 * SINGLE, "1 of 3 pairs is similar beyond the noise, most surely north and south."),
+        ("cosine", SINGLE, "1 of 3 pairs has something in common, most surely north and south."),
+        ("cosine", -SINGLE, "No two streams are shown to have anything in common."),
+        ("profile", 2 - 2 * SINGLE, "1 of 3 pairs has something in common, most surely north and south."),
         ("distance", 1 - SINGLE, "All 3 pairs differ beyond the noise."),
         ("distance", 3 * (1 - SINGLE), "All 3 pairs differ beyond the noise; the nearest are north and south."),
         ("distance", 0.9 * (SINGLE > 0.2), "1 of 3 pairs differs beyond the noise."),
@@ -133,6 +133,64 @@ def test_without_groups_the_answer_is_what_is_shown_of_pairs(by: Any, values: np
     said = answer(NAMES[:3], Chosen(by, [0, 1, 2], [], {}, found, found), Groups([], [], alike=False), drawn=True)
     assert said.short == short
     assert len(said.listed) == {"A": 3, "1": 1, "N": 0}[short[0]]
+
+
+@pytest.mark.parametrize("by", ["cosine", "distance"])
+def test_what_the_first_sentence_says_follows_from_the_table_below_it(by: Any) -> None:
+    found = {name: shop(mix) for name, mix in (("a", (9, 1, 0)), ("b", (4, 5, 1)), ("c", (1, 2, 7)), ("d", (3, 3, 4)))}
+    text = static(page_of(found, title="Shops", by=by))
+    rows = re.findall(
+        r'<tr><th scope="row" class="name">(\w)</th><td class="name">(\w)</td>(?:<td>[^<]*</td>){2}'
+        r"<td>(-?[\d.,]+) … (-?[\d.,]+|∞)</td>",
+        text[text.index("All pairs, nearest first") :],
+    )
+    ends = {(first, second): (low, high) for first, second, low, high in rows}
+    assert len(ends) == 6
+    lows = {pair: float(low.replace(",", "")) for pair, (low, _) in ends.items()}
+    above = [pair for pair, low in lows.items() if low > 0]
+    short = re.search('<p class="answer">(.*?)</p>', text)
+    assert short is not None
+    verb = "have something in common" if by == "cosine" else "differ"
+    assert short[1].startswith(f"{'All' if len(above) == 6 else f'{len(above)} of'} 6 pairs {verb}")
+    unclear = sum(low <= 0 <= float(ends[pair][1].replace(",", "")) for pair, low in lows.items())
+    assert f"cannot be distinguished from 0 ({unclear} of 6 pairs)" in text
+    # wherever a pair's interval is, it is the same one
+    listed = re.findall(r"<strong>(\w) and (\w)</strong>: [^<]* in (\S+) … (\S+)</li>", text)
+    assert listed
+    for first, second, *shown in listed:
+        assert tuple(shown) == (ends.get((first, second)) or ends[second, first])
+    tips = re.findall(r'class="tip">(\w) – (\w): [^<]* interval (\S+) … ([^<;]+)', text)
+    assert len(tips) == 12
+    for first, second, *shown in tips:
+        assert tuple(shown) == (ends.get((first, second)) or ends[second, first])
+
+
+def shop(mix: tuple[int, ...]) -> ss.PrivateSketch:
+    """Return a release of a stream with three kinds of items, of which 200 are a kind."""
+    sketch = ss.CountSketch(sketch_dim=256, seed=5).sketch()
+    for kind, share in enumerate(mix):
+        sketch.update([f"{kind} {item}" for item in range(200)], np.full(200, share))
+    return sketch.release(epsilon=1.0, neighbours=ss.L1(2, unit="sale"))
+
+
+def test_a_pair_of_windows_has_one_interval_in_changes_and_in_the_table() -> None:
+    windows = {f"north 2024-W{week:02}": shop((week, 2, 1)) for week in range(1, 5)}
+    text = static(page_of(windows, title="Weeks", by="distance"))
+    every = {
+        frozenset(found[:2]): found[2]
+        for found in re.findall(
+            r'class="name">north (2024-W\d\d)</th><td class="name">north (2024-W\d\d)</td>'
+            r"<td>[^<]*</td><td>[^<]*</td><td>([^<]*)</td>",
+            text[text.index("All pairs, nearest first") :],
+        )
+    }
+    changes = text[text.index("The numbers of the changes") : text.index("<h2>All")]
+    steps = re.findall(r'<td class="name">(2024-W\d\d)</td><td>[^<]*</td><td>[^<]*</td><td>([^<]*)</td>', changes)
+    assert len(steps) == 3
+    for window, interval in steps:
+        before = f"2024-W{int(window[-2:]) - 1:02}"
+        assert interval == every[frozenset((before, window))]
+    assert text.count("all at once") >= 3
 
 
 def test_pairs_without_anything_in_common_are_rarely_said_to_be_similar() -> None:

@@ -9,7 +9,7 @@ import { type Differing, type PageData, unpack, unpackDiffering } from "../src/p
 import { fixed, formatValue, shortened } from "../src/page/format.ts";
 import { orderOf, treeOf } from "../src/page/groups.ts";
 import { orderOf as sorted, PairRows } from "../src/page/pairs.ts";
-import { ellipses, places } from "../src/page/scaling.ts";
+import { ellipses, places, shareOf } from "../src/page/scaling.ts";
 import { compareNames, View } from "../src/page/view.ts";
 import { jointText, readFiles, shown } from "../src/page/viewer.ts";
 import { keyAndWindow, windowTime } from "../src/page/windows.ts";
@@ -226,6 +226,14 @@ test("colours keep their place and their contrast", () => {
   assert.deepEqual(colourAt(1), [70, 50, 127]);
   assert.ok(isLight(colourAt(0)) && !isLight(colourAt(1)));
   assert.deepEqual(colourAt(NaN), colourAt(0));
+});
+
+test("the share of a map is that of two of its axes, and the whole for points of a plane", () => {
+  const plane = Array.from({ length: 9 }, (_, i) => [Math.cos(i), Math.sin(3 * i), 0]);
+  const squares = (points: number[][]): Float64Array => Float64Array.from(points.flatMap((a) => points.map((b) => a.reduce((sum, one, axis) => sum + (one - b[axis]) ** 2, 0))));
+  assert.ok(Math.abs(shareOf(squares(plane), 9) - 1) < 1e-9);
+  const corners = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]; // three equal eigenvalues
+  assert.ok(Math.abs(shareOf(squares(corners), 4) - 2 / 3) < 1e-9);
 });
 
 test("points of a plane are found again, without ellipses where nothing is uncertain", () => {

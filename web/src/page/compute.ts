@@ -20,7 +20,7 @@ const MOST_PAIRS = 5;
 const LEAST_TYPICAL = 6; // windows, for what is typical of a series
 /** Windows that are tested, of which some take a second. */
 export const MOST_TESTS = 100;
-const NO_GROUP = "No group stands out: in a group, any two streams are nearer to each other than either is to any stream outside it.";
+const NO_GROUP = "No group stands out: a group would be streams that are all nearer to each other than to any other stream.";
 
 /** The first sentences of a page. */
 export interface Answer {
@@ -36,6 +36,8 @@ export interface Computed {
   readonly pairs: PairTable;
   /** Squared distances for the map: n·n, with the parts of their variances. */
   readonly squares: Squares;
+  /** How many pairs the intervals of the page hold for at once. */
+  readonly among: number;
   readonly answer: Answer;
   readonly below: readonly string[];
   /** Those of `data.names`. */
@@ -68,9 +70,14 @@ class Comparison {
     return this.estimates[i * this.n + j]!;
   }
 
+  /** All pairs of all streams, whichever are drawn. */
+  get among(): number {
+    return Math.max((this.given * (this.given - 1)) / 2, 1);
+  }
+
   /** Return the interval of a pair: those of all pairs of all streams hold at once, and the page has no others. */
   ends(i: number, j: number): Interval {
-    return this.at(i, j).intervalAmong(Math.max((this.given * (this.given - 1)) / 2, 1));
+    return this.at(i, j).intervalAmong(this.among);
   }
 
   /** Return which streams' nearest and farthest others differ, with intervals that allow for their selection. */
@@ -128,7 +135,7 @@ export function compute(named: ReadonlyMap<string, Release>, title: string, made
     scale: scaleOf(pairs, by),
     pairs: { bytes: 8, base64: "" },
   };
-  return { data, pairs, squares: all, series: seriesIn(entries), joint: joint?.model ?? null, answer: answerOf(data, pairs, shown, found, ranked), below: entries.filter((_, place) => lost[place]).map(([name]) => name), releases };
+  return { data, pairs, squares: all, among: shown.among, series: seriesIn(entries), joint: joint?.model ?? null, answer: answerOf(data, pairs, shown, found, ranked), below: entries.filter((_, place) => lost[place]).map(([name]) => name), releases };
 }
 
 /** Return the cosines of releases if they tell enough streams apart. */
@@ -357,13 +364,13 @@ function ofPairs({ names, quantity, by }: PageData, shown: Comparison): Answer {
     const [value, error, interval] = cells(one);
     return [`${names[i]} and ${names[j]}`, `${quantity} ${value} ± ${error}, in ${interval}`];
   });
-  if (count === 0) return { short: `No two streams are shown to ${alike ? "be similar" : "differ"}.`, detail: NO_GROUP, listed };
+  if (count === 0) return { short: `No two streams are shown to ${alike ? "have anything in common" : "differ"}.`, detail: NO_GROUP, listed };
   const number = (one: number): string => one.toLocaleString("en");
   const some = count === every ? `All ${number(every)} pairs` : `${number(count)} of ${number(every)} pairs`;
   const single = count === 1 && every > 1;
-  const verb = alike ? (single ? "is similar" : "are similar") : single ? "differs" : "differ";
+  const verb = alike ? `${single ? "has" : "have"} something in common` : single ? "differs" : "differ";
   return {
-    short: `${some} ${verb} beyond the noise${alike ? `, most surely ${listed[0][0]}` : isNearest ? `; the nearest are ${listed[0][0]}` : ""}.`,
+    short: `${some} ${verb}${alike ? "" : " beyond the noise"}${alike ? `, most surely ${listed[0][0]}` : isNearest ? `; the nearest are ${listed[0][0]}` : ""}.`,
     detail: `With 95\u00a0% confidence, the ${alike ? "cosine" : "squared distance"} of each of them is above 0, and the intervals here hold at once. ${NO_GROUP}`,
     listed,
   };

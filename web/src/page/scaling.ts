@@ -108,3 +108,13 @@ function orthogonal(columns: Float64Array[]): void {
     for (let i = 0; i < column.length; i++) column[i] *= scale;
   });
 }
+
+/** Return the share of two axes in the sum of positive eigenvalues of the centred squared distances, 0 to 1. */
+export function shareOf(squares: Float64Array, n: number): number {
+  const means = Float64Array.from({ length: n }, (_, i) => squares.subarray(i * n, (i + 1) * n).reduce((sum, one) => sum + one, 0) / n);
+  const mean = means.reduce((sum, one) => sum + one, 0) / n;
+  const centred = squares.map((one, at) => -0.5 * (one - means[Math.floor(at / n)] - means[at % n] + mean));
+  const positive = axesOf(centred, n).values.filter((one) => one > 0).sort((a, b) => b - a);
+  const all = positive.reduce((sum, one) => sum + one, 0);
+  return all > 0 ? ((positive[0] ?? 0) + (positive[1] ?? 0)) / all : 0;
+}

@@ -1,5 +1,5 @@
 /** A page that shows releases dropped on it. Nothing leaves the computer: the page forbids all requests. */
-import { type Agreement, guaranteeInWords, kindOf, readAgreement, readRelease, readTable, Release, warnings } from "../index.ts";
+import { type Agreement, checkNoise, guaranteeInWords, kindOf, readAgreement, readRelease, readTable, Release, warnings } from "../index.ts";
 import { mount } from "./app.ts";
 import { canBeJoint, type Changed, changesIn, compute, listed, MOST_TESTS, withChanges } from "./compute.ts";
 import { colourAt, rgb, valueAt } from "./colour.ts";
@@ -7,6 +7,7 @@ import { element } from "./dom.ts";
 import { drawMap } from "./drawing.ts";
 import { cells, formatValue } from "./format.ts";
 import type { JointModel } from "../joint.ts";
+import { shareOf } from "./scaling.ts";
 import type { View } from "./view.ts";
 import { differ, itemsOf, rowsOf } from "./words.ts";
 
@@ -70,6 +71,33 @@ function guaranteeOf(releases: readonly Release[]): string {
   return `ε = ${most}, δ = ${delta}${alike ? "" : " at most,"} for ${units.size === 1 ? `one ${[...units][0]}` : "different units"}`;
 }
 
+/** Return what ε of the release that guarantees least means, in one plain sentence, and what several add up to. */
+function meaning(releases: readonly Release[]): string[] {
+  if (releases.some((one) => checkNoise(one).verdict === "too little")) return [];
+  const epsilon = releases.reduce((found, { guarantee }) => Math.max(found, guarantee.epsilon), 0);
+  const delta = releases.reduce((found, { guarantee }) => Math.max(found, guarantee.delta), 0);
+  const units = new Set(releases.map(({ guarantee }) => plainUnit(guarantee.neighbours.unit)));
+  const unit = units.size === 1 ? [...units][0] : "unit";
+  const factor = epsilon < 10 ? (Math.ceil(10 * Math.exp(epsilon)) / 10).toLocaleString("en", { minimumFractionDigits: 1 }) : "e^ε, which hides next to nothing";
+  return [`Whether the data of one ${unit} are in a release or not changes the probability of anything on this page by a factor of at most ${factor}${delta > 0 ? `, except with a probability of ${delta}` : ""} (ε\u00a0=\u00a0${epsilon}). For one ${unit} in several releases the factors multiply.`];
+}
+
+function plainUnit(unit: string): string {
+  return shown(unit.replace(/_id$/, "").replaceAll("_", " "));
+}
+
+/** Return which bounds were not enforced when data were read, in sentences: the guarantee rests on them. */
+function asserted(releases: readonly Release[]): string[] {
+  const counts = new Map<string, number>();
+  for (const { guarantee: { basis, neighbours } } of releases) {
+    if (basis === "enforced") continue;
+    const said = basis === "asserted" ? "it is asserted that" : "it is not stated who saw to it that";
+    const text = `${said} one ${plainUnit(neighbours.unit)} adds at most ${shown(String(neighbours.bound))}; nothing here shows it, and the guarantee depends on it.`;
+    counts.set(text, (counts.get(text) ?? 0) + 1);
+  }
+  return [...counts].map(([text, count]) => `${count === releases.length ? "In all releases" : `In ${count} of ${releases.length} releases`} ${text}`);
+}
+
 /** Return the section on the guarantee: each text once, with the releases it is about. */
 function guarantees(releases: ReadonlyMap<string, Release>): HTMLElement {
   const groups = new Map<string, string[]>();
@@ -93,14 +121,14 @@ function guarantees(releases: ReadonlyMap<string, Release>): HTMLElement {
 }
 
 /** Return the section on changes: each window against the one before. */
-function changesOf({ keys, typical, untested }: Changed): Node[] {
+function changesOf({ keys, typical, untested }: Changed, among: number): Node[] {
   const rows = keys.flatMap(([key, found]) => found.map(({ window, distance, pValue, alarm }) => {
-    const { low, high } = distance.interval(0.95);
+    const { low, high } = distance.intervalAmong(among);
     const texts = [...cells({ value: distance.value, error: distance.standardError, low, high }), pValue.toPrecision(2)];
     return element("tr", {}, element("th", { scope: "row", class: "name" }, `${key} ${window}`.trim()), ...texts.map((text) => element("td", {}, text)), element("td", {}, alarm ? element("strong", {}, "alarm") : ""));
   }));
   const alarms = rows.filter((row) => row.querySelector("strong") !== null).length;
-  const heads = ["window", "squared distance", "± s.e.", "95\u00a0% interval", "p", ""].map((text, at) => element("th", at === 0 ? { scope: "col", class: "name" } : { scope: "col" }, text));
+  const heads = ["window", "squared distance", "± s.e.", "95\u00a0% interval, all at once", "p", ""].map((text, at) => element("th", at === 0 ? { scope: "col", class: "name" } : { scope: "col" }, text));
   heads[5] = element("td");
   const table = element("table", { class: "plain" }, element("caption", {}, "Changes, each from the window before"), element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
   const rule = `An alarm is a change that noise does not explain${typical ? ", and in series of six windows or more one that is also larger than what is typical of them" : ""}: in a series without such a change, the probability of any alarm is 5\u00a0% at most.`;
@@ -152,6 +180,8 @@ export function show(place: HTMLElement, dropped: Dropped, together = false): vo
   parts.push(head, rest);
   if (parties.length > 0) parts.push(element("ul", { class: "groups" }, ...parties.slice(0, 12).map(([head, text]) => element("li", {}, element("strong", {}, head), `: ${text}`))));
   parts.push(element("p", { class: "soft facts" }, element("span", {}, `${releases.size} streams`), element("span", {}, `${data.guarantee}, `, element("a", { href: "#guarantee" }, "as stated below")), element("span", {}, `made by ${made}`)));
+  for (const text of meaning(everything)) parts.push(element("p", { class: "meaning" }, text));
+  for (const text of asserted(everything)) parts.push(element("p", { class: "asserted" }, element("strong", {}, "Asserted, not checked:"), ` ${text}`));
   if (found.below.length > 0 && data.ranked) {
     parts.push(element("p", { class: "below-noise-floor" }, element("strong", {}, "Not drawn:"), ` the squared norms of ${found.below.length} of the streams are no larger than noise makes some of so many empty streams. These are empty, or too small for their noise: ${listed(found.below)}.`));
   }
@@ -161,16 +191,17 @@ export function show(place: HTMLElement, dropped: Dropped, together = false): vo
   parts.push(element("h2", {}, `All ${found.joint === null ? "" : "joint "}${data.by === "cosine" ? "cosines" : "distances"}`));
   if (canBeJoint(found.releases)) parts.push(jointBox(together, (chosen) => show(place, dropped, chosen)));
   if (found.joint !== null) parts.push(element("p", { class: "joint" }, jointText(found.joint, data.by === "cosine" ? "cosines" : "distances")));
-  parts.push(live, legend(found));
+  parts.push(live, legend(found), element("p", { class: "rule" }, `A pair has one interval on this page. The intervals of all pairs${found.below.length > 0 ? " of all streams, drawn or not," : ""} hold at once, with 95\u00a0%: what the first sentences say follows from them.`));
   const map = data.ranked && data.names.length > 2 ? drawMap(data.names, found.squares) : null;
-  if (map !== null) parts.push(element("h2", {}, "Map"), element("figure", {}, element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Map" }, map), element("figcaption", {}, "Nearby points are similar streams. An ellipse contains its stream with about 95\u00a0% confidence, if the others are fixed.")));
+  const share = map === null ? 0 : shareOf(found.squares.value, data.names.length);
+  if (map !== null) parts.push(element("h2", {}, "Map"), element("figure", {}, element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Map" }, map), element("figcaption", {}, `Nearby points are similar streams. The two axes show ${Math.floor(100 * share + 1e-9)}\u00a0% of the differences between the streams${share < 0.8 ? ", so near points may be far apart" : ""}. An ellipse contains its stream with about 95\u00a0% confidence, if the others are fixed.`)));
   const table = element("div", { id: "live-pairs" });
   parts.push(element("h2", {}, "All pairs and sizes"), table, sizes(data.names, data.sizes.map(([, text]) => text)), guarantees(releases));
   place.replaceChildren(...parts);
   const view = mount({ live, table, map }, data, pairs);
   live.before(dictionaryBox(view, found.releases, dropped));
   if (found.series !== null) {
-    void testChanges(found.series, changed).then((said) => {
+    void testChanges(found.series, changed, found.among).then((said) => {
       const answer = withChanges(found.answer, said);
       [head.textContent, rest.textContent] = [answer.short, answer.detail];
     });
@@ -193,7 +224,7 @@ function jointBox(together: boolean, choose: (together: boolean) => void): HTMLE
 }
 
 /** Fill a section with tests of windows, one at a time, as some take a second; the page stays usable between them. */
-async function testChanges(series: Parameters<typeof changesIn>[0], place: HTMLElement): Promise<Changed> {
+async function testChanges(series: Parameters<typeof changesIn>[0], place: HTMLElement, among: number): Promise<Changed> {
   const every = [...series.values()].reduce((sum, windows) => sum + windows.size - 1, 0);
   const said = element("p", { role: "status" });
   place.replaceChildren(element("h2", {}, "Changes"), said);
@@ -203,7 +234,7 @@ async function testChanges(series: Parameters<typeof changesIn>[0], place: HTMLE
     said.textContent = `Testing which windows have changed: ${step.value} of ${every} …`;
     await new Promise((done) => setTimeout(done));
   }
-  place.replaceChildren(...changesOf(step.value));
+  place.replaceChildren(...changesOf(step.value, among));
   return step.value;
 }
 
