@@ -35,6 +35,13 @@ def wire() -> dict[Path, str]:
         return {PACKAGE / "wire" / name: (made / name).read_text(encoding="utf-8") for name in names}
 
 
+def schemas() -> dict[Path, str]:
+    """Return the fields of messages for the TypeScript package, from the descriptors of wire_pb2."""
+    from tests.generated.schemas import typescript  # noqa: PLC0415 - it loads protobuf
+
+    return {ROOT / "web" / "src" / "schemas.ts": typescript()}
+
+
 def kit() -> dict[Path, str]:
     """Return the conformance kit, which the twins of the tests make from the golden files."""
     from tests.golden import make_kit  # noqa: PLC0415 - which reads the golden files
@@ -73,6 +80,7 @@ def unicode() -> dict[Path, str]:
 KINDS: dict[str, Callable[[], dict[Path, str]]] = {
     "stubs": stubs,
     "wire": wire,
+    "schemas": schemas,
     "kit": kit,
     "words": words,
     "page": page,

@@ -169,11 +169,11 @@ def test_alike_and_apart_are_told_by_what_the_measure_says(releases: dict[str, s
     names = list("xyz")
     value = np.array([[3, 2.5, 0], [2.5, 3, 0.5], [0, 0.5, 3]])
     exact = Estimates(value, 0 * value, 0 * value + 1e-4)
-    chosen = choose(list(releases.values())[:3], "near")._replace(estimates=exact, squares=exact)  # type: ignore[arg-type]
+    chosen = dataclasses.replace(choose(list(releases.values())[:3], "near"), estimates=exact, squares=exact)  # type: ignore[arg-type]
     alike = answer(names, chosen, Groups([], [], alike=False), drawn=True)
-    assert alike.short == "1 of 3 pairs is similar beyond the noise, most surely x and y."
+    assert alike.short == "1 of 3 pairs has something in common, most surely x and y."
     assert "the nearness of each of them is above 1, the value for streams with nothing in common" in alike.detail
-    apart = answer(names, chosen._replace(by="half"), Groups([], [], alike=False), drawn=True)  # type: ignore[arg-type]
+    apart = answer(names, dataclasses.replace(chosen, by="half"), Groups([], [], alike=False), drawn=True)  # type: ignore[arg-type]
     assert "2 of 3 pairs differ beyond the noise" in apart.short
     assert "is above 0, and the intervals" in apart.detail
 

@@ -4,8 +4,16 @@ import { concat, equalBytes, littleEndian, type Bytes } from "./bytes.ts";
 import { need } from "./errors.ts";
 import { limitsWith, type Limits } from "./limits.ts";
 import { encode, parse } from "./protobuf.ts";
-import { MAGICS } from "./schemas.ts";
 import type { Kind, Messages } from "./types.ts";
+
+/** The magic in bytes 0 to 7 of each kind of file, its fourth byte. */
+const MAGICS: Readonly<Record<string, string>> = {
+  PrivateSketch: "K",
+  SignSketch: "G",
+  IndividualSignSketch: "I",
+  LocalReport: "R",
+  LocalMean: "M",
+};
 
 const HEAD = 17, CHECKSUM = 16;
 

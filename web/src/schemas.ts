@@ -1,4 +1,4 @@
-/** The messages of wire.proto: name, type and rule of each field by its number. */
+/** The messages of wire.proto: name, type and rule of each field by its number. Written by `make generated`. */
 
 /**
  * - `always`: a message, written even if it is empty
@@ -89,11 +89,7 @@ export const SCHEMAS: Readonly<Record<string, Readonly<Record<number, Field>>>> 
   },
   Counting: { 1: ["units", "uint32", "default"], 2: ["slack", "uint32", "default"] },
   Shares: { 1: ["parties", "uint32", "default"], 2: ["honest", "uint32", "default"] },
-  FlippedSigns: {
-    1: ["method", "string", "default"],
-    2: ["law", "FlipLaw", "always"],
-    3: ["normBound", "Ratio", "optional"],
-  },
+  FlippedSigns: { 1: ["method", "string", "default"], 2: ["law", "FlipLaw", "always"], 3: ["normBound", "Ratio", "optional"] },
   KeySelection: { 1: ["epsilon", "double", "default"], 2: ["delta", "double", "default"] },
   Neighbours: {
     1: ["kind", "string", "default"],
@@ -101,29 +97,8 @@ export const SCHEMAS: Readonly<Record<string, Readonly<Record<number, Field>>>> 
     3: ["unit", "string", "default"],
     4: ["maxKeys", "uint32", "default"],
   },
-  SignSketch: {
-    1: ["projection", "Projection", "always"],
-    2: ["signs", "bytes", "default"],
-    3: ["law", "FlipLaw", "always"],
-    4: ["guarantee", "Guarantee", "always"],
-    5: ["releaseId", "bytes", "default"],
-    6: ["dataIds", "bytes", "repeated"],
-    7: ["agreement", "bytes", "optional"],
-  },
-  FlipLaw: { 1: ["shape", "string", "default"], 2: ["rate", "Ratio", "always"] },
-  IndividualSignSketch: {
-    1: ["projection", "Projection", "always"],
-    2: ["signs", "bytes", "default"],
-    3: ["method", "string", "default"],
-    4: ["guarantee", "Guarantee", "always"],
-    5: ["releaseId", "bytes", "default"],
-    6: ["agreement", "bytes", "optional"],
-  },
-  LocalReport: {
-    1: ["mechanism", "fixed64", "default"],
-    2: ["seed", "fixed64", "default"],
-    3: ["values", "bytes", "default"],
-  },
+  Ratio: { 1: ["numerator", "sint64", "default"], 2: ["denominator", "uint64", "default"] },
+  LocalReport: { 1: ["mechanism", "fixed64", "default"], 2: ["seed", "fixed64", "default"], 3: ["values", "bytes", "default"] },
   LocalMean: {
     1: ["mechanism", "LocalMechanism", "always"],
     2: ["count", "size", "default"],
@@ -145,14 +120,22 @@ export const SCHEMAS: Readonly<Record<string, Readonly<Record<number, Field>>>> 
     12: ["repetitions", "uint32", "optional"],
     13: ["delta", "double", "optional"],
   },
-  Ratio: { 1: ["numerator", "sint64", "default"], 2: ["denominator", "uint64", "default"] },
-};
-
-/** The magic in bytes 0 to 7 of each kind of file, its fourth byte. */
-export const MAGICS: Readonly<Record<string, string>> = {
-  PrivateSketch: "K",
-  SignSketch: "G",
-  IndividualSignSketch: "I",
-  LocalReport: "R",
-  LocalMean: "M",
+  SignSketch: {
+    1: ["projection", "Projection", "always"],
+    2: ["signs", "bytes", "default"],
+    3: ["law", "FlipLaw", "always"],
+    4: ["guarantee", "Guarantee", "always"],
+    5: ["releaseId", "bytes", "default"],
+    6: ["dataIds", "bytes", "repeated"],
+    7: ["agreement", "bytes", "optional"],
+  },
+  FlipLaw: { 1: ["shape", "string", "default"], 2: ["rate", "Ratio", "always"] },
+  IndividualSignSketch: {
+    1: ["projection", "Projection", "always"],
+    2: ["signs", "bytes", "default"],
+    3: ["method", "string", "default"],
+    4: ["guarantee", "Guarantee", "always"],
+    5: ["releaseId", "bytes", "default"],
+    6: ["agreement", "bytes", "optional"],
+  },
 };
