@@ -163,7 +163,7 @@ web: web/node_modules/.complete  ## build the TypeScript package into web/dist: 
 	cd web && npm run --silent build
 
 test-web: web/node_modules/.complete  ## the TypeScript package: its types, its tests and the kit under node, and in Chromium where there is one
-	cd web && npm run --silent check && npm run --silent test && npm run --silent page -- --check && npm run --silent browser && npm run --silent axe
+	cd web && npm run --silent check && npm run --silent test && npm run --silent package && npm run --silent page -- --check && npm run --silent browser && npm run --silent axe
 
 test-web-mutants: web/node_modules/.complete  ## forget the factors of web/tests/mutants.json one by one: a case of the conformance kit must fail for each
 	cd web && npm run --silent mutants
