@@ -60,7 +60,15 @@ def check_remedy(error: ModuleNotFoundError) -> None:
 
 
 releases = {case["name"]: ss.PrivateSketch.from_bytes(bytes.fromhex(case["bytes"])) for case in kit("releases")}
-counts = {"releases": len(releases), "estimates": 0, "tables": 0, "signs": 0, "refused": 0, "explained": 0}
+counts = {
+    "releases": len(releases),
+    "estimates": 0,
+    "frequencies": 0,
+    "tables": 0,
+    "signs": 0,
+    "refused": 0,
+    "explained": 0,
+}
 takes_kernels = set()
 for name, release in releases.items():
     assert ss.PrivateSketch.from_bytes(release.to_bytes()) == release
@@ -79,6 +87,18 @@ for case in kit("estimates"):
     assert near(estimate.standard_error, case["standard_error"]), case
     assert estimate.interval(0.95)[0] <= estimate.interval(0.95)[1], case
     counts["estimates"] += 1
+for case in kit("frequencies"):
+    if len(case["of"]) > 1 or "dictionary" in case or case.get("undefined"):
+        continue
+    single = releases[case["of"][0]]
+    try:
+        estimate = ss.frequency(single, int(case["item"]), estimator=case["estimator"])
+    except ModuleNotFoundError as error:
+        check_remedy(error)
+        continue
+    assert near(estimate.value, case["value"]), case
+    assert near(estimate.standard_error, case["standard_error"]), case
+    counts["frequencies"] += 1
 for case in kit("tables"):
     kind = {"PrivateTable": ss.PrivateTable, "SignTable": SignTable}[case["kind"]]
     table = kind.from_bytes(bytes.fromhex(case["bytes"]))

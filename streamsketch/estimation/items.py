@@ -1,5 +1,6 @@
 """Items that estimates are asked for, one or many, and their indices: hashed as the events of streams are."""
 
+import datetime as dt
 import os
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from streamsketch.core.numbers import Ints
 from streamsketch.core.text import named
 from streamsketch.core.wrong import AGREEMENT, COLUMN, NO_ITEMS, nature_of, wrong_type
 from streamsketch.data.columns import arrow_column
+from streamsketch.data.keys import index_of
 from streamsketch.data.tables import batches_of
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
 from streamsketch.estimation.blocks import AnySketch
@@ -110,6 +112,19 @@ def is_one(item: Any) -> bool:
         or hasattr(item, "__len__")
         or hasattr(item, "collect_batches")
     )
+
+
+def single_index(item: Any, sketch: AnySketch, agreement: Agreement | None) -> Ints | None:
+    """Return the index of one item as int64, (1,), without Arrow; None of what only Arrow's columns hold or cast.
+
+    Raises the same errors as `items_of`.
+    """
+    if not is_one(item) or isinstance(item, tuple) or _agreement_of(sketch, agreement) is not None:
+        return None
+    if not isinstance(item, str | bytes | int | np.integer | dt.date):
+        return None
+    projection = sketch.projection
+    return np.array([index_of(item, projection.dim, projection.seed)], dtype=np.int64)
 
 
 def items_of(given: Any, sketch: AnySketch, agreement: Agreement | None) -> Items:

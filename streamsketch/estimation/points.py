@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args, overload
 import numpy as np
 
 from streamsketch.agreement.agreement import Agreement
-from streamsketch.core.libraries import pa
+from streamsketch.core.libraries import is_installed, pa
 from streamsketch.core.numbers import Floats, Ints, check_int, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, check_comparable
@@ -17,7 +17,7 @@ from streamsketch.estimation.cells import Cells
 from streamsketch.estimation.coarse_noise import NoiseReach, reach_of
 from streamsketch.estimation.estimate import SECRET_METADATA, Estimate, SecretEstimate
 from streamsketch.estimation.intervals import ErrorModel, Interval, Intervals, Method, heavier, invert, quantile
-from streamsketch.estimation.items import is_one, items_of
+from streamsketch.estimation.items import is_one, items_of, single_index
 from streamsketch.estimation.noise_effect import OutputNoise
 
 PointEstimator: TypeAlias = Literal["auto", "mean", "median"]
@@ -254,6 +254,8 @@ def frequency(
     """
     check_comparable([release])
     quantile(confidence, "normal")
+    if not is_installed("pyarrow") and (index := single_index(item, release, agreement)) is not None:
+        return points_of(release, index, estimator).only(0)
     items = items_of(item, release, agreement)
     found = points_of(release, items.indices, estimator)
     return found.only(0) if is_one(item) else found.table(items.column, confidence)

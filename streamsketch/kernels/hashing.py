@@ -10,6 +10,7 @@ independence required; Theory 1.1 for the proof).
 """
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -23,6 +24,7 @@ Words: TypeAlias = NDArray[np.uint64]
 
 WORD_BITS = 64
 MAX_KEY = (1 << 60) - 1
+_MODULUS = (1 << 64) | 0b11011  # x^64 + x^4 + x^3 + x + 1
 
 
 def field_elements(seed: int, label: str, count: int) -> list[int]:
@@ -46,6 +48,27 @@ def field_elements(seed: int, label: str, count: int) -> list[int]:
         digests.append(each.digest())
     found: list[int] = np.frombuffer(b"".join(digests), dtype="<u8").tolist()
     return found
+
+
+def polynomial_at(index: int, coefficients: Sequence[int]) -> int:
+    """Return the value of a polynomial over GF(2^64), leading coefficient first, in Python's integers.
+
+    Examples
+    --------
+    >>> polynomial_at(2, [1, 0, 5])  # x² + 5
+    1
+    """
+    value = 0
+    for coefficient in coefficients:
+        product = 0
+        for bit in range(index.bit_length()):
+            if index >> bit & 1:
+                product ^= value << bit
+        for top in range(product.bit_length() - 1, WORD_BITS - 1, -1):
+            if product >> top & 1:
+                product ^= _MODULUS << (top - WORD_BITS)
+        value = product ^ coefficient
+    return value
 
 
 @dataclass(frozen=True, slots=True)

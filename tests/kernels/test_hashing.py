@@ -34,6 +34,7 @@ def evaluated(keys: Sequence[int], coefficients: Sequence[int]) -> list[int]:
 @given(st.lists(wide_keys, max_size=35), st.lists(elements, min_size=1, max_size=10))
 def test_polynomials_equal_their_twin(keys: list[int], coefficients: list[int]) -> None:
     assert evaluated(keys, coefficients) == [naive.polynomial_at(key, coefficients) for key in keys]
+    assert evaluated(keys, coefficients) == [hashing.polynomial_at(key, coefficients) for key in keys]
 
 
 @pytest.mark.parametrize("degree", [0, 1, 2, 3, 4, 7, 8, 255])
