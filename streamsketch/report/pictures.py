@@ -42,8 +42,11 @@ _SCALES = (
     (1e9, "billions"),
     (1e6, "millions"),
     (1e3, "thousands"),
-    (1.0, ""),
+    (1e-3, "thousandths"),
+    (1e-6, "millionths"),
 )
+_THOUSAND = 1e3
+_PLAIN = 0.01  # the least number that is shown as it is
 _WIDTH, _HEIGHT, _MARGIN = 720.0, 560.0, 40.0
 _RADIUS = 2.447746830680816  # of a 95 % ellipse in standard deviations: √χ²(0.95) of two degrees of freedom
 _LETTER, _LINE = 7.2, 15.0  # about the width and height of a label's letters
@@ -196,14 +199,18 @@ def heat_map(names: Sequence[str], pairs: Pairs, order: Sequence[int], by: By, s
 
 def display_unit(pairs: Pairs, by: By) -> tuple[float, str]:
     """Return by what to divide the numbers of a heat map, and the word for that, or ``""``."""
-    if MEASURES[by].limits is not None:
+    measure = MEASURES[by]
+    if measure.sign < 0:
         return 1.0, ""
-    return unit_of(float(np.median(np.abs(pairs.value[~np.eye(len(pairs.value), dtype=bool)]))))
+    size = float(np.median(np.abs(pairs.value[~np.eye(len(pairs.value), dtype=bool)])))
+    return unit_of(size if measure.limits is None else min(size, measure.limits[1]))
 
 
 def unit_of(size: float) -> tuple[float, str]:
     """Return by what to divide numbers of a size, and the word for that, or ``""``."""
-    return next((pair for pair in _SCALES if size >= pair[0]), (1.0, ""))
+    if _PLAIN <= size < _THOUSAND:
+        return 1.0, ""
+    return next((pair for pair in _SCALES if size >= pair[0]), _SCALES[-1] if size > 0 else (1.0, ""))
 
 
 def colour_key(scale: Scale, factor: float) -> list[tuple[Colour, str]]:

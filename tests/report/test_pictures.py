@@ -5,6 +5,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.estimation import Estimates
+from streamsketch.report.pictures import unit_of
 from streamsketch.report.scaling import Scaling, classical_scaling
 
 
@@ -103,3 +104,22 @@ def test_places_and_covariances_are_those_of_the_formulas(n: int, rng: np.random
     turn = np.sign((found.places * expected.places).sum(axis=0))
     assert np.allclose(found.places * turn, expected.places, atol=1e-9)
     assert np.allclose(found.covariances * np.outer(turn, turn), expected.covariances, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("size", "unit"),
+    [
+        (3e12, "trillions"),
+        (1e3, "thousands"),
+        (999.0, ""),
+        (0.01, ""),
+        (0.0099, "thousandths"),
+        (4e-5, "millionths"),
+        (1e-9, "millionths"),
+        (0.0, ""),
+    ],
+)
+def test_numbers_of_a_picture_are_in_units_that_fit_their_size(size: float, unit: str) -> None:
+    factor, word = unit_of(size)
+    assert word == unit
+    assert size == 0 or size < 1e-6 or 0.01 <= size / factor < 1e4

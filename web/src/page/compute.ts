@@ -13,7 +13,7 @@ import { keyAndWindow, windowTime } from "./windows.ts";
 /** The share of streams that cosines must tell apart to be shown. */
 const ENOUGH = 0.5;
 const LEAST_NORM = 2; // standard errors of an empty stream's squared norm
-const SCALES: readonly (readonly [number, string])[] = [[1e12, "trillions"], [1e9, "billions"], [1e6, "millions"], [1e3, "thousands"]];
+const SCALES: readonly (readonly [number, string])[] = [[1e12, "trillions"], [1e9, "billions"], [1e6, "millions"], [1e3, "thousands"], [1e-3, "thousandths"], [1e-6, "millionths"]];
 const MOST_JOINT = 4_000_000; // of streams squared times cells, for joint estimates
 const NAMED = 6;
 const MOST_PAIRS = 5;
@@ -118,7 +118,7 @@ export function compute(named: ReadonlyMap<string, Release>, title: string, made
   const tree = treeOf(squares, n);
   const found = groupsIn(tree, reachOf(shown), shown.toldApart());
   const by = shown.by;
-  const factor = by === "distance" ? (SCALES.find(([size]) => median(Array.from(pairs.value, Math.abs)) >= size) ?? [1, ""]) : ([1, ""] as const);
+  const factor = by === "distance" ? unitOf(median(Array.from(pairs.value, Math.abs))) : ([1, ""] as const);
   const data: PageData = {
     version: 1,
     title, made, guarantee, by, names, ranked,
@@ -136,6 +136,12 @@ export function compute(named: ReadonlyMap<string, Release>, title: string, made
     pairs: { bytes: 8, base64: "" },
   };
   return { data, pairs, squares: all, among: shown.among, series: seriesIn(entries), joint: joint?.model ?? null, answer: answerOf(data, pairs, shown, found, ranked), below: entries.filter((_, place) => lost[place]).map(([name]) => name), releases };
+}
+
+/** Return by what to divide numbers of a size, and the word for that. */
+function unitOf(size: number): readonly [number, string] {
+  if (size === 0 || (size >= 0.01 && size < 1000)) return [1, ""];
+  return SCALES.find(([least]) => size >= least) ?? SCALES[SCALES.length - 1];
 }
 
 /** Return the cosines of releases if they tell enough streams apart. */
