@@ -69,14 +69,10 @@ def _asserted(guarantees: Sequence[tuple[Guarantee | IndividualGuarantee, int]])
         if guarantee.basis == "enforced":
             continue
         bound = shorten(guarantee.neighbours.bound)
-        claim = "it is asserted that" if guarantee.basis == "asserted" else "it is not stated who saw to it that"
-        text = (
-            f"{claim} one {_plain_unit(guarantee)} adds at most {bound}; nothing here shows it, and the guarantee "
-            "depends on it."
-        )
+        whether = "" if guarantee.basis == "asserted" else ", or so it seems: the releases do not say"
+        text = f"one {_plain_unit(guarantee)} adds at most {bound}{whether}. The guarantee depends on it."
         found[text] = found.get(text, 0) + count
-    whose = {every: "In all releases"}
-    return [f"{whose.get(count, f'In {count} of {every} releases')} {text}" for text, count in found.items()]
+    return [text if count == every else f"in {count} of {every} releases, {text}" for text, count in found.items()]
 
 
 def _brief(explanations: Sequence[Explanation]) -> str:

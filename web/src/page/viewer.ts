@@ -91,11 +91,11 @@ function asserted(releases: readonly Release[]): string[] {
   const counts = new Map<string, number>();
   for (const { guarantee: { basis, neighbours } } of releases) {
     if (basis === "enforced") continue;
-    const said = basis === "asserted" ? "it is asserted that" : "it is not stated who saw to it that";
-    const text = `${said} one ${plainUnit(neighbours.unit)} adds at most ${shown(String(neighbours.bound))}; nothing here shows it, and the guarantee depends on it.`;
+    const whether = basis === "asserted" ? "" : ", or so it seems: the releases do not say";
+    const text = `one ${plainUnit(neighbours.unit)} adds at most ${shown(String(neighbours.bound))}${whether}. The guarantee depends on it.`;
     counts.set(text, (counts.get(text) ?? 0) + 1);
   }
-  return [...counts].map(([text, count]) => `${count === releases.length ? "In all releases" : `In ${count} of ${releases.length} releases`} ${text}`);
+  return [...counts].map(([text, count]) => (count === releases.length ? text : `in ${count} of ${releases.length} releases, ${text}`));
 }
 
 /** Return the section on the guarantee: each text once, with the releases it is about. */
@@ -180,7 +180,6 @@ export function show(place: HTMLElement, dropped: Dropped, together = false): vo
   parts.push(head, rest);
   if (parties.length > 0) parts.push(element("ul", { class: "groups" }, ...parties.slice(0, 12).map(([head, text]) => element("li", {}, element("strong", {}, head), `: ${text}`))));
   parts.push(element("p", { class: "soft facts" }, element("span", {}, `${releases.size} streams`), element("span", {}, `${data.guarantee}, `, element("a", { href: "#guarantee" }, "as stated below")), element("span", {}, `made by ${made}`)));
-  for (const text of meaning(everything)) parts.push(element("p", { class: "meaning" }, text));
   for (const text of asserted(everything)) parts.push(element("p", { class: "asserted" }, element("strong", {}, "Asserted, not checked:"), ` ${text}`));
   if (found.below.length > 0 && data.ranked) {
     parts.push(element("p", { class: "below-noise-floor" }, element("strong", {}, "Not drawn:"), ` the squared norms of ${found.below.length} of the streams are no larger than noise makes some of so many empty streams. These are empty, or too small for their noise: ${listed(found.below)}.`));
@@ -191,7 +190,7 @@ export function show(place: HTMLElement, dropped: Dropped, together = false): vo
   parts.push(element("h2", {}, `All ${found.joint === null ? "" : "joint "}${data.by === "cosine" ? "cosines" : "distances"}`));
   if (canBeJoint(found.releases)) parts.push(jointBox(together, (chosen) => show(place, dropped, chosen)));
   if (found.joint !== null) parts.push(element("p", { class: "joint" }, jointText(found.joint, data.by === "cosine" ? "cosines" : "distances")));
-  parts.push(live, legend(found), element("p", { class: "rule" }, `A pair has one interval on this page. The intervals of all pairs${found.below.length > 0 ? " of all streams, drawn or not," : ""} hold at once, with 95\u00a0%: what the first sentences say follows from them.`));
+  parts.push(live, legend(found), ...meaning(everything).map((text) => element("p", { class: "meaning" }, text)), element("p", { class: "rule" }, `A pair has one interval on this page. The intervals of all pairs${found.below.length > 0 ? " of all streams, drawn or not," : ""} hold at once, with 95\u00a0%: what the first sentences say follows from them.`));
   const map = data.ranked && data.names.length > 2 ? drawMap(data.names, found.squares) : null;
   const share = map === null ? 0 : shareOf(found.squares.value, data.names.length);
   if (map !== null) parts.push(element("h2", {}, "Map"), element("figure", {}, element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Map" }, map), element("figcaption", {}, `Nearby points are similar streams. The two axes show ${Math.floor(100 * share + 1e-9)}\u00a0% of the differences between the streams${share < 0.8 ? ", so near points may be far apart" : ""}. An ellipse contains its stream with about 95\u00a0% confidence, if the others are fixed.`)));
