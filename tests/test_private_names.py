@@ -24,13 +24,12 @@ READ = {
     ("core/test_jit.py", "_source_stamp"),
     ("core/test_jit.py", "_written"),
     ("observables/test_beam.py", "_combine"),
-    ("observables/test_beam.py", "_exact"),
-    ("observables/test_bounding.py", "_exact"),
     ("observables/test_parties.py", "_contribution"),
     ("release/checking/test_norm.py", "_RATES"),
     ("release/checking/test_norm.py", "_bound"),
     ("release/checking/test_release.py", "_MOST_NOISES"),
     ("streams/test_draws.py", "_released"),
+    ("streams/test_draws.py", "_sketches"),
 }
 PATCHED = {
     ("accounting/test_ledger_postgres.py", "_NOW"),
@@ -47,8 +46,6 @@ PATCHED = {
     ("estimation/test_histograms.py", "_TILE"),
     ("observables/test_alarms.py", "_empty_sketch"),
     ("observables/test_beam.py", "_combine"),
-    ("observables/test_beam.py", "_exact"),
-    ("observables/test_bounding.py", "_exact"),
     ("observables/test_bounding.py", "_first_to_succeed"),
     ("observables/test_bounding.py", "_most_accurate"),
     ("observables/test_parties.py", "_contribution"),
@@ -60,6 +57,7 @@ PATCHED = {
     ("signs/test_sign_index.py", "_MOST_SMALL"),
     ("sketching/bounding/test_features.py", "_CELLS"),
     ("streams/test_draws.py", "_released"),
+    ("streams/test_draws.py", "_sketches"),
 }
 
 

@@ -51,7 +51,7 @@ class _Range(NamedTuple):
     """Whether case folding leaves it as it is."""
 
 
-_KEPT = (
+PASSED_ON = (
     _Range(0x20, 0x40),
     _Range(0x41, 0x5A, folded=False),
     _Range(0x5B, 0x7E),
@@ -263,7 +263,9 @@ class TextRule:
     @functools.cached_property
     def _changes(self) -> str:
         """The pattern, as of RE2, of a text that may be in another spelling."""
-        kept = [one for one in _KEPT if (one.compatible or self.form != "NFKC") and (one.folded or self.case is None)]
+        kept = [
+            one for one in PASSED_ON if (one.compatible or self.form != "NFKC") and (one.folded or self.case is None)
+        ]
         ranges = "".join(f"\\x{{{one.first:x}}}-\\x{{{one.last:x}}}" for one in kept)
         edges = {None: "", "trim": "^ | $|", "collapse": "^ | $|  |"}[self.blanks]
         return f"{edges}[^{ranges}]"

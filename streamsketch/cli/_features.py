@@ -69,7 +69,7 @@ def load_features(path: Path, seed: int | None) -> ss.Features:
 
 def _fields_of(text: bytes, seed: int | None) -> dict[str, Any]:
     """Return all fields of features from the fields that a file has."""
-    of_agreements = {"projection", "key", "index", "unit", "neighbours", "counting", "features"}
+    of_agreements = {field.name for field in dataclasses.fields(ss.Agreement)}
     fields = json_fields(text, "features", {"columns", *of_agreements})
     if "agreement" in fields:
         raise ss.InvalidInputError("it is an agreement already")

@@ -95,7 +95,7 @@ def test_what_is_passed_on_unread_is_changed_by_no_rule(form: Any, case: Any) ->
     rule = TextRule(form=form, blanks="trim", case=case, invisible="drop")
     passed = [
         chr(code)
-        for one in spelling._KEPT
+        for one in spelling.PASSED_ON
         if (one.compatible or form != "NFKC") and (one.folded or case is None)
         for code in range(one.first, one.last + 1)
     ]

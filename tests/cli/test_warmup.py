@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from numba.core import caching, config
 
-from streamsketch.cli import _workload
+from streamsketch.cli import _warmup, _workload
 from streamsketch.core import jit
 from streamsketch.core.jit import kernel
 from tests.cli.running import ENVIRONMENT, ROOT, Forks
@@ -27,7 +27,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "kept"))
     monkeypatch.setattr(jit, "_COMPILED", [])
     monkeypatch.setattr(_workload, "STEPS", {"toy": lambda: kernel(names["successor"])(1)})  # type: ignore[arg-type]
-    monkeypatch.setattr("streamsketch.cli._warmup.STEPS", {"toy": None})
+    monkeypatch.setattr(_warmup, "STEPS", {"toy": None})
     return tmp_path / "kept"
 
 

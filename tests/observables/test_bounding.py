@@ -289,14 +289,14 @@ def rows_counted_as_units(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_count_of_few(patch: pytest.MonkeyPatch) -> None:
-    exact_numbers = CalibratedNoise._exact
+    exact_numbers = CalibratedNoise.numbers
 
     def without(publisher: CalibratedNoise, sketch: ss.Sketch) -> Ints:
         if sketch.counts is not None and sketch.counts[0] < 2:
             raise ss.InvalidInputError("there are too few units to count")
         return exact_numbers(publisher, sketch)
 
-    patch.setattr(CalibratedNoise, "_exact", without)
+    patch.setattr(CalibratedNoise, "numbers", without)
 
 
 def refusing_long_units(patch: pytest.MonkeyPatch) -> None:

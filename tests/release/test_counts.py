@@ -264,7 +264,7 @@ def test_checkers_ask_for_the_noise_that_counts_take(publisher: ss.AdditiveNoise
     assert check_release(released).verdict == "enough"
     heavier = dataclasses.replace(
         released.guarantee.mechanism.noises[0],
-        counting=dataclasses.replace(publisher.counting, units=10 * publisher.counting.units),
+        layout=Layout(dataclasses.replace(publisher.counting, units=10 * publisher.counting.units)),
     )
     mechanism = type(released.guarantee.mechanism)((heavier,))
     guarantee = dataclasses.replace(released.guarantee, mechanism=mechanism)

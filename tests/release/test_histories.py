@@ -385,9 +385,8 @@ def test_a_unit_in_other_windows_than_the_schedules_is_refused() -> None:
 
 def test_schedules_of_strangers_are_not_looked_through_at_any_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     row = rows_of()[0]
-    names = [f"{kind.__module__}.{name}" for kind, name in ((Schedule, "_layout_of"), (Schedule, "_norms_of"))]
-    for name in names:
-        monkeypatch.setattr(name, lambda schedule: pytest.fail(f"{schedule} was looked through"))
+    for name in ("row_blocks", "norms"):
+        monkeypatch.setattr(Schedule, name, property(lambda schedule: pytest.fail(f"{schedule} was looked through")))
 
     def by(schedule: Schedule) -> Any:
         noise = dataclasses.replace(row.guarantee.mechanism.the_noise, layout=Layout(schedule=schedule))

@@ -18,7 +18,9 @@ from streamsketch.storage.sketches import RawSketch
 FOLDER = Path(__file__).parent / "version2"
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=3, resolution="1/2")
 NEIGHBOURS = ss.L1(5, unit="customer", max_keys=2)
-AGREEMENT = ss.Agreement(PROJECTION, index="item", key="shop", value="n", unit="customer", neighbours=NEIGHBOURS)
+AGREEMENT = ss.Agreement(
+    PROJECTION, index="item", key="shop", value="n", unit="customer", neighbours=NEIGHBOURS, text=None
+)
 
 
 def one(indices: list[int], values: list[int]) -> ss.Sketch:

@@ -83,7 +83,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "beam/streams/slots decoded_key",
         "sketching/bounding/shards decoded",
     ),
-    "what the person at the command types": ("cli/_releasing parse_receipt",),
+    "what the person at the command types": ("agreement/text TextRule.parse", "cli/_releasing parse_receipt"),
     "steps of readers above": (
         "agreement/agreement Agreement.load_release",
         "beam/intake/read read_batches",
