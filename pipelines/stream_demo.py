@@ -97,8 +97,6 @@ def _demo(console: Console, jars: Path, folder: Path) -> int:
             agreement=AGREEMENT,
             job=Job.load(folder / "job.json"),
             source=Topic(kafka.servers, TOPIC, kafka.expansion),
-            root_key=root_key,
-            claims=str(folder / "claims"),
             epoch=1,
         )
         found = replay(job_again, kafka.read(TOPIC))
@@ -117,16 +115,17 @@ def _demo(console: Console, jars: Path, folder: Path) -> int:
 def _arguments(kafka: Kafka, folder: Path) -> list[str]:
     """Write agreement and job, and return the options of the command."""
     AGREEMENT.save(folder / "agreement.json")
-    Job(folder="out", delay=3600, stream="flights").save(folder / "job.json")
-    return [
-        f"--agreement={folder / 'agreement.json'}",
-        f"--job={folder / 'job.json'}",
-        f"--servers={kafka.servers}",
-        f"--topic={TOPIC}",
-        f"--expansion={kafka.expansion}",
-        f"--root-key={folder / 'root key'}",
-        f"--claims={folder / 'claims'}",
-    ]
+    Job(
+        folder="out",
+        delay=3600,
+        stream="flights",
+        servers=kafka.servers,
+        topic=TOPIC,
+        expansion=kafka.expansion,
+        root_key="root key",
+        claims="claims",
+    ).save(folder / "job.json")
+    return [f"--agreement={folder / 'agreement.json'}", f"--job={folder / 'job.json'}"]
 
 
 def _watch(console: Console, job: subprocess.Popen[bytes], cluster: FlinkCluster, kafka: Kafka, folder: Path) -> None:

@@ -118,10 +118,11 @@ def try_whole(programs: Path, folder: Path) -> None:
     for shop, items in {"north": "abcab", "south": "abcde"}.items():
         (folder / f"{shop}.csv").write_text("".join(f"{line}\n" for line in ["item", *items * 100]))
     agreed = "agreed.json"
-    run(command, "agree", "--index", "item:text", "--set", "sketch-dim=256", "-o", agreed, cwd=folder)
+    terms = ["--l1", 1, "--epsilon", 1, "--set", "sketch-dim=256"]
+    run(command, "agree", "--index", "item:text", *terms, "-o", agreed, cwd=folder)
     for shop in ("north", "south"):
         run(command, "sketch", f"{shop}.csv", "--agreement", agreed, "-o", f"{shop}.raw-sketch", cwd=folder)
-        run(command, "release", f"{shop}.raw-sketch", "--epsilon", 1, "--l1", 1, "-o", f"{shop}.sketch", cwd=folder)
+        run(command, "release", f"{shop}.raw-sketch", "-o", f"{shop}.sketch", cwd=folder)
     found = json.loads(run(command, "compare", "north.sketch", "south.sketch", "--json", cwd=folder))
     check(bool(found), "nothing is compared")
     for arguments in (["--help"], ["guide"], ["guide", "privacy-officer"]):

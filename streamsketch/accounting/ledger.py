@@ -99,6 +99,8 @@ class Ledger:
     """
 
     def __init__(self, where: str | os.PathLike[str]) -> None:
+        if not isinstance(where, str | os.PathLike):
+            raise TypeError(f"a ledger is a file, or postgresql+psycopg://…, as text, got a {type(where).__name__}")
         self._store = _store_at(where)
         self._book = Book()
         with self._read():

@@ -194,7 +194,7 @@ def _parsed(array: "pa.Array", name: str, rows: Rows) -> "pa.Array":
         return parsed(array)
     except (pa.ArrowException, _DoesNotFitError):
         place = _first_failing(array, parsed)
-        comma = "; it has a decimal comma: read CSV with decimal=',', on the command line --decimal ,"
+        comma = "; it has a decimal comma: read CSV with decimal=',', on the command line --set decimal=,"
         hint = comma if _COMMA.fullmatch(array[place].as_py() or "") else ""
         raise InvalidInputError(
             f"the column {name} holds text, and in row {rows[place]:,} a text that is not a plain decimal number of up "

@@ -34,14 +34,6 @@ UnitColumn = Annotated[str | None, option("Input", "COLUMN", "Column that identi
 L1 = Annotated[
     str | None, option("Privacy", "BOUND", "One unit adds at most this much in total, in the values' units.")
 ]
-L2 = Annotated[
-    str | None,
-    option(
-        "Privacy",
-        "BOUND",
-        "Instead of --l1: one unit's vector has at most this Euclidean norm. Not for hashed indices.",
-    ),
-]
 SketchL2 = Annotated[
     str | None,
     option(
@@ -49,19 +41,6 @@ SketchL2 = Annotated[
         "BOUND",
         "Instead of --l1: one unit changes the exact sketches of all keys by at most this L2 norm, whatever its "
         "rows hold.",
-    ),
-]
-OneCoordinate = Annotated[
-    str | None, option("Privacy", "BOUND", "Instead of --l1: one unit changes one index, by at most this much.")
-]
-Clip = Annotated[
-    str | None,
-    option(
-        "Privacy",
-        "scale|cut|equal|average|none",
-        "What to do with a unit beyond the bound: scale its values (the default), cut some of them off (for "
-        "--l1), equal: scale every unit to the bound, so that each counts the same (for --sketch-l2), or average: "
-        "divide the features of a unit by the number of its rows.",
     ),
 ]
 AssertBounds = Annotated[
@@ -75,14 +54,14 @@ AssertBounds = Annotated[
     ),
 ]
 Missing = Annotated[
-    str,
+    str | None,
     option(
         "Input",
         "refuse|drop|keep",
-        "How to treat rows with a null or blank value: refuse them, drop them, or keep blank text as a value.",
+        "How to treat rows with a null or blank value: refuse them (the default), drop them, or keep blank text as a "
+        "value.",
     ),
 ]
-Title = Annotated[str, option("Output", "TEXT", "Subject of the agreement, in one line.")]
 
 
 def typed(text: str, known: Sequence[str] = ()) -> str | tuple[str, str]:

@@ -3,11 +3,11 @@
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import streamsketch as ss
 from streamsketch import jobs
 from streamsketch.cli._agreeing import given_options
+from streamsketch.cli._inputs import Reading
 from streamsketch.cli._jobs import extras
 from streamsketch.cli._showing import guarantee_fields, plural, show_result
 from streamsketch.estimation.blocks import block_of
@@ -44,14 +44,16 @@ class ClusterRelease:
         self,
         patterns: list[str],
         agreement: Path | None,
-        reading: dict[str, Any],
+        reading: Reading,
         others: dict[str, object],
         *,
         as_json: bool,
     ) -> None:
-        """Release the rows of files, with ``reading`` as in `jobs.FilesJob`; refuse ``others``, if given."""
+        """Release the rows of files; refuse ``others``, if given."""
         if given := given_options(others):
             raise ss.InvalidInputError(f"{given}: not for releases on a cluster; leave it out")
+        if reading.format is not None or reading.multiline is not None:
+            raise ss.InvalidInputError("--set format and multiline: not for releases on a cluster; leave it out")
         if agreement is None or self.output is None:
             raise ss.InvalidInputError("on a cluster, rows are released by --agreement FILE, into --output FOLDER")
         agreed = ss.Agreement.load(agreement)
@@ -71,7 +73,9 @@ class ClusterRelease:
                 output=self.output,
                 public_keys=agreed.keys if isinstance(agreed.keys, tuple) else None,
                 secrets=jobs.RunSecrets(self.claims, self.run_id, self.root_key),
-                **reading,
+                delimiter=reading.delimiter,
+                encoding=reading.encoding,
+                decimal=reading.decimal,
             )
         runners = logging.getLogger("apache_beam.runners")
         level = runners.level

@@ -63,7 +63,7 @@ def show_differences(  # noqa: PLR0913 - the options of a command
     first, second = (among.names[place] for place in pair)
     a, b = among.sketches[first], among.sketches[second]
     agreed = agreement_of(a, why.agreement)
-    dictionary = items_of_file(a.projection, agreed, why.columns, why.dictionary, why.category)
+    dictionary = items_of_file(a.projection, agreed, why.dictionary, index=why.columns, category=why.category)
     with name_in_errors(first, second):
         found = ss.top_differences(
             *(a, b, dictionary.items, top),

@@ -97,7 +97,7 @@ class DryRun:
         if self.least_units is not None:
             found["too small"] = (
                 f"a sum of fewer than about {plural(math.ceil(self.least_units), unit)}, even if they are all alike; "
-                f"otherwise it takes more (`streamsketch plan units --keys` computes how many)"
+                f"otherwise it takes more (`streamsketch plan units --units FILE` computes how many)"
             )
         return found
 

@@ -1,13 +1,16 @@
-"""Fields of an agreement that ``agree --set NAME=VALUE`` states: what few agreements need."""
+"""What ``--set NAME=VALUE`` states: fields that few calls of a command need, and those of an agreement."""
 
 import dataclasses
-from collections.abc import Callable, Iterable
+import difflib
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import streamsketch as ss
 from streamsketch.agreement.text import TextRule
+from streamsketch.cli._options import option
 from streamsketch.core.numbers import number_hint, short
+from streamsketch.core.text import names_given
 
 AreWindows: TypeAlias = Literal["keys", "releases"]
 
@@ -38,14 +41,74 @@ class Further:
     catalogue: float | None = None
 
 
-class _Field(NamedTuple):
+class Field(NamedTuple):
+    """A field that ``--set NAME=VALUE`` states.
+
+    Parameters
+    ----------
+    takes, text
+        The placeholder of its value, and what the help says of it.
+    read
+        Returns its value, or raises ValueError or KeyError.
+    attribute
+        Where the value is kept, by default under the name with underscores.
+    """
+
     takes: str
     text: str
     read: Callable[[str], Any] = str
     attribute: str = ""
 
 
-def _yes_or_no(text: str) -> bool:
+def set_option(panel: str, fields: Mapping[str, Field]) -> Any:
+    """Return the declaration of ``--set`` for some fields, which its help lists."""
+    known = "; ".join(f"{name}={field.takes}: {field.text}" for name, field in fields.items())
+    return option(panel, "NAME=VALUE", f"{known}. Repeat it for several fields.", "--set")
+
+
+Held = TypeVar("Held")
+
+
+def set_fields(held: Held, fields: Mapping[str, Field], stated: Iterable[str] | None) -> Held:
+    """Set the attributes of an object that texts NAME=VALUE state, and return it.
+
+    Raises
+    ------
+    InvalidInputError
+        For a text of another form, an unknown name, a name that is stated twice, or a value that it does not take.
+    """
+    names = set()
+    for text in stated or ():
+        name, is_stated, value = text.partition("=")
+        name = name.replace("_", "-")
+        field = fields.get(name)
+        if field is None or not is_stated or not value:
+            close = difflib.get_close_matches(name, fields, n=1)
+            raise ss.InvalidInputError(
+                f"--set takes NAME=VALUE, with one of the names {', '.join(fields)}, got {short(text)}"
+                + (f". Did you mean {close[0]}?" if close and field is None else "")
+            )
+        if name in names:
+            raise ss.InvalidInputError(f"--set {name} is stated twice: leave one out")
+        names.add(name)
+        try:
+            setattr(held, field.attribute or name.replace("-", "_"), field.read(value))
+        except ss.InvalidInputError:
+            raise  # which says more
+        except (ValueError, KeyError):
+            raise ss.InvalidInputError(
+                f"--set {name} takes {field.takes}, got {short(value)}{number_hint(value)}"
+            ) from None
+    return held
+
+
+def names_in(text: str) -> list[str]:
+    """Return names that are separated by commas."""
+    return names_given([text], "--set")
+
+
+def yes_or_no(text: str) -> bool:
+    """Return what "yes" or "no" means; `KeyError` for others."""
     return {"yes": True, "no": False}[text]
 
 
@@ -59,57 +122,27 @@ def _windows(text: str) -> AreWindows:
 
 
 FIELDS = {
-    "title": _Field("TEXT", "its subject"),
-    "clip": _Field("scale|cut|equal|average", "what to do with a unit beyond the bound"),
-    "count": _Field("yes|no", "whether to publish the number of units, for 3 % more noise", _yes_or_no),
-    "l2": _Field("BOUND", "in place of --l1: the Euclidean norm of one unit's vector; not for hashed indices"),
-    "one-coordinate": _Field("BOUND", "in place of --l1: one unit changes one index, by at most this much"),
-    "mechanism": _Field("NOISE", "laplace, gaussian, …, or a mechanism of signs, such as DP-SignOPORP-RR"),
-    "select-keys": _Field("EPSILON,DELTA", "choose the published keys privately, at this share of ε and δ"),
-    "last": _Field("TIME", "start of the last window"),
-    "zone": _Field("ZONE", "time zone of a day, week or month"),
-    "time-format": _Field("FORMAT", "of times in text, as for strptime"),
-    "windows": _Field("keys|releases", "whether all windows are keys of one release", _windows, "windows_are"),
-    "schedule": _Field("FILE", "of sums of windows, from `plan windows`", Path),
-    "text": _Field(
+    "title": Field("TEXT", "its subject"),
+    "clip": Field("scale|cut|equal|average", "what to do with a unit beyond the bound"),
+    "count": Field("yes|no", "whether to publish the number of units, for 3 % more noise", yes_or_no),
+    "l2": Field("BOUND", "in place of --l1: the Euclidean norm of one unit's vector; not for hashed indices"),
+    "one-coordinate": Field("BOUND", "in place of --l1: one unit changes one index, by at most this much"),
+    "mechanism": Field("NOISE", "laplace, gaussian, …, or a mechanism of signs, such as DP-SignOPORP-RR"),
+    "select-keys": Field("EPSILON,DELTA", "choose the published keys privately, at this share of ε and δ"),
+    "last": Field("TIME", "start of the last window"),
+    "zone": Field("ZONE", "time zone of a day, week or month"),
+    "time-format": Field("FORMAT", "of times in text, as for strptime"),
+    "windows": Field("keys|releases", "whether all windows are keys of one release", _windows, "windows_are"),
+    "schedule": Field("FILE", "which sums of windows are published; `plan windows` chooses it", Path),
+    "text": Field(
         "STEPS", "spelling of names: NFC|NFKC,trim|collapse,fold,drop, or as-is; by default NFC,collapse", _text
     ),
-    "projection": _Field("FILE", "in place of a new SJLT", Path),
-    "sketch-dim": _Field("NUMBER", "cells of a sketch, k, by default 1024", int),
-    "sparsity": _Field("NUMBER", "nonzeros in a column, s, by default 4", int),
-    "resolution": _Field("STEP", "grid of the values, such as 1/100"),
-    "seed": _Field("NUMBER", "public, by default drawn now", int),
-    "items": _Field("NUMBERS", "with --units: different items of one unit in a key, by default 10"),
-    "catalogue": _Field("NUMBER", "with --units: how many different items can occur", float),
+    "projection": Field("FILE", "in place of a new SJLT", Path),
+    "sketch-dim": Field("NUMBER", "cells of a sketch, k, by default 1024", int),
+    "sparsity": Field("NUMBER", "nonzeros in a column, s, by default 4", int),
+    "resolution": Field("STEP", "grid of the values, such as 1/100"),
+    "seed": Field("NUMBER", "public, by default drawn now", int),
+    "items": Field("NUMBERS", "with --units: different items of one unit in a key, by default 10"),
+    "catalogue": Field("NUMBER", "with --units: how many different items can occur", float),
 }
 """What each name takes, in the order of the help."""
-
-FIELDS_HELP = f"{'; '.join(f'{name}={field.takes}: {field.text}' for name, field in FIELDS.items())}."
-
-
-def further_fields(stated: Iterable[str]) -> Further:
-    """Return the fields in texts NAME=VALUE.
-
-    Raises
-    ------
-    InvalidInputError
-        For a text of another form, an unknown name, a name that is stated twice, or a value that it does not take.
-    """
-    found, names = Further(), set()
-    for text in stated:
-        name, is_stated, value = text.partition("=")
-        field = FIELDS.get(name)
-        if field is None or not is_stated or not value:
-            raise ss.InvalidInputError(
-                f"--set takes NAME=VALUE, with one of the names {', '.join(FIELDS)}, got {short(text)}"
-            )
-        if name in names:
-            raise ss.InvalidInputError(f"--set {name} is stated twice: leave one out")
-        names.add(name)
-        try:
-            setattr(found, field.attribute or name.replace("-", "_"), field.read(value))
-        except (ValueError, KeyError):
-            raise ss.InvalidInputError(
-                f"--set {name} takes {field.takes}, got {short(value)}{number_hint(value)}"
-            ) from None
-    return found

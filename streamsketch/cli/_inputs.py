@@ -3,43 +3,62 @@
 import os
 import select
 import signal
+from dataclasses import dataclass
 from time import monotonic
 from types import FrameType, TracebackType
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, get_args
 
-from streamsketch.cli._options import option
+import streamsketch as ss
+from streamsketch.cli._fields import Field, yes_or_no
+from streamsketch.core.numbers import short
+from streamsketch.data.readers.delimited import check_delimiter
+from streamsketch.intake.files import RowReader
+from streamsketch.intake.lines import BadLines
 
 Format: TypeAlias = Literal["csv", "jsonl", "parquet"]
 
-Delimiter = Annotated[str, option("Input", "CHARACTER", "Character between the cells of CSV. \\t is a tab.")]
-Encoding = Annotated[
-    str | None,
-    option(
-        "Input", "NAME", "Encoding of CSV, JSON lines and text, such as utf-16, cp1252 or iso8859-2. By default UTF-8."
+READING = {
+    "format": Field("csv|jsonl|parquet", "what the rows are written as; by default it follows from the file name"),
+    "delimiter": Field("CHARACTER", "between the cells of CSV; \\t is a tab", check_delimiter),
+    "encoding": Field("NAME", "of text, such as utf-16, cp1252 or iso8859-2; by default UTF-8"),
+    "decimal": Field(".|,", "decimal point of numbers in CSV"),
+    "multiline": Field(
+        "yes|no",
+        "whether quoted cells of CSV may hold line breaks, by default if there is no unit column; with one, the "
+        "guarantee depends on the file's writer",
+        yes_or_no,
     ),
-]
-Decimal = Annotated[str, option("Input", ".|,", "Decimal point of numbers in CSV: . or ,")]
+}
+"""How rows are written, where `release`, `sketch` and `choose-bound` read them."""
 
-Multiline = Annotated[
-    bool | None,
-    option(
-        "Input",
-        "",
-        "Whether cells of CSV may hold line breaks within quotes. With a unit column, the guarantee then depends "
-        "on the file's writer. By default, they may if there is no unit column; in a log, never.",
-        "--multiline/--no-multiline",
-    ),
-]
 
-BadLinesOption = Annotated[
-    str,
-    option(
-        "Input",
-        "stop|skip|FILE",
-        "What to do with lines of CSV or JSON that cannot be read: stop, skip them, or keep them in a file.",
-        "--bad-lines",
-    ),
-]
+@dataclass
+class Reading:
+    """How rows are written, and what to do with those that cannot be read."""
+
+    format: str | None = None
+    delimiter: str = ","
+    encoding: str | None = None
+    decimal: str = "."
+    multiline: bool | None = None
+    bad_lines: str = "stop"
+    every: float = 60.0
+
+    def reader(self, agreed: ss.Agreement, bad: BadLines | None = None) -> RowReader:
+        """Return the reader of these rows, and of the times of the agreement's windows."""
+        if self.format not in (None, *(known := get_args(Format))):
+            raise ss.InvalidInputError(f"--set format takes {'|'.join(known)}, got {short(self.format)}")
+        return RowReader(
+            agreed,
+            time=None if agreed.windows is None else agreed.windows.time.name,
+            format=self.format,  # type: ignore[arg-type] # as checked
+            delimiter=self.delimiter,
+            bad=BadLines() if bad is None else bad,
+            encoding=self.encoding,
+            decimal=self.decimal,
+            multiline=self.multiline,
+        )
+
 
 STDIN = "-"
 

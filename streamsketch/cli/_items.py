@@ -6,30 +6,26 @@ from typing import Annotated, Any, NamedTuple
 
 import streamsketch as ss
 from streamsketch.agreement.casts import cast
+from streamsketch.cli._fields import Field, names_in
+from streamsketch.cli._headers import columns_in
 from streamsketch.cli._options import option
 from streamsketch.core.libraries import pa
-from streamsketch.core.text import names_given
 from streamsketch.data.columns import arrow_column
 from streamsketch.data.readers.formats import batches, format_of, parts_of
 from streamsketch.data.readers.opening import open_file
 from streamsketch.errors import IncompatibleAgreementsError
 from streamsketch.estimation.blocks import AnySketch
 
-Index = Annotated[
-    list[str] | None,
-    option(
-        "Input",
-        "COLUMN",
-        "Column of the dictionary that holds the items. Several columns are read as a tuple. An agreement names "
-        "the columns itself.",
-    ),
-]
+INDEX = Field(
+    "COLUMN", "column of the dictionary that holds the items, where no agreement says it; several: A,B", names_in
+)
 FollowedAgreement = Annotated[
     Path | None,
     option(
         "Input",
         "FILE",
-        "Agreement by which the streams were sketched, a JSON file. It defines the items or features of the cells.",
+        "Agreement by which the streams were sketched, a JSON file. It names the columns of items, and their types; or "
+        "the features of the cells.",
         "--agreement",
     ),
 ]
@@ -56,22 +52,28 @@ def agreement_of(sketch: AnySketch, path: Path | None) -> ss.Agreement | None:
     )
 
 
-def items_of_option(
-    projection: ss.projections.Projection, agreed: ss.Agreement | None, index: list[str] | None, items: list[str]
-) -> "pa.Table":
+def items_of_option(projection: ss.projections.Projection, agreed: ss.Agreement | None, items: list[str]) -> "pa.Table":
     """Return the items of an option as a table with a column for each part; without an agreement as `sketch` casts."""
-    return _cast(projection, agreed, _given(items, _names(agreed, index)))
+    return _cast(projection, agreed, _given(items, _names(agreed)))
 
 
 def items_of_file(
     projection: ss.projections.Projection,
     agreed: ss.Agreement | None,
-    index: list[str] | None,
     path: Path,
+    *,
+    index: list[str] | None = None,
     category: str | None = None,
 ) -> Dictionary:
-    """Return the items of a file like those of an option, and their categories."""
-    names = _names(agreed, index)
+    """Return the items of a file like those of an option, and their categories.
+
+    ``index`` are the columns of items where no agreement names them; by default, the only column.
+    """
+    if index and agreed is not None:
+        raise ss.InvalidInputError("the agreement names the columns of the index: leave out --set index")
+    names = index or _names(agreed)
+    if not names and format_of(str(path)) != "lines":
+        names = [_column_of_items(path, category)]
     if category in names:
         raise ss.InvalidInputError(f"the column {category} holds the items, so it cannot be their category")
     table = _read(path, names, agreed, category)
@@ -80,13 +82,20 @@ def items_of_file(
     return Dictionary(_cast(projection, agreed, table.drop_columns([category])), table.column(category))
 
 
-def _names(agreed: ss.Agreement | None, index: list[str] | None) -> list[str]:
+def _names(agreed: ss.Agreement | None) -> list[str]:
     """Return the columns of items."""
-    if agreed is None:
-        return names_given(index, "--index") if index else []
-    if index:
-        raise ss.InvalidInputError("the agreement names the columns of the index: leave out --index")
-    return [column.name for column in agreed.index]
+    return [] if agreed is None else [column.name for column in agreed.index]
+
+
+def _column_of_items(path: Path, category: str | None) -> str:
+    """Return the one column of a dictionary that holds items, where no agreement names it."""
+    names = [name for name in columns_in(path) if name != category]
+    if len(names) != 1:
+        raise ss.InvalidInputError(
+            f"{path} has {len(names)} columns that may hold the items, and no agreement says which do: give "
+            "--agreement FILE, or --set index=COLUMN"
+        )
+    return names[0]
 
 
 def _cast(projection: ss.projections.Projection, agreed: ss.Agreement | None, table: "pa.Table") -> "pa.Table":
@@ -118,8 +127,6 @@ def _given(items: list[str], names: list[str]) -> "pa.Table":
 def _read(path: Path, names: list[str], agreed: ss.Agreement | None, category: str | None) -> "pa.Table":
     """Return columns of a file, as text where its format leaves types open."""
     lines = format_of(str(path)) == "lines"
-    if not names and not lines:
-        raise ss.InvalidInputError(f"state which column of {path} holds the items: --index COLUMN")
     if lines and len(names) > 1:
         raise ss.InvalidInputError(f"the lines of {path} are one column, and items have the parts {', '.join(names)}")
     if lines and category is not None:

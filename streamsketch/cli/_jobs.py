@@ -1,14 +1,16 @@
 """What commands of jobs and topics have in common: options, and packages that the base does not install."""
 
 import contextlib
-import enum
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
+import streamsketch as ss
 from streamsketch import jobs
 from streamsketch.cli._options import option
+from streamsketch.streams.job import Job
+from streamsketch.streams.state import STREAM_SUFFIX
 
 _TAKEN = {  # what jobs import that is not in the base, and the extra with it
     "apache_beam": ("Apache Beam", "beam"),
@@ -17,49 +19,63 @@ _TAKEN = {  # what jobs import that is not in the base, and the extra with it
 }
 
 
-class Form(enum.StrEnum):
-    """The kind of a topic's messages."""
-
-    arrow = "arrow"
-    json = "json"
-
-
-class Log(enum.StrEnum):
-    """The lines of a job on standard error."""
-
-    text = "text"
-    json = "json"
-
-
 AgreementFile = Annotated[
     Path,
     option("Input", "FILE", "Agreement that says what is published of each window: a JSON file.", "--agreement"),
 ]
 JobFile = Annotated[
-    Path, option("Input", "FILE", "Job that states how the stream is run: folder, clock, ledger; a JSON file.", "--job")
+    Path,
+    option("Input", "FILE", "Job that says how the stream is run: folder, clock, log, sinks; a JSON file.", "--job"),
 ]
-Servers = Annotated[str, option("Kafka", "HOST:PORT", "Addresses of Kafka's brokers.")]
-MessageForm = Annotated[Form, option("Kafka", "arrow|json", "Format of the topic's messages.", "--format")]
-ClientSettings = Annotated[
-    Path | None,
+Settings = Annotated[
+    list[str] | None,
     option(
-        "Kafka",
-        "FILE",
-        "File of settings for the connection to the brokers, such as TLS and SASL: librdkafka's names, mode 0600.",
+        "Input",
+        "NAME=VALUE",
+        "A field of the job, in place of what its file says: --set topic=sales. Repeat it for several fields.",
+        "--set",
     ),
 ]
-Database = Annotated[
-    str | None,
-    option(
-        "Workers",
-        "DATABASE",
-        "Database for the releases, instead of files: sqlite:PATH, or postgresql, which takes its address from "
-        "PGHOST and the like.",
-    ),
-]
+Epoch = Annotated[int | None, option("Workers", "NUMBER", "Epoch of a launch. A new launch claims the next.")]
 
 
-def settings_in(path: Path | None) -> dict[str, str]:
+def job_of(path: Path, settings: list[str] | None) -> Job:
+    """Return the job in a file, with the fields that ``--set`` states."""
+    return Job.load(path).with_settings(settings or [])
+
+
+def state_of(job: Job, path: Path) -> Path:
+    """Return the file of a stream's state, by default next to the job; refuse other names, and wrong summaries."""
+    state = path.with_suffix(STREAM_SUFFIX) if job.state is None else Path(job.state)
+    if state.suffix != STREAM_SUFFIX or not state.parent.is_dir():
+        raise ss.InvalidInputError(
+            f"the state of a stream is written to a file named *{STREAM_SUFFIX} in an existing folder, got {state}"
+        )
+    if job.summary is not None and (not job.summary.endswith(".json") or not Path(job.summary).parent.is_dir()):
+        raise ss.InvalidInputError(f"a summary is written to a file named *.json, got {job.summary}")
+    return state
+
+
+def message_form(job: Job) -> Literal["arrow", "json"]:
+    """Return the format of a topic's messages."""
+    if job.format is None or job.format == "arrow":
+        return "arrow"
+    if job.format != "json":
+        raise ss.InvalidInputError(
+            f'the messages of a topic are arrow or json, and the job has "format": "{job.format}": --set format=json'
+        )
+    return "json"
+
+
+def topic_of(job: Job, expansion: str = "") -> "jobs.Topic":
+    """Return the topic of a job, whose settings of the connection are right on this machine."""
+    job.need(("servers", "topic"), "a topic")
+    settings_in(job.client_settings)
+    reached = None if job.client_settings is None else str(Path(job.client_settings).absolute())
+    return jobs.Topic(str(job.servers), str(job.topic), expansion, message_form(job), reached)
+
+
+def settings_in(path: str | None) -> dict[str, str]:
     """Return the settings of a client in a file, if there is one."""
     return {} if path is None else jobs.client_settings(path)
 

@@ -1,6 +1,5 @@
 """A Kafka topic that is released by an agreement and a job on one machine, without Java."""
 
-import json
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,94 +10,91 @@ import typer
 import streamsketch as ss
 from streamsketch import jobs
 from streamsketch.cli._inputs import Stop
-from streamsketch.cli._jobs import Form, Log, extras, settings_in
+from streamsketch.cli._jobs import extras, message_form, settings_in
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import plural, progress_bar, show_json
-from streamsketch.cli._unbounded import charge_of, dead_letters_in, slots_of
-from streamsketch.core.files import exclusive, remove_partial, write_whole
+from streamsketch.cli._unbounded import charge_of, dead_letters_in, slots_of, write_summary
+from streamsketch.core.files import exclusive
 from streamsketch.jobs.logs import logs
 from streamsketch.once.rows import OtherRowsError
 from streamsketch.streams.job import Job
 from streamsketch.streams.policy import StreamPolicy
-from streamsketch.streams.state import STREAM_SUFFIX
 from streamsketch.streams.stream import Stream
 
 
 @dataclass(frozen=True, kw_only=True)
 class KafkaTopic:
-    """How ``streamsketch stream kafka`` is called; its options are explained there."""
+    """How ``streamsketch stream kafka`` is called.
 
-    agreement: Path
-    job: Path
-    servers: str
-    topic: str
-    client_settings: Path | None
-    form: Form
-    state: Path | None
-    malformed: Path | None
-    dead_letters: Path | None
-    summary: Path | None
-    accept_loss: bool
-    idle_after: float | None
-    every: float
+    Parameters
+    ----------
+    agreement
+        What is published.
+    job
+        How it is run.
+    state
+        The file of the state.
+    once
+        Whether to end once what is there is read.
+    """
+
+    agreement: ss.Agreement
+    job: Job
+    state: Path
     once: bool
-    database: str | None
-    counts: Path | None
-    group: str | None
-    log: Log
 
     def run(self, *, as_json: bool) -> None:
         """Read the topic until it ends, or forever; write the state and releases."""
-        agreed, run_by = ss.Agreement.load(self.agreement), Job.load(self.job)
+        agreed, run_by, path = self.agreement, self.job, self.state
         StreamPolicy(agreed, run_by).publisher()  # to find mistakes before anything is written
-        path = self.job.with_suffix(STREAM_SUFFIX) if self.state is None else self.state
-        _check(path, self.summary, self.every, self.idle_after)
-        charge, letters = charge_of(run_by, agreed), dead_letters_in(self.dead_letters, run_by)
+        charge, letters = charge_of(run_by, agreed), dead_letters_in(run_by)
+        run_by.need(("servers", "topic"), "`streamsketch stream kafka`")
+        servers, topic = str(run_by.servers), str(run_by.topic)
+        form = message_form(run_by)
         with extras():
-            brokers = jobs.Brokers(self.servers, settings_in(self.client_settings))
+            brokers = jobs.Brokers(servers, settings_in(run_by.client_settings))
         number = None
-        with logs(self.log.value, topic=self.topic), ExitStack() as stack:
+        with logs(run_by.log, topic=topic), ExitStack() as stack:
             try:
-                sink = stack.enter_context(slots_of(run_by, self.database))
+                sink = stack.enter_context(slots_of(run_by))
                 stack.enter_context(exclusive(path))
                 stream = Stream(agreed, run_by, path, charge, sink=sink, strict=True, dead_letters=letters)
-                bad = stack.enter_context(jobs.Malformed(self.malformed, jobs.malformed_size(stream)))
-                partitions = jobs.Partitions(
-                    brokers, self.topic, self.group or jobs.group_of(run_by.stream or self.topic)
-                )
+                malformed = None if run_by.malformed is None else Path(run_by.malformed)
+                bad = stack.enter_context(jobs.Malformed(malformed, jobs.malformed_size(stream)))
+                partitions = jobs.Partitions(brokers, topic, run_by.group or jobs.group_of(run_by.stream or topic))
                 stack.callback(partitions.close)
-                payloads = jobs.Payloads(agreed, stream.policy.time, self.form.value, bad)
+                payloads = jobs.Payloads(agreed, stream.policy.time, form, bad)
                 read = jobs.TopicStream(
                     stream,
                     partitions,
-                    self.topic,
+                    topic,
                     payloads,
                     bad,
-                    accept_loss=self.accept_loss,
-                    idle_after=self.idle_after,
-                    counts=self.counts,
+                    accept_loss=run_by.accept_loss,
+                    idle_after=run_by.idle_after,
+                    counts=None if run_by.counts is None else Path(run_by.counts),
                 )
                 with Stop() as stop:
-                    _run(read, stop, self.every, once=self.once, summary=self.summary, shown=self.log is Log.text)
+                    _run(read, stop, run_by, once=self.once)
                     number = stop.number
-                if self.log is Log.json:
+                if run_by.log == "json":
                     jobs.log_end(stopped=number is not None, finished=stream.is_finished)
             except ss.StreamsketchError as error:
-                if self.log is Log.json:
+                if run_by.log == "json":
                     jobs.log_failure(error)
                     raise typer.Exit(2) from None
                 if isinstance(error, OtherRowsError) or not path.exists():
                     raise
                 remedy = f"{path} holds what was read before, and the same command continues"
                 raise ss.InvalidInputError(f"{error}. {remedy}") from None
-        if self.log is Log.json and not as_json:  # standard error has lines of JSON alone, without counts
+        if run_by.log == "json" and not as_json:  # standard error has lines of JSON alone, without counts
             raise typer.Exit(0 if number is None else 128 + number)
-        if stream.is_finished and self.log is Log.text:
+        if stream.is_finished and run_by.log == "text":
             say("All windows of the schedule are released. To continue, begin a new state and a new folder")
-        place = self.database or run_by.folder
+        place = run_by.database or run_by.folder
         facts = f"{plural(stream.events, 'event')}, {plural(stream.released, 'window')} released into {place}"
         if number is not None:
-            if self.log is Log.text:
+            if run_by.log == "text":
                 say(f"Stopped: {path}, secret: {facts}. The same command continues.")
             raise typer.Exit(128 + number)
         if as_json:
@@ -109,29 +105,16 @@ class KafkaTopic:
             say(f"{path}, secret: {facts}. Agreement {agreed.fingerprint}.")
 
 
-def _run(read: "jobs.TopicStream", stop: Stop, every: float, *, once: bool, summary: Path | None, shown: bool) -> None:
+def _run(read: "jobs.TopicStream", stop: Stop, job: Job, *, once: bool) -> None:
     def saved() -> None:
-        if summary is not None:
-            remove_partial(summary)
-            write_whole(summary, json.dumps(read.summary, indent=2).encode() + b"\n", secret=True)
+        if job.summary is not None:
+            write_summary(job.summary, read.summary)
 
-    with progress_bar(shown=shown) as progress:
+    with progress_bar(shown=job.log == "text") as progress:
         task = progress.add_task("reading", total=None, events=read.stream.events)
 
         def stepped() -> None:
             behind = f"reading, {plural(read.lag, 'message')} behind"
             progress.update(task, events=read.stream.events, description=behind)
 
-        read.run(stop, every=every, once=once, on_save=saved, on_step=stepped)
-
-
-def _check(path: Path, summary: Path | None, every: float, idle_after: float | None) -> None:
-    for name, seconds in (("--every", every), ("--idle-after", idle_after)):
-        if seconds is not None and not 0 < seconds < float("inf"):
-            raise ss.InvalidInputError(f"{name} must be a number of seconds > 0, got {seconds:g}")
-    if path.suffix != STREAM_SUFFIX or not path.parent.is_dir():
-        raise ss.InvalidInputError(
-            f"the state of a stream is written to a file named *{STREAM_SUFFIX} in an existing folder, got {path}"
-        )
-    if summary is not None and (summary.suffix != ".json" or not summary.parent.is_dir()):
-        raise ss.InvalidInputError(f"a summary is written to a file named *.json, got {summary}")
+        read.run(stop, every=job.every, once=once, on_save=saved, on_step=stepped)

@@ -16,21 +16,14 @@ if TYPE_CHECKING:
     from streamsketch.parties.keys import Key, PublicKey
 
 PRIVATE, PUBLIC = ".pem", ".pub"
-VARIABLE = "STREAMSKETCH_PASSPHRASE"
+VARIABLE, FILE_VARIABLE = "STREAMSKETCH_PASSPHRASE", "STREAMSKETCH_PASSPHRASE_FILE"
+"""Of the environment: a passphrase, or the file that holds it."""
 _MOST_BYTES = 1 << 12
 
 KeyOption = Annotated[
     Path,
     option(
         "Keys and signatures", "FILE", "Your private key: a .pem file that `streamsketch party key new` made.", "--key"
-    ),
-]
-PassphraseFile = Annotated[
-    Path | None,
-    option(
-        "Keys and signatures",
-        "FILE",
-        f"File that holds the passphrase of the key. Otherwise {VARIABLE} is read, or the command asks.",
     ),
 ]
 Signers = Annotated[
@@ -66,29 +59,29 @@ def public_key(path: Path) -> "PublicKey":
         raise ss.InvalidInputError(f"{path} holds no public key: {problem}") from None
 
 
-def private_key(path: Path, passphrase_file: Path | None) -> "Key":
+def private_key(path: Path) -> "Key":
     """Return the private key in a file, with the name in the .pub file next to it; warn if others can read it."""
     from streamsketch.parties.keys import Key  # noqa: PLC0415 - as above
 
     beside = path.with_suffix(PUBLIC)
     name = public_key(beside).name if beside.exists() else ""
-    key = Key.load(path, passphrase=lambda: passphrase_of(path, passphrase_file), name=name)
+    key = Key.load(path, passphrase=lambda: passphrase_of(path), name=name)
     if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         say(f"warning: others can read {path}: chmod 600 {path}, or make another key if somebody did")
     return key
 
 
-def passphrase_of(path: Path, passphrase_file: Path | None, *, confirm: bool = False) -> str:
-    """Return a key's passphrase: from a file, from the environment, or asked for at the terminal."""
-    if passphrase_file is not None:
-        with passphrase_file.open("rb") as file:
+def passphrase_of(path: Path, *, confirm: bool = False) -> str:
+    """Return a key's passphrase: from a file or the value that the environment names, or asked for at the terminal."""
+    if named := os.environ.get(FILE_VARIABLE):
+        with Path(named).open("rb") as file:
             return file.read(_MOST_BYTES).decode(errors="replace").rstrip("\r\n")
     if given := os.environ.get(VARIABLE):
         return given
     if not sys.stdin.isatty():
         raise ss.InvalidInputError(
-            f"{path} takes a passphrase, and there is no terminal to ask at: give --passphrase-file FILE, or "
-            f"the environment variable {VARIABLE}"
+            f"{path} takes a passphrase, and there is no terminal to ask at: set the environment variable "
+            f"{FILE_VARIABLE} to the name of a file that holds it, or {VARIABLE} to itself"
         )
     asked: str = typer.prompt(f"Passphrase of {path}", hide_input=True, confirmation_prompt=confirm, err=True)
     return asked

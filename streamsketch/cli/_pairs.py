@@ -125,7 +125,7 @@ def load_pairs(
     only: list[str] | None,
     norm: list[str] | None,
     signer: list[Path] | None,
-    raw: bool = False,
+    raw: bool | None = None,
     joint: bool = False,
 ) -> Pairs:
     """Return all pairs of the releases in files; parameters are the options of a command.

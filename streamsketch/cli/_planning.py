@@ -2,12 +2,14 @@
 
 import csv
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 import typer
 
 import streamsketch as ss
+from streamsketch.cli._fields import Field, yes_or_no
 from streamsketch.cli._saying import say
 from streamsketch.core.libraries import pa, pa_csv
 from streamsketch.data.canonical import HASHED_DIM
@@ -29,25 +31,113 @@ MECHANISMS: dict[str, Any] = {
 """The mechanisms of signs that take ε and neighbours alone, by name."""
 
 
-def sign_mechanisms() -> list[str]:
-    """Return the names of these mechanisms."""
-    return list(MECHANISMS)
+@dataclass
+class FurtherFacts:
+    """What few plans need to know."""
+
+    l1: str | None = None
+    dim: str = "hashed"
+    events: int | None = None
+    step: str = "1"
+    max_cells: int = 1 << 16
+    accept: bool = False
+    key: str | None = None
+    value: str | None = None
+    in_keys: str | None = None
+    match: float | None = None
+    catalogue: float | None = None
+    question: str = "cosine"
+    picture: Path | None = None
+    moved: float | None = None
+    times: float | None = None
+    in_columns: int | None = None
+    power: float = 0.8
+    max_windows: str = "1"
+    gap: int = 1
+    zone: str | None = None
+    last: str | None = None
+    time_format: str | None = None
+    nearest: int = 10
+    top: int | None = None
+    rest: str | None = None
+    mechanism: str = next(iter(MECHANISMS))
+    norm: float | None = None
+    exact_query: bool = False
+
+
+_L1 = Field("BOUND", "one unit adds at most this much in total, by default 1")
+_DIM = Field("NUMBER|hashed", "number of possible indices")
+_ACCEPT = Field("yes|no", "whether to write the agreement although the plan misses the goal", yes_or_no)
+_KEY = Field("COLUMN", "column of keys of the agreement, with its type")
+_PICTURE = Field("FILE", "draw the result into an .svg file", Path)
+STREAMS = {
+    "l1": _L1,
+    "dim": _DIM,
+    "events": Field("NUMBER", "number of updates in one stream", int),
+    "step": Field("STEP|real", "of which all values are multiples, such as 1 (the default) or 1/100; real if none is"),
+    "max-cells": Field("NUMBER", "maximum number of cells of a sketch, by default 65536", int),
+    "accept": _ACCEPT,
+    "key": _KEY,
+    "value": Field("COLUMN", "column of numbers to add up, of the agreement"),
+}
+UNITS = {
+    "in-keys": Field("NUMBERS", "number of keys that one unit is in, by default 1"),
+    "match": Field(
+        "PROBABILITY",
+        "that pieces of two units are of the same item, Σp², on which the size hangs; without it the plan is for a "
+        "range",
+        float,
+    ),
+    "catalogue": Field("NUMBER", "in place of match: how many different items can occur", float),
+    "question": Field("QUESTION", "to the releases: cosine (the default), distance, mean or point"),
+    "picture": _PICTURE,
+}
+SITES = {
+    "moved": Field("SHARE", "in place of --shift: share of people in another category that should be found", float),
+    "times": Field("FACTOR", "in place of --shift: by which a class of people is more frequent", float),
+    "in-columns": Field("NUMBER", "of columns in which the shift or the class appears", int),
+    "power": Field("PROBABILITY", "with which the shift must be found, by default 0.8", float),
+    "accept": _ACCEPT,
+    "key": _KEY,
+    "picture": _PICTURE,
+}
+WINDOWS = {
+    "max-windows": Field("NUMBER|all", "number of windows that a unit may be in, by default 1"),
+    "gap": Field("WINDOWS", "smallest distance between two windows of a unit, by default 1", int),
+    "zone": Field("ZONE", "time zone of a day, week or month"),
+    "last": Field("TIME", "start of the last window"),
+    "time-format": Field("FORMAT", "of times in text, as for strptime"),
+}
+SIGNS = {
+    "l1": _L1,
+    "dim": _DIM,
+    "nearest": Field("NUMBER", "of true neighbours that are wanted, by default 10", int),
+    "top": Field("NUMBER", "of members that a search returns, by default that of nearest", int),
+    "rest": Field("NUMBERS", "cosine of the other members, or several, by default 0"),
+    "mechanism": Field("MECHANISM", f"that publishes the signs: {', '.join(MECHANISMS)}"),
+    "norm": Field("NORM", "Euclidean norm of the vectors, if flips depend on the cells", float),
+    "exact-query": Field("yes|no", "whether the query is your own vector, which is not published", yes_or_no),
+}
+"""What `--set` of each plan states."""
 
 
 def refuse_to_miss(why: str, output: Path | None) -> NoReturn:
     """Say that a plan misses its goal, and end with status 1."""
     unwritten = "" if output is None else f", and {output} is not written"
     say(
-        f"The goal is missed{unwritten}{why}. Ask for less, allow more, or take it all the same with --accept",
+        f"The goal is missed{unwritten}{why}. Ask for less, allow more, or take it all the same with --set accept=yes",
         note=False,
     )
     raise typer.Exit(1)
 
 
-def units_of(units: str | None, keys: Path | None) -> list[float] | dict[str, float] | None:
+def units_of(units: str | None) -> list[float] | dict[str, float] | None:
     """Return how many units each key has, as stated or from a file."""
-    if keys is None:
-        return None if units is None else numbers_in(units, "--units")
+    if units is None:
+        return None
+    keys = Path(units)
+    if not keys.suffix or re.fullmatch(r"[\d.,eE+]+", units):
+        return numbers_in(units, "--units")
     try:
         if keys.suffix == ".parquet":
             table = read_parquet(keys)
@@ -131,6 +221,24 @@ def range_of(text: str, window: str | None, windows: int) -> int | Literal["pref
     return min(length // size, windows)
 
 
+def windows_in(
+    base: ss.Agreement | None, *, window: str | None, time: str | None, first: str | None, more: FurtherFacts
+) -> ss.Windows | None:
+    """Return the windows of an agreement, or of options; None if neither states them."""
+    stated = (time, first, more.zone, more.last, more.time_format)
+    if base is not None and base.windows is not None:
+        if any(stated) or window is not None:
+            raise ss.InvalidInputError(f"the agreement has the windows {base.windows}; leave out options of windows")
+        return base.windows
+    if window is None or time is None:
+        if any(stated):
+            raise ss.InvalidInputError("windows have a length and a column of times: --window LENGTH --time COLUMN")
+        return None
+    name, _, kind = time.rpartition(":")
+    column: Any = (name, kind) if name and kind in ("date", "timestamp") else time
+    return ss.Windows(time=column, every=window, format=more.time_format, zone=more.zone, first=first, last=more.last)
+
+
 def units_of_sites(text: str) -> float | list[float]:
     """Return the number of units of all sites, or of two."""
     try:
@@ -146,13 +254,13 @@ def shift_of(
     """Return the difference between sites that options state."""
     if (shift is not None) + (moved is not None) + (times is not None) != 1:
         raise ss.InvalidInputError(
-            "state one difference to be found: --shift 0.5, in standard deviations of a number; --moved 0.05, the "
-            "share of people in another category; or --times 1.4, how many times as frequent a class is"
+            "state one difference to be found: --shift 0.5, in standard deviations of a number; --set moved=0.05, the "
+            "share of people in another category; or --set times=1.4, how many times as frequent a class is"
         )
     in_columns: dict[str, int] = {} if columns is None else {"columns": columns}
     if moved is not None:
         if in_columns:
-            raise ss.InvalidInputError("--in-columns does not apply to --moved: leave it out")
+            raise ss.InvalidInputError("--set in-columns does not apply to moved: leave it out")
         return ss.planning.ShareShift(moved)
     if shift is not None:
         return ss.planning.MeanShift(shift, **in_columns)

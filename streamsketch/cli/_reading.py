@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 SKETCH, SIGNS, TABLE = ".sketch", ".signs", ".parquet"
 
 _MOST_WARNINGS = 5  # of one file
-_TAKES_RAW = {"compare": "compare", "describe": "describe", "frequency": "query"}
 _SIGNS = {
     "SignSketch": "sign sketch",
     "SignTable": "table of sign sketches",
@@ -48,14 +47,15 @@ Raw = Annotated[
 
 
 def load_sketches(
-    paths: list[Path], *, least: int, command: str, raw: bool = False, signer: list[Path] | None = None
+    paths: list[Path], *, least: int, command: str, raw: bool | None = None, signer: list[Path] | None = None
 ) -> dict[str, AnySketch]:
     """Return the sketches of files by short names: a file's stem, or a table's key.
 
     Raises
     ------
     InvalidInputError
-        For fewer than ``least`` sketches, files named twice, or raw sketches unless ``raw`` allows them.
+        For fewer than ``least`` sketches, files named twice, or raw sketches unless ``raw`` allows them; None says that
+        the command takes none.
     IncompatibleProjectionsError
         If their projections differ.
     DependentNoiseError
@@ -67,13 +67,13 @@ def load_sketches(
 
 
 def load_files(
-    paths: list[Path], *, least: int, command: str, raw: bool = False, signer: list[Path] | None = None
+    paths: list[Path], *, least: int, command: str, raw: bool | None = None, signer: list[Path] | None = None
 ) -> tuple[dict[str, AnySketch], dict[str, Any]]:
     """Return the sketches of files by short names, and what each file holds, by its path; as `load_sketches`."""
     files: dict[str, Any] = {}
 
     def read(path: Path) -> dict[Any, AnySketch]:
-        files[str(path)] = _sketches_of(path, command, signer, raw=raw)
+        files[str(path)] = _sketches_of(path, signer, raw=raw)
         return _by_key(files[str(path)])
 
     found = _by_name(paths, read, least, command)
@@ -281,16 +281,12 @@ def name_by_window(path: Path, key: Any) -> str | None:
     return None
 
 
-def _sketches_of(path: Path, command: str, signer: list[Path] | None, *, raw: bool) -> Any:
+def _sketches_of(path: Path, signer: list[Path] | None, *, raw: bool | None) -> Any:
     """Return the sketch or the table in a file."""
     if path.suffix != SUFFIX and not is_raw(path):
         return load_published(path, ss.PrivateSketch, ss.PrivateTable, signer=signer)
     if not raw:
-        or_raw = (
-            f", or give --raw to {_TAKES_RAW[command]} it all the same, for your eyes only"
-            if command in _TAKES_RAW
-            else ""
-        )
+        or_raw = "" if raw is None else ", or give --raw to read it all the same, for your eyes only"
         raise ss.InvalidInputError(
             f"{path} is a raw sketch, which is secret, like all that is computed from it. Release it first{or_raw}"
         )
@@ -325,7 +321,7 @@ def load_published(path: Path, *kinds: type[Any], signer: list[Path] | None = No
             and not _is_index(path)
             and kind_of(path) is None
         ):
-            remedy = f"To sketch a table: streamsketch sketch {path} …"
+            remedy = f"To release a table: streamsketch release {path} --agreement FILE"
             raise ss.InvalidInputError(f"{path} is not a release ({SKETCH}, {SIGNS} or {TABLE}). {remedy}") from None
         expected = _NAMES.get(_kind_of(path).__name__, "release")
         wrong = ss.errors.WireFormatError(error.where, error.problem)  # without the file, which is named here

@@ -170,11 +170,12 @@ def sketch_stream(pending: Pending, output: Path, reader: RowReader, every: floa
 
 
 def sketch_bounded(
-    paths: list[Path], reader: RowReader, header: RawHeader, clip: Clip, summary_file: Path | None, **windows: Any
+    paths: list[Path], reader: RowReader, header: RawHeader, clip: Clip, summary_file: Path | None
 ) -> RawSketch:
     """Return the sketches of files within the bounds of their agreement; write the summary if it is requested.
 
-    They count as the data of ``header``, the file that they will be in. ``windows`` are as in `bound_batches`.
+    They count as the data of ``header``, the file that they will be in. If the agreement lists keys, they are of these
+    alone.
     """
     summary, agreement = ss.bounding.BoundingSummary(), reader.agreement
 
@@ -183,7 +184,18 @@ def sketch_bounded(
             yield from reader.events(path, intake)
 
     table: Any = dataclasses.replace(header, keys=0).empty()  # also of one stream: units are bounded in tables
-    state = bound_batches(read, agreement, table=table, clip=clip, summary=summary, **windows)
+    windows, published = agreement.windows, agreement.published_keys
+    state = bound_batches(
+        read,
+        agreement,
+        table=table,
+        clip=clip,
+        public_keys=published if isinstance(published, tuple) else None,
+        summary=summary,
+        windows=None if windows is None else windows.of_times,
+        time=None if windows is None else windows.time.name,
+        time_format=None if windows is None else windows.format,
+    )
     if isinstance(state, ss.SketchTable):
         check_size(state.projection, len(state))
     if summary_file is not None:
@@ -191,7 +203,7 @@ def sketch_bounded(
         say(f"{summary_file}, secret: what the bounds dropped and clipped.")
     else:
         say("--summary FILE writes what the bounds dropped and clipped, which is secret.")
-    if cut := _cut(summary, agreement, in_windows=windows.get("windows") is not None):
+    if cut := _cut(summary, agreement, in_windows=windows is not None):
         say(cut)
     return RawSketch(state, summary.rows_read - summary.rows_dropped)
 
@@ -270,8 +282,15 @@ def bounds_of_sum(output: Path, parts: str, before: Sequence[Bounds], after: Bou
     return f"A unit may be in {parts}, so the bound that was enforced is now: {after.neighbours}.{uncounted}"
 
 
-def release_options(neighbours: Any) -> str:
-    """Return the options of `release` that state a relation."""
-    default = type(neighbours)(1).max_keys
-    keys = "" if neighbours.max_keys == default else f" --max-keys {neighbours.max_keys}"
-    return f"--{neighbours.kind} {neighbours.bound}{keys} --unit {shlex.quote(neighbours.unit)}"
+def commands_of_release(file: Path, agreed: ss.Agreement | None, *, keyed: bool, needs_delta: bool) -> str:
+    """Return the commands that release a raw file whose own agreement does not say what a release spends."""
+    columns = " --index COLUMN --l1 BOUND" if agreed is None else ""
+    bound = "" if agreed is None or agreed.neighbours is not None else " --l1 BOUND"
+    keys = " --public-key KEY" if keyed and (agreed is None or agreed.published_keys is None) else ""
+    keys = f" --key COLUMN{keys}" if keyed and agreed is None else keys
+    delta = " --delta DELTA" if needs_delta else ""
+    name, output = (shlex.quote(str(path)) for path in (file, file.with_suffix(".parquet" if keyed else ".sketch")))
+    return (
+        f"`streamsketch agree {name}{columns}{bound}{keys} --epsilon EPSILON{delta} -o terms.json`, then "
+        f"`streamsketch release {name} --agreement terms.json -o {output}`"
+    )

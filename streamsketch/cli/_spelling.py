@@ -1,4 +1,4 @@
-"""Whether streams spell alike, as `compare --dictionary` shows it."""
+"""Whether streams spell alike, as `compare --set dictionary` shows it."""
 
 import dataclasses
 from pathlib import Path
@@ -29,13 +29,13 @@ def show_spelling(
     InvalidInputError
         For a dictionary that cannot be read, and an unknown name in ``only``; and as `load_sketches`.
     """
-    sketches = load_sketches(files, least=1, command="compare --dictionary", raw=raw, signer=signer)
+    sketches = load_sketches(files, least=1, command="compare --set dictionary", raw=raw, signer=signer)
     if unknown := sorted(set(only or ()) - sketches.keys()):
         raise ss.InvalidInputError(f"--only names {', '.join(unknown)}, which is none of the streams")
     sketches = {name: one for name, one in sketches.items() if not only or name in only}
     any_sketch = next(iter(sketches.values()))
     agreed = agreement_of(any_sketch, agreement)
-    items = items_of_file(any_sketch.projection, agreed, index, dictionary).items
+    items = items_of_file(any_sketch.projection, agreed, dictionary, index=index).items
     found = ss.spelling(sketches, items, agreement=agreed)
     if as_json:
         explained = {name: dataclasses.asdict(share) for name, share in found.explained.items()}

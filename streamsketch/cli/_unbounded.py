@@ -14,11 +14,12 @@ from typing import Any
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._inputs import STDIN, Format, Snapshots, Stop
+from streamsketch.cli._inputs import Snapshots, Stop
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import plural, progress_bar, show_json
 from streamsketch.cli._sketching import tell_bad_lines
 from streamsketch.core.files import exclusive, remove_partial, write_whole
+from streamsketch.data.readers.delimited import check_delimiter
 from streamsketch.data.readers.formats import format_of
 from streamsketch.intake.files import RowReader
 from streamsketch.intake.lines import BadLines, LineFormat
@@ -32,55 +33,63 @@ from streamsketch.once.rows import OtherRowsError
 from streamsketch.once.sinks import Sink, sink_in
 from streamsketch.streams.job import Job
 from streamsketch.streams.policy import StreamPolicy
-from streamsketch.streams.state import STREAM_SUFFIX
 from streamsketch.streams.stream import Stream
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class UnboundedLog:
-    """The options of `stream file` and `stream pipe` for a log that is released window by window."""
+    """How `stream file` and `stream pipe` are called, for a log that is released window by window.
 
-    inputs: list[str]
-    output: Path
-    agreement: Path
-    job: Path
-    form: Format | None
-    delimiter: str
-    bad_lines: str
-    every: float
-    summary: Path | None
-    follow: bool
-    accept_loss: bool
-    messages: bool
-    dead_letters: Path | None
-    encoding: str | None = None
-    decimal: str = "."
+    Parameters
+    ----------
+    log
+        The file of the log; None for standard input.
+    agreement
+        What is published.
+    job
+        How it is run.
+    state
+        The file of the state.
+    """
+
+    log: Path | None
+    agreement: ss.Agreement
+    job: Job
+    state: Path
 
     def run(self, *, as_json: bool) -> None:
         """Read the log until it ends, or forever; write the state and releases."""
-        agreement, job = ss.Agreement.load(self.agreement), Job.load(self.job)
+        agreement, job = self.agreement, self.job
         policy = StreamPolicy(agreement, job)
         policy.publisher()  # to find mistakes before anything is written
         form, charge = self._checked(), charge_of(job, agreement)
-        dead_letters = dead_letters_in(self.dead_letters, job)
+        dead_letters = dead_letters_in(job)
         # where units do not move the clock, no line of theirs ends the stream either
-        mode = "skip" if job.clock == "heartbeats" and self.bad_lines == "stop" else self.bad_lines
-        bad_lines = BadLines(mode, append=True)
+        mode = job.bad_lines or "stop"
+        bad_lines = BadLines("skip" if job.clock == "heartbeats" and mode == "stop" else mode, append=True)
         with ExitStack() as stack:
             descriptor = sys.stdin.fileno()
-            if self.inputs != [STDIN]:
-                descriptor = stack.enter_context(Path(self.inputs[0]).open("rb", buffering=0)).fileno()
-            if self.follow and not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise ss.InvalidInputError(f"{self._name} is a pipe, which is read until it ends: leave out --follow")
+            if self.log is not None:
+                descriptor = stack.enter_context(self.log.open("rb", buffering=0)).fileno()
+            if job.follow and not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise ss.InvalidInputError(
+                    f"{self._name} is a pipe, which is read until it ends: leave out follow in the job"
+                )
             sink = stack.enter_context(slots_of(job))
-            stack.enter_context(exclusive(self.output))
+            stack.enter_context(exclusive(self.state))
             bad = stack.enter_context(bad_lines)
-            written: dict[str, Any] = {"delimiter": self.delimiter, "encoding": self.encoding, "decimal": self.decimal}
-            reader = RowReader(agreement, time=policy.time, bad=bad, **written)
-            stream = Stream(agreement, job, self.output, charge, sink=sink, dead_letters=dead_letters)
+            reader = RowReader(
+                agreement,
+                time=policy.time,
+                bad=bad,
+                delimiter=check_delimiter(job.delimiter or ","),
+                encoding=job.encoding,
+                decimal=job.decimal or ".",
+            )
+            stream = Stream(agreement, job, self.state, charge, sink=sink, dead_letters=dead_letters)
             with Stop() as stop:
                 try:
-                    complaints = _Complaints(job.max_dropped, self.every)
+                    complaints = _Complaints(job.max_dropped, job.every)
                     with self._opened(descriptor, reader, form, stream.position) as log:
                         stream.require(log.conditions)
                         self._read(stream, log, bad, stop, complaints)
@@ -94,39 +103,36 @@ class UnboundedLog:
             say("All windows of the agreement are released. To continue, begin a new state and a new folder")
         facts = f"{plural(stream.events, 'event')}, {plural(stream.released, 'window')} released into {job.folder}"
         if number is not None:
-            say(f"Stopped: {self.output}, secret: {facts}. The same command continues.")
+            say(f"Stopped: {self.state}, secret: {facts}. The same command continues.")
             raise typer.Exit(128 + number)
         if as_json:
-            fields: dict[str, Any] = {"file": str(self.output), "secret": True, "events": stream.events}
+            fields: dict[str, Any] = {"file": str(self.state), "secret": True, "events": stream.events}
             fields |= {"windows": stream.released, "folder": job.folder, "bad_lines": stream.bad_lines}
             show_json(fields | {"agreement": agreement.fingerprint})
         else:
-            say(f"{self.output}, secret: {facts}. Agreement {agreement.fingerprint}.")
+            say(f"{self.state}, secret: {facts}. Agreement {agreement.fingerprint}.")
 
     def _with_remedy(self, error: ss.StreamsketchError) -> ss.StreamsketchError:
         if isinstance(error, OtherRowsError):
             return error  # from which nothing goes on
-        remedy = f"{self.output} holds what was read before, and continues from there"
-        if isinstance(error, LostLogError) and (self.messages or self.inputs != [STDIN]):
-            remedy += ". If the rest is lost, --accept-loss continues with what is there"
+        remedy = f"{self.state} holds what was read before, and continues from there"
+        if isinstance(error, LostLogError) and (self._of_messages or self.log is not None):
+            remedy += ". If the rest is lost, --set accept_loss=yes continues with what is there"
         return ss.InvalidInputError(f"{error}. {remedy}")
 
     def _opened(
         self, descriptor: int, reader: RowReader, form: LineFormat, position: dict[str, Any] | None
     ) -> AbstractContextManager[Log | Messages]:
-        lost = (lambda text: say(f"warning: {text}")) if self.accept_loss else None
-        if position is not None and self.messages != ("next" in position):
-            raise ss.InvalidInputError(
-                f"{self.output} holds a position in {'lines' if self.messages else 'messages'}: "
-                f"{'leave out' if self.messages else 'give'} --messages"
-            )
-        if self.messages:
+        lost = (lambda text: say(f"warning: {text}")) if self.job.accept_loss else None
+        if position is not None and self._of_messages != ("next" in position):
+            was, now = ("lines", "leave out") if self._of_messages else ("messages", "set")
+            raise ss.InvalidInputError(f'{self.state} holds a position in {was}: {now} "format": "messages" in the job')
+        if self._of_messages:
             return nullcontext(Messages(descriptor, reader, self._name, position, on_loss=lost))
-        path = None if self.inputs == [STDIN] else Path(self.inputs[0])
-        return Log(descriptor, reader, form, self._name, position, path=path, on_loss=lost)
+        return Log(descriptor, reader, form, self._name, position, path=self.log, on_loss=lost)
 
     def _read(self, stream: Stream, log: Log | Messages, bad: BadLines, stop: Stop, complaints: "_Complaints") -> None:
-        snapshots, bad_before = Snapshots(self.every), stream.bad_lines
+        snapshots, bad_before = Snapshots(self.job.every), stream.bad_lines
         complaints.begin(stream.row_counts)
 
         def snapshot() -> None:
@@ -138,19 +144,21 @@ class UnboundedLog:
             for alarm in stream.save(position):
                 name = stream.sink.name(alarm.slot)
                 say(f"warning: {name} was there already, of another state, and stays; this state releases none for it")
-            if self.summary is not None:
-                remove_partial(self.summary)
+            if self.job.summary is not None:
                 summary = stream.summary
-                if self.messages:
+                if self._of_messages:
                     summary |= {"last_offset": position["next"] - 1, "offsets_missing": position["missing"]}
-                write_whole(self.summary, json.dumps(summary, indent=2).encode() + b"\n", secret=True)
+                write_summary(self.job.summary, summary)
             complaints.look(stream.row_counts)
             snapshots.taken()
 
         with progress_bar() as progress:
             task = progress.add_task("sketching", total=None, events=stream.events)
-            options: dict[str, Any] = {} if isinstance(log, Messages) else {"follow": self.follow}
-            for piece in () if stream.is_finished else log.pieces(**options, stop=stop, wait=snapshots.wait):
+            if isinstance(log, Messages):
+                pieces = log.pieces(stop=stop, wait=snapshots.wait)
+            else:
+                pieces = log.pieces(follow=self.job.follow, stop=stop, wait=snapshots.wait)
+            for piece in () if stream.is_finished else pieces:
                 log.read(piece, stream.add)
                 progress.update(task, events=stream.events)
                 if stream.windows.is_over or not snapshots.wait():
@@ -162,46 +170,49 @@ class UnboundedLog:
 
     @property
     def _name(self) -> str:
-        return "standard input" if self.inputs == [STDIN] else self.inputs[0]
+        return "standard input" if self.log is None else str(self.log)
+
+    @property
+    def _of_messages(self) -> bool:
+        return self.job.format == "messages"
 
     def _checked(self) -> LineFormat:
-        """Return the format, after a check that the options fit together."""
-        if not 0 < self.every < float("inf"):
-            raise ss.InvalidInputError(f"--every must be a number of seconds > 0, got {self.every:g}")
-        if self.inputs == [STDIN] and sys.stdin is None:
+        """Return the format, after a check that the log is of one that can be read line by line."""
+        if self.log is None and sys.stdin is None:
             raise ss.InvalidInputError("standard input (-) is closed; there is nothing to read")
-        if self.messages and (self.inputs != [STDIN] or self.form not in (None, "jsonl")):
-            raise ss.InvalidInputError("--messages are read from standard input (-), and their payloads are JSON")
-        form = (
-            self.form
-            or ("jsonl" if self.messages else "")
-            or ("" if self.inputs == [STDIN] else format_of(Path(self.inputs[0]).suffix))
-        )
+        if self._of_messages:
+            if self.log is not None:
+                raise ss.InvalidInputError(
+                    f"messages are read from standard input, by `streamsketch stream pipe`; what is {self.log}? Set "
+                    '"format" of the job to csv or jsonl'
+                )
+            return "jsonl"  # their payloads
+        form = self.job.format or ("" if self.log is None else format_of(self.log.suffix))
         if form not in ("csv", "jsonl"):
             raise ss.InvalidInputError(
-                f"state what {self._name} is: --format csv, with a header line, or --format jsonl, not compressed"
+                f'state what {self._name} is, by "format" in the job: csv, with a header line, or jsonl, not '
+                "compressed (--set format=csv)"
             )
-        if self.output.suffix != STREAM_SUFFIX or not self.output.parent.is_dir():
-            raise ss.InvalidInputError(
-                f"the state of a stream is written to a file named *{STREAM_SUFFIX} in an existing folder, got "
-                f"{self.output}"
-            )
-        if self.summary is not None and (self.summary.suffix != ".json" or not self.summary.parent.is_dir()):
-            raise ss.InvalidInputError(f"a summary is written to a file named *.json, got {self.summary}")
         return form
 
 
+def write_summary(path: str, summary: dict[str, Any]) -> None:
+    """Write the counts of rows for the operator, all of them or nothing."""
+    remove_partial(Path(path))
+    write_whole(Path(path), json.dumps(summary, indent=2).encode() + b"\n", secret=True)
+
+
 @contextmanager
-def slots_of(job: Job, database: str | None = None) -> Iterator[Sink | None]:
+def slots_of(job: Job) -> Iterator[Sink | None]:
     """Yield the open sink of a job's stream; None for files of windows, if the stream has no name."""
     if job.stream is None:
-        if database is not None:
-            raise ss.InvalidInputError('--database goes with a job that names its stream: set "stream": "NAME"')
+        if job.database is not None:
+            raise ss.InvalidInputError('a database goes with a job that names its stream: set "stream": "NAME"')
         Path(job.folder).mkdir(parents=True, exist_ok=True)
         yield None
         return
     try:
-        with sink_in(database or job.folder) as sink:
+        with sink_in(job.database or job.folder) as sink:
             yield sink
     except ModuleNotFoundError as error:
         if error.name != "obstore":
@@ -221,8 +232,9 @@ def charge_of(job: Job, agreement: ss.Agreement) -> Any:
     return LedgerCharge(ledger, job.dataset, agreement.projection)
 
 
-def dead_letters_in(folder: Path | None, job: Job) -> DeadLetters | None:
-    """Return the object that keeps dead letters in a folder, if there is one; refuse a folder that is published."""
+def dead_letters_in(job: Job) -> DeadLetters | None:
+    """Return the object that keeps the dead letters of a job, if it has a folder; refuse one that is published."""
+    folder = None if job.dead_letters is None else Path(job.dead_letters)
     if folder is not None and folder.resolve().is_relative_to(Path(job.folder).resolve()):
         raise ss.InvalidInputError(
             f"dead letters are secret, and {folder} lies where releases are published: name another folder"

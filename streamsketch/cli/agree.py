@@ -1,5 +1,6 @@
 """``streamsketch agree``: the file by which all parties sketch."""
 
+import dataclasses
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -23,8 +24,9 @@ from streamsketch.cli._agreeing import (
     neighbours_of,
     projection_from,
 )
+from streamsketch.cli._completing import Completion, base_of, check_header, refuse_to_change_the_map
 from streamsketch.cli._features import check_columns, features_text, load_features
-from streamsketch.cli._fields import FIELDS_HELP, AreWindows, further_fields
+from streamsketch.cli._fields import FIELDS, Further, set_fields, set_option
 from streamsketch.cli._options import option
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._saying import say
@@ -32,8 +34,11 @@ from streamsketch.cli._showing import Json, show_result
 from streamsketch.core.libraries import pa, pq
 from streamsketch.core.numbers import short
 from streamsketch.core.text import names_given
+from streamsketch.data.readers.formats import format_of
 from streamsketch.data.readers.opening import open_file
 from streamsketch.privacy.schedule_kinds import schedule_from_json
+from streamsketch.release.agreed_publisher import publisher_of
+from streamsketch.storage.first_bytes import is_raw
 
 _WORTH_SAYING = 0.9  # of the error
 
@@ -43,8 +48,8 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         Path | None,
         typer.Argument(
             help=(
-                "Parquet file from which columns take their types, unless --index, --key and the other options state "
-                "them."
+                "Parquet or CSV file that has the columns; those of Parquet have types, and those of CSV are text "
+                "unless stated. Or an agreement (.json) or a .raw-sketch file, to which options are added."
             ),
             metavar="SAMPLE",
         ),
@@ -74,8 +79,8 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         option(
             "Privacy",
             "NUMBER",
-            "Number of keys that one unit may be in; without --key, of windows (`sketch --window`). By default 1; "
-            "with --sketch-l2 and --key, any number.",
+            "Number of keys that one unit may be in; without --key, of windows that are keys. By default 1; with "
+            "--sketch-l2 and --key, any number.",
         ),
     ] = None,
     epsilon: Annotated[
@@ -114,7 +119,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         str | None,
         option("Windows", "TIME", "Start of the first window: a time, or the first date of a day, a week or a month."),
     ] = None,
-    missing: Missing = "refuse",
+    missing: Missing = None,
     units: Annotated[
         str | None,
         option(
@@ -126,7 +131,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     ] = None,
     further: Annotated[
         list[str] | None,
-        option("Further fields", "NAME=VALUE", f"{FIELDS_HELP} Repeat it for several fields.", "--set"),
+        set_option("Further fields", FIELDS),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -150,6 +155,9 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     else, and all parties publish alike. With --key, it then says which keys are published: --public-key,
     --keys-are-public or --set select-keys=EPSILON,DELTA.
 
+    With an agreement as SAMPLE, what the options state is added to it, such as what a release spends; and with a raw
+    sketch, to what it follows. The columns and the bound stay: `release RAW --agreement FILE` then releases it.
+
     With --window and --time, each window is published by itself, from --first on, and a unit pays in each; with --set
     windows=keys, all are one release. With --set schedule=FILE, sums of windows are published, and --epsilon is for
     all.
@@ -157,70 +165,190 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     $ streamsketch agree --index item:text --unit-column customer:text --missing drop --epsilon 1 --delta 1e-6 \
         -o terms.json
 
-    $ streamsketch agree --index item:text --key shop:text --unit-column customer:text --max-keys 1 --missing drop \
+    $ streamsketch agree sales.csv --index item --key shop --unit-column customer --max-keys 1 --missing drop \
         -o agreement.json
+
+    $ streamsketch agree north.raw-sketch --epsilon 1 --delta 1e-6 -o terms.json
     """
     new_file(output, ".json", "an agreement")
-    more = further_fields(further or [])
-    l2, one_coordinate, clip, count = more.l2, more.one_coordinate, more.clip, more.count
-    projection, seed = more.projection, more.seed
-    schema = None if sample is None else _schema(sample)
-    options: dict[str, Any] = {name: getattr(more, name) for name in ("sketch_dim", "sparsity", "resolution")}
-    by: ss.projections.Projection
-    if features is None:
-        if not index:
-            raise ss.InvalidInputError(
-                "state which columns are sketched: --index NAME:TYPE for each, in order; or --features FILE"
-            )
-        columns, by = None, projection_from(projection, **options, seed=seed)
+    more = set_fields(Further(), FIELDS, further)
+    stated = _Stated(
+        columns=columns_from(index or [], key, unit_column, value, _names_in(sample)),
+        bounds={"l1": l1, "l2": more.l2, "sketch_l2": sketch_l2, "one_coordinate": more.one_coordinate},
+        unit=unit,
+        unit_column=unit_column,
+        max_keys=max_keys,
+        missing=missing,
+        more=more,
+        terms=_terms(epsilon, delta, more.mechanism),
+        windows=_windows(window, time, first, more),
+        keys=_keys(names_given(public_key or [], "--public-key"), more.select_keys, keys_are_public=keys_are_public),
+    )
+    base = None if sample is None else base_of(sample)
+    stated.check_terms(base)
+    if sample is not None and base is not None:
+        sizes = {"features": features, "units": units, "projection": more.projection, "sketch-dim": more.sketch_dim}
+        sizes |= {"sparsity": more.sparsity, "resolution": more.resolution, "seed": more.seed}
+        refuse_to_change_the_map(sample, sizes)
+        agreed = stated.completion.of(base)
+        by, sized = agreed.projection, None
     else:
-        options |= {"projection": projection, "l1": l1, "l2": l2, "one_coordinate": one_coordinate}
-        columns = _features(features, seed, options | {"index": index, "value": value}, unit_column)
-        by = columns.projection
-    options = {"l1": l1, "l2": l2, "sketch_l2": sketch_l2, "one_coordinate": one_coordinate}
-    word = unit or ("event" if unit_column is None else column_name(unit_column))
-    in_keys = 1 if key is None and max_keys is None else max_keys  # without keys there is one stream
-    bounds: dict[str, Any] = {"neighbours": neighbours_of(options, word, in_keys), "clip": clip}
-    if bounds["neighbours"] is None and unit_column is not None:
-        known: dict[str, Any] = {"max_keys": max_keys, "clip": clip, "averaged": columns is not None}
-        bounds = whole_unit_bounds(by, word, keyed=key is not None, **known)
-    elif bounds["neighbours"] is None and (unit is not None or max_keys is not None or count):
-        raise ss.InvalidInputError(
-            "--unit, --max-keys and --set count=yes belong to a bound: give --unit-column, or --l1 BOUND"
-        )
-    elif columns is not None:
-        bounds["clip"] = clip_of_features(bounds["neighbours"], clip)  # type: ignore[arg-type]
-    fine = by if columns is not None else fine_enough(by, bounds["neighbours"])
-    if count is not None:
-        bounds["counting"] = counting_of(fine, bounds["neighbours"]) if count else None
-    fields: dict[str, Any] = {
-        **columns_from(index or [], key, unit_column, value, () if schema is None else schema.names),
-        **bounds,
-        "missing": missing,
-        "title": more.title,
-        "terms": _terms(epsilon, delta, more.mechanism),
-        "windows": _windows(
-            {"time_format": more.time_format, "zone": more.zone, "first": first, "last": more.last},
-            window,
-            time,
-            more.windows_are,
-        ),
-        "schedule": None if more.schedule is None else schedule_from_json(more.schedule.read_text()),
-        "text": more.text,
-        "keys": _keys(names_given(public_key or [], "--public-key"), more.select_keys, keys_are_public=keys_are_public),
-    }
-    if columns is not None:
-        fields |= {"features": columns, "index": None}
-    agreed = ss.Agreement(fine, **fields) if schema is None else _typed(schema, fine, fields)
-    _check_features(agreed, sample, schema)
-    sized = _planned(agreed, units, more.items, more.catalogue)
-    if sized is not None and (projection, more.sketch_dim, more.sparsity) == (None, None, None):
-        agreed = agreed.replace(projection=sized[1].projection(getattr(by, "seed", 0)))
-        sized = (sized[1], sized[1])
+        agreed, by = stated.made(sample, features)
+        sized = _planned(agreed, units, more.items, more.catalogue)
+        if sized is not None and (more.projection, more.sketch_dim, more.sparsity) == (None, None, None):
+            agreed = agreed.replace(projection=sized[1].projection(getattr(by, "seed", 0)))
+            sized = (sized[1], sized[1])
+    if agreed.terms is not None:
+        publisher_of(agreed)  # which knows the mechanisms
     agreed.save(output)
     fields = {"file": str(output), "fingerprint": agreed.fingerprint, "agreement": agreed.to_dict()}
-    show_result(str(output), _facts(agreed, by), fields, as_json=as_json)
-    _say_size(agreed, sized)
+    show_result(str(output), facts_of(agreed, by), fields, as_json=as_json)
+    if base is None:
+        _say_size(agreed, sized)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Stated:
+    """What the options of `agree` state."""
+
+    columns: dict[str, Any]
+    bounds: dict[str, str | None]
+    unit: str | None
+    unit_column: str | None
+    max_keys: int | None
+    missing: str | None
+    more: Further
+    terms: ss.Terms | None
+    windows: ss.Windows | None
+    keys: Any
+
+    @property
+    def _word(self) -> str:
+        return self.unit or ("event" if self.unit_column is None else column_name(self.unit_column))
+
+    def check_terms(self, base: Any) -> None:
+        """Raise `InvalidInputError` if terms lack a bound or published keys, which options state."""
+        if self.terms is None:
+            return
+        known = base if isinstance(base, ss.Agreement) else None
+        is_bounded = self.unit_column is not None or any(bound is not None for bound in self.bounds.values())
+        if not is_bounded and (known is None or known.neighbours is None):
+            raise ss.InvalidInputError(
+                "a release protects somebody: also give --unit-column COLUMN, which names them, or --l1 BOUND, how "
+                "much one of them may contribute"
+            )
+        windows = self.windows or (None if known is None else known.windows)
+        keys = self.keys if self.keys is not None or known is None else known.keys
+        are_listed = keys != "public" and not isinstance(keys, ss.Selected)
+        if windows is not None and windows.are == "keys" and windows.last is None and are_listed:
+            raise ss.InvalidInputError(
+                "windows are keys, and which of them have data is private: state the first and the last, --first TIME "
+                "--set last=TIME, or, with a key column, --keys-are-public"
+            )
+        is_keyed = self.columns["key"] is not None or (known is not None and known.key is not None)
+        if is_keyed and keys is None:
+            raise ss.InvalidInputError(
+                "which keys have data is private: give --public-key KEY,…, a list chosen without looking at the data; "
+                "--keys-are-public, if they are no secret; or --set select-keys=EPSILON,DELTA, a private choice"
+            )
+
+    @property
+    def _schedule(self) -> Any:
+        path = self.more.schedule
+        return None if path is None else schedule_from_json(path.read_text())
+
+    @property
+    def completion(self) -> Completion:
+        """The fields that are added to an agreement, or to a map."""
+        more = self.more
+        return Completion(
+            columns=self.columns,
+            neighbours=neighbours_of(self.bounds, self._word, self.max_keys),
+            unit=self.unit,
+            max_keys=self.max_keys,
+            count=more.count,
+            others={
+                "clip": more.clip,
+                "missing": self.missing,
+                "title": more.title or None,
+                "terms": self.terms,
+                "windows": self.windows,
+                "schedule": self._schedule,
+                "keys": self.keys,
+                **({} if more.text == "new" else {"text": more.text}),
+            },
+        )
+
+    def made(self, sample: Path | None, features: Path | None) -> tuple[ss.Agreement, ss.projections.Projection]:
+        """Return an agreement, and its map before its grid was chosen."""
+        is_csv = sample is not None and format_of(str(sample)) == "csv"
+        if sample is not None and is_csv:
+            check_header(sample, self.columns)
+        schema = None if sample is None or is_csv else _schema(sample)
+        columns, by = self._map(features)
+        bounds = self._bounds(by, of_features=columns is not None)
+        fine = by if columns is not None else fine_enough(by, bounds["neighbours"])
+        if self.more.count is not None:
+            bounds["counting"] = counting_of(fine, bounds["neighbours"]) if self.more.count else None
+        fields: dict[str, Any] = {
+            **self.columns,
+            **bounds,
+            "missing": self.missing or "refuse",
+            "title": self.more.title,
+            "terms": self.terms,
+            "windows": self.windows,
+            "schedule": self._schedule,
+            "text": self.more.text,
+            "keys": self.keys,
+        }
+        if columns is not None:
+            fields |= {"features": columns, "index": None}
+        agreed = ss.Agreement(fine, **fields) if schema is None else _typed(schema, fine, fields)
+        _check_features(agreed, sample, schema)
+        return agreed, by
+
+    def _map(self, features: Path | None) -> tuple[ss.Features | None, ss.projections.Projection]:
+        more = self.more
+        sizes: dict[str, Any] = {name: getattr(more, name) for name in ("sketch_dim", "sparsity", "resolution")}
+        if features is None:
+            if not self.columns["index"]:
+                raise ss.InvalidInputError(
+                    "state which columns are sketched: --index NAME:TYPE for each, in order; or --features FILE"
+                )
+            return None, projection_from(more.projection, **sizes, seed=more.seed)
+        others = sizes | {"projection": more.projection, **self.bounds, "sketch_l2": None}
+        others |= {"index": self.columns["index"], "value": self.columns["value"]}
+        columns = _features(features, more.seed, others, self.unit_column)
+        return columns, columns.projection
+
+    def _bounds(self, by: ss.projections.Projection, *, of_features: bool) -> dict[str, Any]:
+        """Return neighbours, clip and counting, as far as they are stated or follow."""
+        clip, keyed = self.more.clip, self.columns["key"] is not None
+        in_keys = 1 if not keyed and self.max_keys is None else self.max_keys  # without keys there is one stream
+        neighbours = neighbours_of(self.bounds, self._word, in_keys)
+        if neighbours is not None:
+            return {"neighbours": neighbours, "clip": clip_of_features(neighbours, clip) if of_features else clip}  # type: ignore[arg-type]
+        if self.unit_column is not None:
+            return whole_unit_bounds(
+                by,
+                self._word,
+                keyed=keyed,
+                max_keys=self.max_keys,
+                clip=clip,  # type: ignore[arg-type] # it checks
+                averaged=of_features,
+            )
+        if self.unit is not None or self.max_keys is not None or self.more.count:
+            raise ss.InvalidInputError(
+                "--unit, --max-keys and --set count=yes belong to a bound: give --unit-column, or --l1 BOUND"
+            )
+        return {"neighbours": None, "clip": clip}
+
+
+def _names_in(sample: Path | None) -> list[str]:
+    """Return the columns of a Parquet file, whose names may have colons."""
+    if sample is None or sample.suffix == ".json" or format_of(str(sample)) == "csv" or is_raw(sample):
+        return []
+    return list(_schema(sample).names)
 
 
 def _planned(
@@ -278,18 +406,22 @@ def _terms(epsilon: str | None, delta: str | None, mechanism: str | None) -> ss.
     return ss.Terms(epsilon=epsilon, delta=delta or "0", mechanism=mechanism or "auto")
 
 
-def _windows(
-    stated: dict[str, str | None], every: str | None, time: str | None, are: AreWindows | None
-) -> ss.Windows | None:
+def _windows(every: str | None, time: str | None, first: str | None, more: Further) -> ss.Windows | None:
     """Return the windows of options; None if there are none."""
     if every is None or time is None:
-        if any((every, time, are, *stated.values())):
+        if any((every, time, first, more.windows_are, more.time_format, more.zone, more.last)):
             raise ss.InvalidInputError("windows have a length and a column of times: --window LENGTH --time COLUMN")
         return None
     name, _, kind = time.rpartition(":")
-    column: Any = (name, kind) if name and kind in ("date", "timestamp") else time
-    fields: dict[str, Any] = {("format" if name == "time_format" else name): text for name, text in stated.items()}
-    return ss.Windows(time=column, every=every, **fields, are=are or "releases")
+    return ss.Windows(
+        time=(name, kind) if name and kind in ("date", "timestamp") else time,
+        every=every,
+        format=more.time_format,
+        zone=more.zone,
+        first=first,
+        last=more.last,
+        are=more.windows_are or "releases",
+    )
 
 
 def _keys(listed: list[str], share: str | None, *, keys_are_public: bool) -> Any:
@@ -334,7 +466,7 @@ def _check_features(agreed: ss.Agreement, sample: Path | None, schema: "pa.Schem
         check_columns(cast("ss.features.Features", agreed.features), schema, sample)
 
 
-def _facts(agreed: ss.Agreement, given: ss.projections.Projection) -> dict[str, str]:
+def facts_of(agreed: ss.Agreement, given: ss.projections.Projection) -> dict[str, str]:
     """Return the content of an agreement, for people; ``given`` is its projection before its grid was chosen."""
     grid = (
         f"resolution {agreed.projection.grid}, on which a clipped unit's sketch has a norm of "
@@ -389,6 +521,6 @@ def _schema(sample: Path) -> "pa.Schema":
         return pq.read_schema(open_file(sample))
     except pa.ArrowInvalid:
         raise ss.InvalidInputError(
-            f"{sample} is not a Parquet file, and only such a SAMPLE has types. Leave it out, and state the type of "
+            f"{sample} is neither Parquet nor CSV, an agreement or a raw sketch. Leave it out, and state the type of "
             f"each column: --index item:text, --index week:integer"
         ) from None

@@ -80,10 +80,6 @@ _RENAMED = {
     "viewer": "report --viewer",
     "warmup": "demo --warmup",
 }
-# Options of earlier versions that say what an agreement says, and those of streams.
-_AGREED = {"index", "key", "value", "unit-column", "unit", "max-keys", "l1", "sketch-l2", "norm"}
-_AGREED |= {"projection", "write-projection", "sketch-dim", "sparsity", "seed", "dim", "resolution"}
-_STREAMED = {"job", "policy", "follow", "messages", "accept-loss", "dead-letters"}
 
 
 def _more(file: str) -> str:
@@ -289,8 +285,11 @@ def _say_usage(error: Any) -> None:
         close = difflib.get_close_matches(error.option_name.lstrip("-"), names)
         error.possibilities = [names[name] for name in close]
     message = error.format_message().replace("Value error, ", "")
-    if moved := _moved(error):
-        message = moved
+    if name := getattr(error, "option_name", ""):
+        from streamsketch.cli._moved import where_it_went  # noqa: PLC0415 - which a call without mistakes need not load
+
+        path = [] if error.ctx is None else error.ctx.command_path.split()[1:]
+        message = where_it_went(" ".join(path), name) or message
     if chosen := _CHOICE.search(message):
         from streamsketch.cli._showing import meant  # noqa: PLC0415 - which loads what most calls do not need
 
@@ -302,21 +301,6 @@ def _say_usage(error: Any) -> None:
             message = f"{message.removesuffix('.')}, got {text!r}{hint}"
     path = "streamsketch" if error.ctx is None else error.ctx.command_path
     say_error(f"{message}{'' if message.endswith(('.', '?')) else '.'} See `{path} --help`", "usage")
-
-
-def _moved(error: Any) -> str:
-    """Return where an option of `sketch` or `choose-bound` went that earlier versions had; nothing for others."""
-    name, command = getattr(error, "option_name", ""), "" if error.ctx is None else error.ctx.info_name
-    if command in ("sketch", "choose-bound") and name.lstrip("-") in _AGREED:
-        return f"No such option: {name}. An agreement says that: `streamsketch agree`, or `plan`, then --agreement FILE"
-    if command == "agree" and name:
-        from streamsketch.cli._fields import FIELDS  # noqa: PLC0415 - which a call without mistakes need not load
-
-        if (field := name.lstrip("-")) in FIELDS:
-            return f"No such option: {name}. Write --set {field}={FIELDS[field].takes}"
-    if command == "sketch" and name.lstrip("-") in _STREAMED:
-        return f"No such option: {name}. Windows of a log are released by `streamsketch stream file`, or `stream pipe`"
-    return ""
 
 
 def _given_to(option: Any) -> str:

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.cli._features import load_agreement, say_agreement_is_missing
+from streamsketch.cli._fields import Field, set_fields, set_option, yes_or_no
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._layout import show, table_of
 from streamsketch.cli._options import option
@@ -29,6 +31,33 @@ from streamsketch.report.changes import LEAST_TYPICAL, picture_of_changes
 _TYPICAL = "typical"
 _MOST_COLUMNS = 3  # of an alarm
 _MONTH = len("2024-05")
+
+FIELDS = {
+    "against": Field("previous|first", "compare each window with the previous one (the default), or with the first"),
+    "samples": Field(
+        "yes|no",
+        "whether units are samples, and the populations they come from are compared, with --by mean; the default for "
+        "features",
+        yes_or_no,
+    ),
+    "control": Field(
+        "any|rate",
+        "any (the default): --level is the probability of any false alarm in a series; rate: it is the expected share "
+        "of false alarms among the alarms",
+    ),
+    "picture": Field("FILE", "draw the curve, its band, the alarm line and the alarms into an .svg file", Path),
+}
+"""What `--set` states."""
+
+
+@dataclass
+class _Further:
+    """What few tests need."""
+
+    against: Against = "previous"
+    samples: bool | None = None
+    control: Control = "any"
+    picture: Path | None = None
 
 
 def changes(  # noqa: PLR0913 - a command's options are its parameters
@@ -53,9 +82,6 @@ def changes(  # noqa: PLR0913 - a command's options are its parameters
             "--by",
         ),
     ] = None,
-    against: Annotated[
-        Against, option("Estimates", "previous|first", "Compare each window with the previous one, or with the first.")
-    ] = "previous",
     tolerance: Annotated[
         str,
         option(
@@ -65,16 +91,7 @@ def changes(  # noqa: PLR0913 - a command's options are its parameters
             "series.",
         ),
     ] = "0",
-    samples: Annotated[
-        bool | None,
-        option(
-            "Estimates",
-            "",
-            "Treat units as samples and compare the populations they come from, with --by mean. This is the default "
-            "for features.",
-            "--samples/--no-samples",
-        ),
-    ] = None,
+    settings: Annotated[list[str] | None, set_option("Estimates", FIELDS)] = None,
     agreement: Annotated[
         Path | None,
         option(
@@ -85,27 +102,14 @@ def changes(  # noqa: PLR0913 - a command's options are its parameters
         ),
     ] = None,
     level: Annotated[
-        float, option("Estimates", "LEVEL", "Probability (or share, see --control) of false alarms, in (0, 1).")
+        float, option("Estimates", "LEVEL", "Probability (or share, see control) of false alarms, in (0, 1).")
     ] = 0.05,
-    control: Annotated[
-        Control,
-        option(
-            "Estimates",
-            "any|rate",
-            "any: --level is the probability of any false alarm in a series. rate: it is the expected share of false "
-            "alarms among the alarms.",
-        ),
-    ] = "any",
-    picture: Annotated[
-        Path | None,
-        option("Output", "FILE", "Draw the curve, its band, the alarm line and the alarms into an .svg file."),
-    ] = None,
     signer: Signers = None,
     as_json: Json = False,
 ) -> None:
     """Test whether a stream has changed from window to window, with few false alarms over the series.
 
-    The names of releases state which windows they are, in the form that `sketch --window`, policies and jobs use:
+    The names of releases state which windows they are, in the form that windows of an agreement have:
     2024-05.sketch, tables 2024-05.parquet, keys such as "north 2024-05", and folders 2024-05-01T13-00-00Z. The windows
     of each key are compared in order of time.
 
@@ -117,7 +121,8 @@ def changes(  # noqa: PLR0913 - a command's options are its parameters
 
     $ streamsketch changes windows.parquet --tolerance typical
     """
-    allowed = _tolerance(tolerance)
+    allowed, more = _tolerance(tolerance), set_fields(_Further(), FIELDS, settings)
+    picture = more.picture
     if picture is not None:
         new_file(picture, ".svg", "a picture")
     paths, secret = files_in(places)
@@ -130,10 +135,19 @@ def changes(  # noqa: PLR0913 - a command's options are its parameters
     if agreed is None and by is None:
         say_agreement_is_missing(next(iter(next(iter(wanted.values())).values())))
     by = by or ("distance" if agreed is None else "mean")
-    samples = (agreed is not None and by == "mean") if samples is None else samples
-    options: dict[str, Any] = {"by": by, "against": against, "tolerance": allowed, "samples": samples}
-    options |= {"level": level, "control": control}
-    found = {name: ss.changes(windows, **options) for name, windows in wanted.items()}
+    samples = (agreed is not None and by == "mean") if more.samples is None else more.samples
+    found = {
+        name: ss.changes(
+            windows,
+            by=by,
+            against=more.against,
+            tolerance=allowed,
+            samples=samples,
+            level=level,
+            control=more.control,
+        )
+        for name, windows in wanted.items()
+    }
     columns = {name: _columns_of(wanted[name], one, agreed) for name, one in found.items()}
     gaps = {name: _gaps(list(windows)) for name, windows in wanted.items()}
     if picture is not None:
@@ -151,7 +165,9 @@ def changes(  # noqa: PLR0913 - a command's options are its parameters
         usual = {name: format_value(one.tolerance, one.tolerance / 100) for name, one in found.items()}
         say(f"Typical distances: {join_names([f'{name} {distance}'.lstrip() for name, distance in usual.items()])}.")
     alarms = [f"{name} {window}".lstrip() for name, one in found.items() for window in one.alarms]
-    say(f"{plural(len(alarms), 'alarm')}{': ' + join_names(alarms) if alarms else ''}. {_of_level(level, control)}")
+    say(
+        f"{plural(len(alarms), 'alarm')}{': ' + join_names(alarms) if alarms else ''}. {_of_level(level, more.control)}"
+    )
 
 
 def _tolerance(text: str) -> Any:

@@ -1,52 +1,58 @@
 """``streamsketch check``: what to know of rows before any release."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._inputs import Delimiter, Encoding
+from streamsketch.cli._fields import Field, set_fields, set_option
+from streamsketch.cli._inputs import READING, Reading
 from streamsketch.cli._items import items_of_file
 from streamsketch.cli._layout import show, table_of
 from streamsketch.cli._options import option
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, plural, show_json
-from streamsketch.data.readers.delimited import check_delimiter
 from streamsketch.intake.checking import Finding, check_rows
 from streamsketch.intake.files import RowReader
 
+FIELDS = {
+    "dictionary": Field("FILE", "public list of the items that may occur, with the columns of the index", Path)
+} | READING
+"""What `--set` states."""
 _TITLE = "What to know of these rows. Secret: for the operator alone"
+
+
+@dataclass
+class _Further(Reading):
+    """The fields, and the public list."""
+
+    dictionary: Path | None = None
 
 
 def check(
     inputs: Annotated[list[Path], typer.Argument(help="CSV, JSON lines or Parquet files of rows.", metavar="ROWS")],
     *,
     agreement: Annotated[Path, option("Input", "FILE", "Agreement by which the rows would be read.", "--agreement")],
-    dictionary: Annotated[
-        Path | None,
-        option(
-            "Input", "FILE", "Public list of the items that may occur, with the columns of the index.", "--dictionary"
-        ),
-    ] = None,
-    delimiter: Delimiter = ",",
-    encoding: Encoding = None,
+    settings: Annotated[list[str] | None, set_option("Input", FIELDS)] = None,
     as_json: Json = False,
 ) -> None:
     """Look at rows before any release: names, missing cells, rows that would be dropped, units with many rows.
 
     The output is secret, as the rows are: it is for the operator alone. Nothing is spent. It says how many rows have
     names that are not in Unicode's form NFC, have blanks around them, look like missing values (NA, NULL, nan, none,
-    -), or appear in several spellings that the agreement keeps apart; which names are in no public list (--dictionary);
-    which rows would be dropped, and why; how many rows units have; and columns that seem to be swapped. The exit status
-    is 1 if a release of these rows would be refused.
+    -), or appear in several spellings that the agreement keeps apart; which names are in no public list (--set
+    dictionary); which rows would be dropped, and why; how many rows units have; and columns that seem to be swapped.
+    The exit status is 1 if a release of these rows would be refused.
 
     $ streamsketch check sales.csv --agreement people.json
     """
     agreed = ss.Agreement.load(agreement)
-    reader = RowReader(agreed, delimiter=check_delimiter(delimiter), encoding=encoding)
-    listed = None if dictionary is None else _listed(agreed, dictionary)
+    more = set_fields(_Further(), FIELDS, settings)
+    reader = more.reader(agreed)
+    listed = None if more.dictionary is None else _listed(agreed, more.dictionary)
     found = check_rows(_batches(reader, inputs), agreed, listed)
     findings = found.findings()
     if as_json:
@@ -68,7 +74,7 @@ def _batches(reader: RowReader, paths: list[Path]) -> Iterator[Any]:
 
 
 def _listed(agreed: ss.Agreement, path: Path) -> dict[str, list[str]]:
-    items = items_of_file(agreed.projection, agreed, None, path).items
+    items = items_of_file(agreed.projection, agreed, path).items
     return {
         column.name: [text for text in items.column(column.name).to_pylist() if isinstance(text, str)]
         for column in agreed.index

@@ -3,6 +3,7 @@
 import json
 import shlex
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +11,8 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._inputs import Decimal, Delimiter, Encoding, Format
+from streamsketch.cli._fields import Field, set_fields, set_option
+from streamsketch.cli._inputs import READING, Reading
 from streamsketch.cli._options import option
 from streamsketch.cli._reading import find_duplicate, new_file
 from streamsketch.cli._releasing import DatasetOption, LedgerOption, ledger_for
@@ -18,7 +20,6 @@ from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, show_result
 from streamsketch.core.files import write_whole
 from streamsketch.core.text import names_given
-from streamsketch.data.readers.delimited import check_delimiter
 from streamsketch.intake.events import Events
 from streamsketch.intake.files import RowReader
 from streamsketch.intake.rows import Intake
@@ -28,6 +29,23 @@ from streamsketch.report.bounds import picture_of
 from streamsketch.sketching.bounding.units import totals_of
 
 _CONFIDENCE = 0.95  # of the rank error
+FIELDS = {name: field for name, field in READING.items() if name != "multiline"} | {
+    "units": Field("NUMBER", "for --question, about how many units a key has, by default all", float),
+    "items": Field("NUMBER", "for --question, about how many different items a unit has, by default 10", float),
+    "trade-off": Field("FILE", "write the noise and bias of every candidate: .txt, .json or .svg, secret", Path),
+    "squared-distance": Field("NUMBER", "for trade-off, the squared distance that matters, without a bound", float),
+}
+"""What `--set` states."""
+
+
+@dataclass
+class _Further(Reading):
+    """How rows are read, and what is assumed of units."""
+
+    units: float | None = None
+    items: float = 10.0
+    trade_off: Path | None = None
+    squared_distance: float | None = None
 
 
 def choose_bound(  # noqa: C901, PLR0913 - a command's options are its parameters
@@ -64,47 +82,7 @@ def choose_bound(  # noqa: C901, PLR0913 - a command's options are its parameter
             "Choose the bound with the least error for a question instead: cosine, distance, mean or point.",
         ),
     ] = None,
-    form: Annotated[
-        Format | None,
-        option(
-            "Input", "csv|jsonl|parquet", "Format of the files. By default, it follows from the file names.", "--format"
-        ),
-    ] = None,
-    delimiter: Delimiter = ",",
-    encoding: Encoding = None,
-    decimal: Decimal = ".",
-    trade_off: Annotated[
-        Path | None,
-        option(
-            "Output",
-            "FILE",
-            "Write the noise and the bias of every candidate: a .txt or .json table, or an .svg picture. Secret.",
-        ),
-    ] = None,
-    squared_distance: Annotated[
-        float | None,
-        option(
-            "Assumptions of --question and --trade-off",
-            "NUMBER",
-            "Squared distance that matters, without a bound (for --trade-off).",
-        ),
-    ] = None,
-    units: Annotated[
-        float | None,
-        option(
-            "Assumptions of --question and --trade-off",
-            "NUMBER",
-            "Approximate number of units in a key (for --question). By default, all units.",
-        ),
-    ] = None,
-    items: Annotated[
-        float,
-        option(
-            "Assumptions of --question and --trade-off",
-            "NUMBER",
-            "Approximate number of different items of a unit (for --question).",
-        ),
-    ] = 10.0,
+    settings: Annotated[list[str] | None, set_option("Input", FIELDS)] = None,
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
     as_json: Json = False,
@@ -123,16 +101,18 @@ def choose_bound(  # noqa: C901, PLR0913 - a command's options are its parameter
     cosine weighs noise against bias instead, from noisy counts of units by size. `agree --set clip=equal` needs no
     bound at all.
 
-    --trade-off writes exact figures for the operator, readable by the owner only. A bound that is chosen from these
-    figures is not private.
+    --set trade-off=FILE writes exact figures for the operator, readable by the owner only. A bound that is chosen from
+    these figures is not private.
 
     $ streamsketch choose-bound sales.csv --agreement people.json --candidates 5,10,20,50 --epsilon 0.1
     """
-    grid = names_given(candidates, "--candidates")
+    grid, further = names_given(candidates, "--candidates"), set_fields(_Further(), FIELDS, settings)
+    trade_off, squared_distance = further.trade_off, further.squared_distance
     _check_files(inputs)
     if (trade_off is None) != (squared_distance is None):
         raise ss.InvalidInputError(
-            "--trade-off FILE and --squared-distance belong together: the noise is shown as a share of that distance"
+            "--set trade-off=FILE and squared-distance=NUMBER belong together: the noise is shown as a share of that "
+            "distance"
         )
     if trade_off is not None:
         new_file(trade_off, (".txt", ".json", ".svg"), "a trade-off")
@@ -142,11 +122,10 @@ def choose_bound(  # noqa: C901, PLR0913 - a command's options are its parameter
     word, norm = agreed.neighbours.unit, "l2" if agreed.neighbours.of_sketches else "l1"
     projection, max_keys = agreed.projection, agreed.neighbours.max_keys
     spent = _release_of(agreed)
-    written: dict[str, Any] = {"delimiter": check_delimiter(delimiter), "encoding": encoding, "decimal": decimal}
-    reader = RowReader(agreed, format=form, **written)
+    reader = further.reader(agreed)
     relation = (ss.L1 if norm == "l1" else ss.SketchL2)(grid[0], word, max_keys)
     if norm == "l2" and trade_off is not None:
-        raise ss.InvalidInputError("--trade-off is about L1 bounds; ask with --question, whose JSON has all errors")
+        raise ss.InvalidInputError("trade-off is about L1 bounds; ask with --question, whose JSON has all errors")
     accuracy = None
     if question is not None:
         accuracy = ss.bounding.Accuracy(
@@ -155,11 +134,14 @@ def choose_bound(  # noqa: C901, PLR0913 - a command's options are its parameter
             neighbours=relation,
             epsilon=spent.epsilon,
             delta=spent.delta,
-            units=units,
-            items=items,
+            units=further.units,
+            items=further.items,
         )
-    by: dict[str, Any] = {"epsilon": epsilon, "share": share, "accuracy": accuracy}
-    planned = ss.bounding.choose_bound([], grid, **by)  # finds mistakes before data are read
+
+    def chosen_of(totals: Any) -> ss.bounding.ChosenBound:
+        return ss.bounding.choose_bound(totals, grid, epsilon=epsilon, share=share, accuracy=accuracy)
+
+    planned = chosen_of([])  # finds mistakes before data are read
     for bound in grid if norm == "l1" else ():
         ss.L1(bound, word, max_keys).grid_steps(projection.grid)
     account = ledger_for(ledger, dataset)
@@ -184,7 +166,7 @@ def choose_bound(  # noqa: C901, PLR0913 - a command's options are its parameter
         say(f"{trade_off}, secret: noise against bias. A bound read off from it is not private.")
     if account is not None:  # for a unit, whatever it adds: a ledger asks for the unit alone
         account.charge(dataset, planned.guarantee(ss.L1(max(map(Fraction, grid)), word)))
-    chosen = ss.bounding.choose_bound(totals, grid, **by)
+    chosen = chosen_of(totals)
     asked = "" if question is None else f"{question}: at ε = {spent.epsilon:g}"
     flag = "--l1" if norm == "l1" else "--sketch-l2"
     facts, fields = _facts_of(chosen, word, asked)

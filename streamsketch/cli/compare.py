@@ -1,5 +1,6 @@
 """``streamsketch compare``: all comparisons between some sketches, or all angles between published signs."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -7,7 +8,8 @@ import streamsketch as ss
 from streamsketch.cli._agreeing import given_options
 from streamsketch.cli._differences import Why, show_differences
 from streamsketch.cli._features import load_agreement, say_agreement_is_missing
-from streamsketch.cli._items import FollowedAgreement, Index
+from streamsketch.cli._fields import Field, set_fields, set_option
+from streamsketch.cli._items import INDEX, FollowedAgreement
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._layout import show, table_of
 from streamsketch.cli._options import option
@@ -17,6 +19,26 @@ from streamsketch.cli._reading import Files, Raw, hold_signs
 from streamsketch.cli._showing import Confidence, Json, show_json
 from streamsketch.cli._spelling import show_spelling
 from streamsketch.estimation.measures import By
+
+FIELDS = {
+    "index": INDEX,
+    "dictionary": Field(
+        "FILE", "show whether streams spell alike: a public file of the items that may occur, as for --why", Path
+    ),
+    "category": Field("COLUMN", "with --why, column of the dictionary by which items are added up"),
+    "picture": Field("FILE", "draw what --why shows into an .svg file", Path),
+}
+"""What `--set` states."""
+
+
+@dataclass
+class _Further:
+    """What few comparisons need."""
+
+    index: list[str] | None = None
+    dictionary: Path | None = None
+    category: str | None = None
+    picture: Path | None = None
 
 
 def compare(  # noqa: C901, PLR0913 - a command's options are its parameters
@@ -49,23 +71,8 @@ def compare(  # noqa: C901, PLR0913 - a command's options are its parameters
             "--why",
         ),
     ] = None,
-    index: Index = None,
-    category: Annotated[
-        str | None,
-        option("Input", "COLUMN", "Column of the dictionary by which items are added up. Rows are then categories."),
-    ] = None,
-    dictionary: Annotated[
-        Path | None,
-        option(
-            "Input",
-            "FILE",
-            "Show whether streams spell alike: a public file of the items that may occur, as for --why. The output "
-            "says how much of each stream it explains, and which look alike in another spelling.",
-            "--dictionary",
-        ),
-    ] = None,
+    settings: Annotated[list[str] | None, set_option("Input", FIELDS)] = None,
     agreement: FollowedAgreement = None,
-    picture: Annotated[Path | None, option("Output", "FILE", "Draw what --why shows into an .svg file.")] = None,
     norm: Norms = None,
     signer: Signers = None,
     raw: Raw = False,
@@ -85,8 +92,8 @@ def compare(  # noqa: C901, PLR0913 - a command's options are its parameters
     With --why, the output lists the items of a public dictionary in which the sums of two streams differ most (or their
     averages, with --by mean). All of these intervals hold together. --only selects two of many streams.
 
-    With --dictionary, the output says how much of each stream a public dictionary explains, and which two streams look
-    like the same things in another spelling, such as upper case or a blank at the end.
+    With --set dictionary, the output says how much of each stream a public dictionary explains, and which two streams
+    look like the same things in another spelling, such as upper case or a blank at the end.
 
     For published signs, the output has the number of signs that differ, and angles and cosines, corrected for the
     flips.
@@ -94,39 +101,68 @@ def compare(  # noqa: C901, PLR0913 - a command's options are its parameters
     $ streamsketch compare north.parquet south.parquet --by cosine
     """
     check_top(top)
-    given: dict[str, Any] = {"only": only, "signer": signer, "raw": raw}
-    shown: dict[str, Any] = {"confidence": confidence, "as_json": as_json}
-    if dictionary is not None:
-        others = {"by": by, "top": top, "why": why, "category": category, "picture": picture, "norm": norm}
-        if stated := given_options(others | {"together": together, "joint": joint}):
+    more = set_fields(_Further(), FIELDS, settings)
+    if more.dictionary is not None:
+        others = {"by": by, "top": top, "why": why, "norm": norm, "together": together, "joint": joint}
+        if stated := given_options(others | {"set category": more.category, "set picture": more.picture}):
             raise ss.InvalidInputError(
-                f"{stated}: --dictionary shows whether streams spell alike, and takes none of these"
+                f"{stated}: --set dictionary shows whether streams spell alike, and takes none of these"
             )
-        show_spelling(files, dictionary, index, agreement, **given, as_json=as_json)
+        show_spelling(
+            files,
+            more.dictionary,
+            more.index,
+            agreement,
+            only=only,
+            signer=signer,
+            raw=raw,
+            as_json=as_json,
+        )
         return
-    of_why = {"--index": index, "--category": category, "--picture": picture}
+    of_why = {"--set index": more.index, "--set category": more.category, "--set picture": more.picture}
     agreed_on_features = _features_file(agreement, {"--why": why, **of_why, "--norm": norm})
     if joint and (why is not None or (agreed_on_features is not None and by is None) or hold_signs(files)):
         raise ss.InvalidInputError("--joint is for distances and cosines of sketches: leave it out")
     if agreed_on_features is not None and by is None:
-        show_populations(files, agreed_on_features, top=top, together=together, **given, **shown)
+        show_populations(
+            files,
+            agreed_on_features,
+            top=top,
+            together=together,
+            only=only,
+            signer=signer,
+            raw=raw,
+            confidence=confidence,
+            as_json=as_json,
+        )
         return
     if why is not None:
         if together:
             raise ss.InvalidInputError("the intervals of --why always hold together: leave out --together")
-        asked = Why(why, index, category, agreement, picture)
-        show_differences(files, asked, by=by or "distance", top=top or 10, norm=norm, **given, **shown)
+        asked = Why(why, more.index, more.category, agreement, more.picture)
+        show_differences(
+            files,
+            asked,
+            by=by or "distance",
+            top=top or 10,
+            norm=norm,
+            only=only,
+            signer=signer,
+            raw=raw,
+            confidence=confidence,
+            as_json=as_json,
+        )
         return
     for name, value in (of_why | {"--agreement": None if agreed_on_features else agreement}).items():
         if value is not None:
             raise ss.InvalidInputError(f"{name} is for what separates two streams: give --why DICTIONARY")
-    among = load_pairs(files, "compare", by=by, norm=norm, joint=joint, **given)
+    among = load_pairs(files, "compare", by=by, norm=norm, joint=joint, only=only, signer=signer, raw=raw)
     if isinstance(among, SketchPairs):
         if agreed_on_features is not None:
             load_agreement(agreed_on_features, among.sketches)
         elif by is None:
             say_agreement_is_missing(next(iter(among.sketches.values())))
-    _show(among, top, together=together, **shown)
+    _show(among, top, confidence, together=together, as_json=as_json)
 
 
 def _features_file(agreement: Path | None, others: dict[str, Any]) -> Path | None:

@@ -32,7 +32,9 @@ _DIFFERENT = "Together: these releases have different neighbour relations, {}, s
 def explain(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(help="Files .sketch or .signs, .parquet tables, or one .raw-sketch.", metavar="FILE"),
+        typer.Argument(
+            help="Files .sketch or .signs, .parquet tables, agreements (.json), or one .raw-sketch.", metavar="FILE"
+        ),
     ] = None,
     *,
     populations: PopulationsOption = None,
@@ -55,7 +57,8 @@ def explain(
     the noise that this needs, and what is not protected. The grid step is the size of one step of the integers in the
     file. Of a raw sketch, which is secret, no sum is shown.
 
-    For several files, the output also has the guarantee of all files together.
+    For several files, the output also has the guarantee of all files together. Of an agreement (.json), it says what
+    parties agreed on, and what each release spends.
 
     With --registry, the files are one entry of the Differential Privacy Deployments Registry, in its fields. Fields
     that no release can fill are null, and listed under to_fill.
@@ -66,6 +69,11 @@ def explain(
         raise typer.BadParameter("name files, or give --system")
     if not files:
         show_system(as_json=as_json)
+        return
+    if all(file.suffix == ".json" for file in files):
+        from streamsketch.cli._agreements import show_agreements  # noqa: PLC0415 - which load much, for these alone
+
+        show_agreements(files, as_json=as_json)
         return
     if raw := [file for file in files if file.suffix == SUFFIX or (file.is_file() and is_raw(file))]:
         _show_raw(raw[0], alone=len(files) == 1, signed=bool(signer), as_json=as_json)

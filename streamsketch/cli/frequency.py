@@ -3,11 +3,13 @@
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias, get_args
 
 import streamsketch as ss
-from streamsketch.cli._items import FollowedAgreement, Index, agreement_of, items_of_file, items_of_option, plain_item
+from streamsketch.cli._fields import Field, set_fields, set_option
+from streamsketch.cli._items import INDEX, FollowedAgreement, agreement_of, items_of_file, items_of_option, plain_item
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._layout import show, table_of
 from streamsketch.cli._options import option
@@ -39,6 +41,21 @@ class _Found(NamedTuple):
     """The result of `streamsketch.top`, if the largest items are requested."""
 
 
+FIELDS = {
+    "index": INDEX,
+    "estimator": Field("ESTIMATOR", f"by which cells become one estimate: {', '.join(get_args(PointEstimator))}"),
+}
+"""What `--set` states."""
+
+
+@dataclass
+class _Further:
+    """What few questions need."""
+
+    index: list[str] | None = None
+    estimator: PointEstimator = "auto"
+
+
 def frequency(  # noqa: PLR0913 - a command's options are its parameters
     files: Files,
     *,
@@ -53,7 +70,6 @@ def frequency(  # noqa: PLR0913 - a command's options are its parameters
     dictionary: Annotated[
         Path | None, option("Input", "FILE", "File of items: CSV, JSON lines, Parquet, or .txt with one item a line.")
     ] = None,
-    index: Index = None,
     top: Annotated[
         int | None,
         option(
@@ -62,15 +78,8 @@ def frequency(  # noqa: PLR0913 - a command's options are its parameters
             "Show only this number of items, the largest ones, and an estimate of what the dictionary misses.",
         ),
     ] = None,
+    settings: Annotated[list[str] | None, set_option("Input", FIELDS)] = None,
     agreement: FollowedAgreement = None,
-    estimator: Annotated[
-        PointEstimator,
-        option(
-            "Estimates",
-            "ESTIMATOR",
-            "Method by which the cells of an item become one estimate. auto uses the method with the smaller error.",
-        ),
-    ] = "auto",
     confidence: Confidence = 0.95,
     output: Annotated[
         Path | None, option("Output", "FILE", "Write all rows to a .parquet or .csv file.", "--output", "-o")
@@ -89,6 +98,7 @@ def frequency(  # noqa: PLR0913 - a command's options are its parameters
     $ streamsketch frequency north.parquet --items tea,jam --agreement agreement.json
     """
     check_top(top)
+    more = set_fields(_Further(), FIELDS, settings)
     if (items is None) == (dictionary is None):
         raise ss.InvalidInputError("name the items: --items tea,jam, or --dictionary FILE")
     if output is not None:
@@ -98,16 +108,13 @@ def frequency(  # noqa: PLR0913 - a command's options are its parameters
     )
     agreed = agreement_of(next(iter(sketches.values())), agreement)
     projection = next(iter(sketches.values())).projection
-    if dictionary is None:
-        wanted = items_of_option(projection, agreed, index, items or [])
-    else:
-        wanted = items_of_file(projection, agreed, index, dictionary).items
+    wanted = _wanted(projection, agreed, items, dictionary, more.index)
     rows = len(sketches) * min(wanted.num_rows, top or wanted.num_rows)
     if output is None and not as_json and rows > _MOST_SHOWN:
         raise ss.InvalidInputError(
             f"{rows:,} rows are too many for a screen: state how many of each release, --top N, or --output FILE"
         )
-    options: dict[str, Any] = {"agreement": agreed, "estimator": estimator, "confidence": confidence}
+    options: dict[str, Any] = {"agreement": agreed, "estimator": more.estimator, "confidence": confidence}
     found = _estimates(sketches, wanted, top, options)
     if output is not None:
         with _written(output) as write:
@@ -125,6 +132,22 @@ def frequency(  # noqa: PLR0913 - a command's options are its parameters
     if is_secret(sketches.values()):
         what = "is printed here" if output is None else f"is in {output}"
         say(f"warning: raw sketches took part: what {what} is as secret as they are.")
+
+
+def _wanted(
+    projection: ss.projections.Projection,
+    agreed: ss.Agreement | None,
+    items: list[str] | None,
+    dictionary: Path | None,
+    index: list[str] | None,
+) -> "pa.Table":
+    if index and (agreed is not None or dictionary is None):
+        raise ss.InvalidInputError(
+            "--set index names the column of a dictionary where no agreement says it: leave it out"
+        )
+    if dictionary is None:
+        return items_of_option(projection, agreed, items or [])
+    return items_of_file(projection, agreed, dictionary, index=index).items
 
 
 def _estimates(

@@ -3,12 +3,14 @@
 import itertools
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
 import typer
 
 import streamsketch as ss
+from streamsketch.cli._fields import Field, set_fields, set_option
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._layout import show, show_facts, table_of
 from streamsketch.cli._options import option
@@ -31,6 +33,24 @@ Of: TypeAlias = Literal["changes", "squared_norm", "units"]
 _TITLES = {"squared_norm": "squared norm", "units": "number of units"}
 _APART = ".."
 _LENGTHS = (1, 7, 24, 30, 168, 365)
+
+FIELDS = {
+    "every": Field("WINDOWS", "number of windows from one range of the series to the next, by default --length", int),
+    "of": Field("changes|squared_norm|units", "what is estimated for each range of the series, by default changes"),
+    "level": Field("LEVEL", "probability of any false alarm in the series, by default 0.05", float),
+    "picture": Field("FILE", "draw the curve of the series and its band into an .svg file", Path),
+}
+"""What `--set` states."""
+
+
+@dataclass
+class _Further:
+    """What few histories need."""
+
+    every: int | None = None
+    of: Of = "changes"
+    level: float = 0.05
+    picture: Path | None = None
 
 
 def history(  # noqa: PLR0913 - a command's options are its parameters
@@ -61,35 +81,15 @@ def history(  # noqa: PLR0913 - a command's options are its parameters
             "Estimates",
             "WINDOWS",
             "Show a series of ranges of this many windows instead, and whether each range differs from the one before "
-            "(see --of).",
+            "(see of).",
             min=1,
         ),
     ] = None,
-    every: Annotated[
-        int | None,
-        option(
-            "Estimates",
-            "WINDOWS",
-            "Number of windows from one range of the series to the next. By default, --length.",
-            min=1,
-        ),
-    ] = None,
-    of: Annotated[
-        Of,
-        option(
-            "Estimates", "changes|NAME", "What is estimated for each range of the series.", "--of", show_default=True
-        ),
-    ] = "changes",
+    settings: Annotated[list[str] | None, set_option("Estimates", FIELDS)] = None,
     tolerance: Annotated[
         float,
         option("Estimates", "DISTANCE", "Distance (not squared) up to which two ranges count as the same.", min=0.0),
     ] = 0.0,
-    level: Annotated[
-        float, option("Estimates", "LEVEL", "Probability of any false alarm in the series, in (0, 1).")
-    ] = 0.05,
-    picture: Annotated[
-        Path | None, option("Output", "FILE", "Draw the curve of the series and its band into an .svg file.")
-    ] = None,
     output: Annotated[
         Path | None,
         option(
@@ -111,7 +111,10 @@ def history(  # noqa: PLR0913 - a command's options are its parameters
 
     $ streamsketch history releases/ --range 2024-05
     """
-    wanted = ranges or []
+    wanted, more = ranges or [], set_fields(_Further(), FIELDS, settings)
+    every, of, level, picture = more.every, more.of, more.level, more.picture
+    if of not in get_args(Of):
+        raise ss.InvalidInputError(f"--set of takes {'|'.join(get_args(Of))}, got {of!r:.40}")
     _check(wanted, length=length, every=every, picture=picture, output=output)
     paths, secret = files_in(places)
     series, others = load_windows(paths, signer=signer)
@@ -143,7 +146,7 @@ def _check(
 ) -> None:
     if ranges and length is not None:
         raise ss.InvalidInputError("--range and --length are two questions: ask one at a time")
-    for name, value in (("--every", every), ("--picture", picture)):
+    for name, value in (("--set every", every), ("--set picture", picture)):
         if value is not None and length is None:
             raise ss.InvalidInputError(f"{name} goes with --length: how many windows are in a range")
     if picture is not None:

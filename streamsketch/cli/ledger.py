@@ -10,7 +10,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.accounting.book import Dataset, Left, check_dataset
-from streamsketch.cli._agreeing import L1, L2, OneCoordinate, SketchL2, neighbours_of
+from streamsketch.cli._agreeing import neighbours_of
 from streamsketch.cli._layout import show as show_table
 from streamsketch.cli._layout import table_of
 from streamsketch.cli._options import option
@@ -28,8 +28,10 @@ from streamsketch.cli._releasing import (
 from streamsketch.cli._saying import kind_of, say_error
 from streamsketch.cli._showing import Json, guarantee_fields, plural, show_json, show_result
 from streamsketch.core.files import write_whole
+from streamsketch.core.numbers import short
 from streamsketch.errors import LedgerError
 from streamsketch.privacy.mechanism import Mechanism
+from streamsketch.privacy.neighbours import NEIGHBOURS
 
 Where = Annotated[str, typer.Argument(help="An SQLite file, or postgresql+psycopg://…", metavar="LEDGER")]
 Name = Annotated[str, option("Ledger", "NAME", "Name of the data set in the ledger.", "--dataset")]
@@ -64,11 +66,18 @@ def init(
 
     $ streamsketch ledger init ledger.db --dataset sales --unit customer --epsilon 10
     """
-    terms: dict[str, Any] = {"unit": unit, "epsilon": epsilon, "delta": delta}
-    terms |= {"accounting": accounting, "period_days": period_days}
-    check_dataset(dataset, **terms)  # before there is a file
+    check_dataset(
+        dataset, unit=unit, epsilon=epsilon, delta=delta, accounting=accounting, period_days=period_days
+    )  # before there is a file
     book = ledger_at(ledger)
-    book.dataset(dataset, **terms)
+    book.dataset(
+        dataset,
+        unit=unit,
+        epsilon=epsilon,
+        delta=delta,
+        accounting=accounting,  # type: ignore[arg-type] # as checked
+        period_days=period_days,
+    )
     (entered,) = (each for each in book.datasets if each.name == dataset)
     facts = {
         "budget": f"{entered.budget} for each {unit}, by {entered.accounting}",
@@ -101,16 +110,20 @@ def show(ledger: Where, *, as_json: Json = False) -> None:
     show_table(table_of(columns, title=ledger_name(ledger)))
 
 
-def charge(  # noqa: PLR0913 - a command's options are its parameters
+def charge(
     ledger: Where,
     *,
     dataset: Name,
     epsilon: Epsilon,
     delta: Delta = 0.0,
-    l1: L1 = None,
-    l2: L2 = None,
-    sketch_l2: SketchL2 = None,
-    one_coordinate: OneCoordinate = None,
+    bound: Annotated[
+        str,
+        option(
+            "Privacy",
+            "KIND=NUMBER",
+            "How much one privacy unit can change: l1=NUMBER, l2=NUMBER, sketch-l2=NUMBER or one-coordinate=NUMBER.",
+        ),
+    ],
     note: Annotated[
         str, option("Ledger", "TEXT", "Description of what is released and how it is made private, in one line.")
     ],
@@ -121,19 +134,19 @@ def charge(  # noqa: PLR0913 - a command's options are its parameters
 ) -> None:
     """Charge a release that another program makes, before it is made.
 
-    --l1, --l2, --sketch-l2 or --one-coordinate states how much one privacy unit can change. Keep the receipt elsewhere:
-    `audit` needs it to detect that newer entries were cut off.
+    Keep the receipt elsewhere: `audit` needs it to detect that newer entries were cut off.
 
-    $ streamsketch ledger charge ledger.db --dataset sales --epsilon 0.5 --l1 1 --note "dashboard, OpenDP Laplace"
+    $ streamsketch ledger charge ledger.db --dataset sales --epsilon 0.5 --bound l1=1 --note "dashboard, OpenDP Laplace"
     """
     book = open_ledger(ledger)
     units = {each.name: each.unit for each in book.datasets}
-    bounds = {"l1": l1, "l2": l2, "sketch_l2": sketch_l2, "one_coordinate": one_coordinate}
-    neighbours = neighbours_of(bounds, units.get(dataset, "event"), None)
-    if neighbours is None:
+    kind, is_stated, number = bound.partition("=")
+    if not is_stated or kind not in NEIGHBOURS:
         raise ss.InvalidInputError(
-            "state how much one unit can change: --l1, --l2, --sketch-l2 or --one-coordinate BOUND"
+            f"--bound takes KIND=NUMBER, with one of {', '.join(NEIGHBOURS)}, got {short(bound)}"
         )
+    neighbours = neighbours_of({kind.replace("-", "_"): number}, units.get(dataset, "event"), None)
+    assert neighbours is not None  # noqa: S101 - one is stated
     guarantee = ss.Guarantee(epsilon, delta, neighbours, Mechanism.stated(note))
     receipt = book.charge(dataset, guarantee, note=note, once=once)
     left = book.left(dataset)

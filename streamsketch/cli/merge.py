@@ -33,16 +33,6 @@ def merge(
     *,
     output: Annotated[Path, option("Output", "FILE", "File to write, of the same kind.", "--output", "-o")],
     populations: PopulationsOption = None,
-    disjoint_units: Annotated[
-        bool,
-        option(
-            "Privacy",
-            "",
-            "Assert that no privacy unit is in two of the raw sketches. Bounds that were enforced then stay as they "
-            "are, on this condition. Otherwise they add up.",
-            "--disjoint-units",
-        ),
-    ] = False,
     mean: Annotated[
         bool, option("Estimates", "", "Average releases instead: the sketch of (x₁ + … + xₙ) / n.", "--mean")
     ] = False,
@@ -53,7 +43,8 @@ def merge(
     """Add sketches up, raw ones or releases, or average releases.
 
     Raw sketches of one party are added exactly, those of many keys key by key. The result records all releases of its
-    parts. The noise of a sum of releases is the sum of theirs.
+    parts. With --populations disjoint, bounds that were enforced stay as they are, on the condition that no unit is in
+    two of the files; otherwise they add up. The noise of a sum of releases is the sum of theirs.
 
     With --mean, the result is the release of the mean stream. Its noise is the average of n independent noises, so if
     these are alike, the standard deviation is √n times smaller. The mean is over streams, not over the units in them.
@@ -78,15 +69,11 @@ def merge(
             f"merge files of one kind"
         )
     if all(raw):
-        if populations is not None or signer:
-            raise ss.InvalidInputError(
-                "--populations and --signer are about releases; raw sketches have no guarantee yet, and are your own"
-            )
+        if signer:
+            raise ss.InvalidInputError("--signer is about releases; raw sketches are your own")
         output = new_file(output, SUFFIX, "a sum of raw sketches")
-        _merge_raw(files, output, disjoint_units=disjoint_units, as_json=as_json)
+        _merge_raw(files, output, disjoint_units=populations == "disjoint", as_json=as_json)
         return
-    if disjoint_units:
-        raise ss.InvalidInputError("--disjoint-units is for raw sketches; for releases, give --populations disjoint")
     check_single(files, "merge")
     if mean:
         new_file(output, ".sketch", "a mean of releases")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._keys import KeyOption, PassphraseFile, Signers, private_key, public_keys
+from streamsketch.cli._keys import KeyOption, Signers, private_key, public_keys
 from streamsketch.cli._layout import show_facts
 from streamsketch.cli._options import option
 from streamsketch.cli._releasing import parse_receipt, receipt_text
@@ -25,7 +25,6 @@ def sign(
     ],
     *,
     key: KeyOption,
-    passphrase_file: PassphraseFile = None,
     receipt: Annotated[
         str | None, option("Keys and signatures", "NUMBER:DIGEST", "Receipt of the ledger's entry that was charged.")
     ] = None,
@@ -51,7 +50,7 @@ def sign(
     $ streamsketch party sign north.parquet --key north.pem
     """
     charged = None if receipt is None else parse_receipt(receipt)
-    signer = private_key(key, passphrase_file)
+    signer = private_key(key)
     last_day = None if expires is None else expires.date()
     bundles = {
         str(file): str(sign_file(file, signer, receipt=charged, expires=last_day, inside=inside)) for file in files

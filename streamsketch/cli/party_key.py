@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from streamsketch.cli._keys import PRIVATE, PUBLIC, PassphraseFile, passphrase_of, private_key, public_key
+from streamsketch.cli._keys import FILE_VARIABLE, PRIVATE, PUBLIC, passphrase_of, private_key, public_key
 from streamsketch.cli._options import option
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._showing import Json, show_result
@@ -20,9 +20,15 @@ def new(
     *,
     name: Annotated[str, option("Keys and signatures", "NAME", "Name of the party, for others to read.")],
     protect: Annotated[
-        bool, option("Keys and signatures", "", "Encrypt the private key with a passphrase.", "--protect")
+        bool,
+        option(
+            "Keys and signatures",
+            "",
+            f"Encrypt the private key with a passphrase, which is asked for. {FILE_VARIABLE} may name a file that "
+            f"holds it, here and where the key is used.",
+            "--protect",
+        ),
     ] = False,
-    passphrase_file: PassphraseFile = None,
     as_json: Json = False,
 ) -> None:
     """Make a party's keys: private ones, which stay here, and public ones for others.
@@ -37,8 +43,7 @@ def new(
     beside = new_file(file.with_suffix(PUBLIC), PUBLIC, "a public key")
     key = Key.generate(name)
     text = f"{key.public.to_text()}\n"  # a name that cannot be printed is refused before there is a file
-    locked = protect or passphrase_file is not None
-    key.save(file, passphrase=passphrase_of(file, passphrase_file, confirm=True) if locked else None)
+    key.save(file, passphrase=passphrase_of(file, confirm=True) if protect else None)
     write_whole(beside, text.encode())
     _show(
         key.public,
@@ -50,7 +55,6 @@ def new(
 def show(
     file: Annotated[Path, typer.Argument(help="A .pub or .pem file.")],
     *,
-    passphrase_file: PassphraseFile = None,
     as_json: Json = False,
 ) -> None:
     """Show a public key and its fingerprint, which two people compare.
@@ -60,7 +64,7 @@ def show(
     $ streamsketch party key show north.pub
     """
     if file.suffix == PRIVATE:
-        public = private_key(file, passphrase_file).public
+        public = private_key(file).public
         _show(public, {"private key": f"{file}, to keep secret"}, as_json=as_json)
     else:
         _show(public_key(file), {}, as_json=as_json)

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._agreeing import AssertBounds, given_options
-from streamsketch.cli._keys import KeyOption, Parties, PassphraseFile, private_key, public_keys
+from streamsketch.cli._agreeing import AssertBounds
+from streamsketch.cli._keys import KeyOption, Parties, private_key, public_keys
 from streamsketch.cli._layout import show_facts
 from streamsketch.cli._options import option
 from streamsketch.cli._reading import naming_raw, new_file
@@ -18,7 +18,6 @@ from streamsketch.core.files import locked, write_whole
 from streamsketch.core.limits import current_limits, read_bounded
 from streamsketch.parties.keys import PublicKey
 from streamsketch.parties.rounds import Round
-from streamsketch.privacy.calibration import mechanism_names
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES
 from streamsketch.storage.raw_files import transaction
 from streamsketch.storage.releases import released_before
@@ -34,18 +33,13 @@ def new(
     *,
     agreement: Annotated[
         Path,
-        option("Input", "FILE", "Agreement of all parties, which gives the projection and the bound: a JSON file."),
+        option(
+            "Input",
+            "FILE",
+            "Agreement of all parties, which gives the projection, the bound and what is spent: a JSON file.",
+        ),
     ],
     party: Parties = None,
-    epsilon: Annotated[
-        float | None, option("Privacy", "EPSILON", "Privacy loss ε, > 0. An agreement with terms states it.")
-    ] = None,
-    delta: Annotated[
-        float | None, option("Privacy", "DELTA", "Probability δ in [0, 1) with which the bound ε may fail.")
-    ] = None,
-    mechanism: Annotated[
-        str | None, option("Privacy", "NOISE", f"Kind of noise: {', '.join(mechanism_names())}.")
-    ] = None,
     honest: Annotated[
         int | None,
         option(
@@ -71,9 +65,12 @@ def new(
         raise ss.InvalidInputError(
             f"{agreement} does not say how much one unit can change: make it with --unit-column COLUMN or --l1 BOUND"
         )
+    terms = _terms_of(agreed, agreement)
     made = Round(
         agreed.projection,
-        **_terms_of(agreed, agreement, epsilon=epsilon, delta=delta, mechanism=mechanism),
+        epsilon=terms.budget.epsilon,
+        delta=terms.budget.delta,
+        mechanism=terms.mechanism,
         neighbours=agreed.neighbours,
         counting=agreed.counting,
         clip=agreed.clip if agreed.layout.is_counted and agreed.neighbours.of_sketches else None,  # type: ignore[arg-type] # never "cut"
@@ -84,18 +81,16 @@ def new(
     _show(output, made, as_json=as_json)
 
 
-def _terms_of(agreed: ss.Agreement, name: Path, **stated: float | str | None) -> dict[str, Any]:
-    """Return ε, δ and the kind of noise: of the agreement, or as stated if it has none."""
-    given = {option_name: value for option_name, value in stated.items() if value is not None}
+def _terms_of(agreed: ss.Agreement, name: Path) -> ss.Terms:
+    """Return what the round spends, as its agreement says."""
     if agreed.terms is None:
-        if "epsilon" not in given:
-            raise ss.InvalidInputError(f"state what the round spends: --epsilon EPSILON; {name} does not say it")
-        return given
-    if given:
-        raise ss.InvalidInputError(f"{name} says what is released, and how; leave out {given_options(given)}")
+        raise ss.InvalidInputError(
+            f"{name} does not say what the round spends: `streamsketch agree {name} --epsilon EPSILON --delta DELTA -o "
+            "terms.json` adds it"
+        )
     if not agreed.terms.is_noise:
         raise ss.InvalidInputError(f"a round adds noise, and {name} publishes by {agreed.terms}")
-    return {**agreed.terms.budget.to_dict(), "mechanism": agreed.terms.mechanism}
+    return agreed.terms
 
 
 def show(file: RoundFile, *, as_json: Json = False) -> None:
@@ -111,7 +106,6 @@ def sign(
     *,
     key: KeyOption,
     party: Parties = None,
-    passphrase_file: PassphraseFile = None,
     as_json: Json = False,
 ) -> None:
     """Sign a round, in its file: you agree with it, and confirm that each key in it is its party's.
@@ -121,7 +115,7 @@ def sign(
 
     $ streamsketch party round sign round.json --key north.pem --party south.pub
     """
-    signer = private_key(key, passphrase_file)
+    signer = private_key(key)
     with locked(file):
         agreed = _read(file)
         _check_known(agreed, [signer.public, *(public_keys(party) or ())])
@@ -136,7 +130,6 @@ def contribute(  # noqa: PLR0913 - a command's options are its parameters
     *,
     key: KeyOption,
     output: Annotated[Path, option("Output", "FILE", "File to write and to send, .contribution.", "--output", "-o")],
-    passphrase_file: PassphraseFile = None,
     again: Again = False,
     assert_bounds: AssertBounds = False,
     ledger: LedgerOption = None,
@@ -152,7 +145,7 @@ def contribute(  # noqa: PLR0913 - a command's options are its parameters
     $ streamsketch party round contribute round.json total.raw-sketch --key north.pem -o north.contribution
     """
     new_file(output, CONTRIBUTION, "a contribution")
-    agreed, signer = _read(file), private_key(key, passphrase_file)
+    agreed, signer = _read(file), private_key(key)
     agreed.check_ready(signer)
     with naming_raw(raw), transaction(raw) as raw_file:
         loaded = raw_file.load()
@@ -164,8 +157,13 @@ def contribute(  # noqa: PLR0913 - a command's options are its parameters
                 f"{which} released before: {'; '.join(str(past.guarantee) for past in releases)}. Give --again if that "
                 f"is meant: the same people pay for each release"
             )
-        charged: dict[str, Any] = {"ledger": ledger_for(ledger, dataset), "dataset": dataset}
-        sent = agreed.contribute(loaded.state, signer, assert_bounds=assert_bounds, **charged)
+        sent = agreed.contribute(
+            loaded.state,
+            signer,
+            assert_bounds=assert_bounds,
+            ledger=ledger_for(ledger, dataset),
+            dataset=dataset,
+        )
         # recorded before it is sent, by an id that no other round has
         taken_part = agreed.session[:RELEASE_ID_BYTES].hex()
         raw_file.record(PastRelease.of(agreed.guarantee, taken_part, loaded.state.data_ids))

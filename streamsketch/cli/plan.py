@@ -8,20 +8,27 @@ import typer
 
 import streamsketch as ss
 from streamsketch.agreement.infer import whole_unit_bounds
-from streamsketch.cli._agreeing import L1, column_name, columns_from, neighbours_of
+from streamsketch.cli._agreeing import column_name, columns_from, neighbours_of
 from streamsketch.cli._features import load_features
+from streamsketch.cli._fields import set_fields, set_option
 from streamsketch.cli._options import option
 from streamsketch.cli._planning import (
     MECHANISMS,
+    SIGNS,
+    SITES,
+    STREAMS,
+    UNITS,
+    WINDOWS,
+    FurtherFacts,
     dim_of,
     numbers_in,
     range_of,
     refuse_to_miss,
     shift_of,
-    sign_mechanisms,
     units_of,
     units_of_sites,
     whole_number,
+    windows_in,
 )
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._showing import Json, show_json
@@ -44,8 +51,6 @@ UnitOf = Annotated[
         "--unit",
     ),
 ]
-MaxCells = Annotated[int, option("Goal", "NUMBER", "Maximum number of cells of a sketch.")]
-Accept = Annotated[bool, option("Goal", "", "Write the agreement although the plan misses the goal.", "--accept")]
 IndexOf = Annotated[
     list[str] | None,
     option(
@@ -55,50 +60,27 @@ IndexOf = Annotated[
         "--index",
     ),
 ]
-KeyOf = Annotated[
-    str | None,
-    option("The agreement that is written", "COLUMN", "Column of keys, with its type. Each has a sketch.", "--key"),
-]
-ValueOf = Annotated[
-    str | None,
-    option("The agreement that is written", "COLUMN", "Column of numbers to add up, in place of 1 a row.", "--value"),
-]
 Agreed = Annotated[
     Path | None,
     option("Output", "FILE", "Write the agreement to this .json file, for all parties.", "--output", "-o"),
 ]
-Picture = Annotated[Path | None, option("Output", "FILE", "Draw the result into an .svg file.")]
 
 
 def streams(  # noqa: PLR0913 - a command's options are its parameters
     *,
     epsilon: Epsilon,
     delta: Delta = 0.0,
-    l1: L1 = None,
     unit: Word = "event",
-    dim: Annotated[str, option("Streams", "NUMBER|hashed", "Number of possible indices, or hashed.")] = "hashed",
     squared_distance: Annotated[
         list[float] | None,
         option("Streams", "NUMBER", "Squared distance that matters, in squared data units. Repeatable."),
     ] = None,
-    events: Annotated[int | None, option("Streams", "NUMBER", "Number of updates in one stream.")] = None,
-    step: Annotated[
-        str,
-        option(
-            "Streams",
-            "STEP|real",
-            "Step of which all values are multiples, such as 1 or 1/100; real if there is no such step.",
-        ),
-    ] = "1",
     relative_error: Annotated[
         float | None,
         option("Goal", "NUMBER", "Relative error to reach, e.g. 0.2. By default, the smallest possible."),
     ] = None,
-    max_cells: MaxCells = 1 << 16,
-    accept: Accept = False,
+    settings: Annotated[list[str] | None, set_option("Further facts", STREAMS)] = None,
     index: IndexOf = None,
-    key: KeyOf = None,
-    value: ValueOf = None,
     output: Agreed = None,
     as_json: Json = False,
 ) -> None:
@@ -110,19 +92,20 @@ def streams(  # noqa: PLR0913 - a command's options are its parameters
     $ streamsketch plan streams --epsilon 1 --unit sale --squared-distance 20000 --relative-error 0.2 \
         --index item:text -o streams.json
     """
-    columns = _columns(output, index, key, None, value)
+    more = set_fields(FurtherFacts(), STREAMS, settings)
+    columns = _columns(output, index, more.key, None, more.value)
     facts = ss.planning.StreamFacts(
-        dim=dim_of(dim),
+        dim=dim_of(more.dim),
         squared_distances=squared_distance or None,
-        events=events,
-        step=None if step == "real" else step,
+        events=more.events,
+        step=None if more.step == "real" else more.step,
     )
-    neighbours = neighbours_of({"l1": l1}, unit, None) or ss.L1(1, unit)
-    goal = ss.planning.Goal(relative_error=relative_error, max_cells=max_cells)
+    neighbours = neighbours_of({"l1": more.l1}, unit, None) or ss.L1(1, unit)
+    goal = ss.planning.Goal(relative_error=relative_error, max_cells=more.max_cells)
     found = ss.plan(facts, epsilon=epsilon, delta=delta, neighbours=neighbours, goal=goal)
-    missed = found.met is False and not accept
+    missed = found.met is False and not more.accept
     if output is not None and not missed:
-        terms = None if key is not None else ss.Terms(epsilon=epsilon, delta=delta)
+        terms = None if more.key is not None else ss.Terms(epsilon=epsilon, delta=delta)
         projection = found.projection(secrets.randbits(63))
         ss.Agreement(projection, **columns, neighbours=neighbours, terms=terms).save(output)
     _show(found, as_json=as_json)
@@ -144,43 +127,26 @@ def units(  # noqa: PLR0913 - a command's options are its parameters
             "Number of different items of one unit in a key, such as 10. Several sizes: 3,10,40.",
         ),
     ],
-    in_keys: Annotated[
-        str | None, option("Whole units", "NUMBERS", "Number of keys that one unit is in. By default 1.")
-    ] = None,
-    match: Annotated[
-        float | None,
-        option(
-            "Whole units",
-            "PROBABILITY",
-            "Probability that pieces of two units are of the same item, Σp². The size of the sketch hangs on it; "
-            "without it, the plan is for a range.",
-        ),
-    ] = None,
-    catalogue: Annotated[
-        float | None,
-        option("Whole units", "NUMBER", "Instead of --match: how many different items are sold, or can occur."),
-    ] = None,
     cosine: Annotated[
         str | None, option("Whole units", "NUMBERS", "Cosine of two keys that matters, or several.")
     ] = None,
     numbers: Annotated[
-        str | None, option("Whole units", "NUMBERS", "Number of units in a key. Several sizes: 500,3000.", "--units")
-    ] = None,
-    keys: Annotated[
-        Path | None,
+        str | None,
         option(
             "Whole units",
-            "FILE",
-            "CSV or Parquet file of keys and their numbers of units, instead of --units: columns key and units, or the "
-            "first two. The plan names the keys that stand out, and the agreement lists all as published.",
+            "NUMBERS|FILE",
+            "Number of units in a key. Several sizes: 500,3000. Or a CSV or Parquet file of keys and their numbers, "
+            "columns key and units, or the first two: the plan names the keys that stand out, and the agreement lists "
+            "all as published.",
+            "--units",
         ),
     ] = None,
-    question: Annotated[
-        str, option("Whole units", "QUESTION", "Question to the releases: cosine, distance, mean or point.")
-    ] = "cosine",
+    settings: Annotated[list[str] | None, set_option("Further facts", UNITS)] = None,
     index: IndexOf = None,
-    key: KeyOf = None,
-    picture: Picture = None,
+    key: Annotated[
+        str | None,
+        option("The agreement that is written", "COLUMN", "Column of keys, with its type. Each has a sketch.", "--key"),
+    ] = None,
     output: Agreed = None,
     as_json: Json = False,
 ) -> None:
@@ -197,24 +163,23 @@ def units(  # noqa: PLR0913 - a command's options are its parameters
         raise ss.InvalidInputError(
             "an agreement on whole units names them: state the column of units: --unit NAME:TYPE"
         )
+    more = set_fields(FurtherFacts(), UNITS, settings)
     columns = _columns(output, index, key, unit)
-    if picture is not None:
-        new_file(picture, ".svg", "a picture")
-    if numbers is not None and keys is not None:
-        raise ss.InvalidInputError("--units and --keys both state how many units a key has; give one of them")
-    known: dict[str, Any] = {} if in_keys is None else {"keys": numbers_in(in_keys, "--in-keys")}
+    if more.picture is not None:
+        new_file(more.picture, ".svg", "a picture")
+    known: dict[str, Any] = {} if more.in_keys is None else {"keys": numbers_in(more.in_keys, "--set in-keys")}
     known |= {} if cosine is None else {"cosine": numbers_in(cosine, "--cosine")}
     typical = ss.planning.TypicalUnit(
         items=numbers_in(items, "--items"),
-        match=match,
-        catalogue=catalogue,
+        match=more.match,
+        catalogue=more.catalogue,
         **known,
     )
-    by_key = units_of(numbers, keys)
+    by_key = units_of(numbers)
     word = "event" if unit is None else column_name(unit)
     found = ss.planning.plan_units(
         typical,
-        question=question,  # type: ignore[arg-type] # it checks
+        question=more.question,  # type: ignore[arg-type] # it checks
         units=by_key,
         epsilon=epsilon,
         delta=delta,
@@ -225,8 +190,8 @@ def units(  # noqa: PLR0913 - a command's options are its parameters
         terms = None if key is not None and listed is None else ss.Terms(epsilon=epsilon, delta=delta)
         projection = found.projection(secrets.randbits(63))
         ss.Agreement(projection, **columns, **found.agreement_arguments, terms=terms, keys=listed).save(output)
-    if picture is not None:
-        write_whole(picture, picture_of_keys(found).encode())
+    if more.picture is not None:
+        write_whole(more.picture, picture_of_keys(found).encode())
     _show(found, as_json=as_json)
 
 
@@ -240,28 +205,18 @@ def sites(  # noqa: PLR0913 - a command's options are its parameters
         float | None, option("Privacy", "DELTA", "Failure probability δ of the bound ε. By default at most 1e-6.")
     ] = None,
     unit: UnitOf = None,
-    features: Annotated[Path | None, option("Sites", "FILE", "JSON file of columns with their public ranges.")] = None,
-    numbers: Annotated[
-        int | None, option("Sites", "NUMBER", "Number of columns of numbers, instead of --features.")
-    ] = None,
+    features: Annotated[
+        str,
+        option(
+            "Sites", "FILE|NUMBER", "JSON file of columns with their public ranges; or a number of columns of numbers."
+        ),
+    ],
     people: Annotated[str, option("Sites", "NUMBERS", "Number of units at a site, or at two: 2800,280.", "--units")],
     shift: Annotated[
         float | None,
         option("Sites", "DEVIATIONS", "Shift of a number that should be found, in standard deviations."),
     ] = None,
-    moved: Annotated[
-        float | None, option("Sites", "SHARE", "Share of people in another category that should be found.")
-    ] = None,
-    times: Annotated[
-        float | None, option("Sites", "FACTOR", "Factor by which a class of people is more frequent.")
-    ] = None,
-    in_columns: Annotated[
-        int | None, option("Sites", "NUMBER", "Number of columns in which the shift or the class appears.")
-    ] = None,
-    power: Annotated[float, option("Goal", "PROBABILITY", "Probability with which the shift must be found.")] = 0.8,
-    accept: Accept = False,
-    key: KeyOf = None,
-    picture: Picture = None,
+    settings: Annotated[list[str] | None, set_option("Further facts", SITES)] = None,
     output: Agreed = None,
     as_json: Json = False,
 ) -> None:
@@ -270,35 +225,33 @@ def sites(  # noqa: PLR0913 - a command's options are its parameters
     The plan predicts which difference between two sites is found, and how many people are needed. If the difference is
     not found, no file is written, and the exit status is 1.
 
-    $ streamsketch plan sites --numbers 5 --units 2000 --shift 0.3 --epsilon 1 --unit patient
+    $ streamsketch plan sites --features 5 --units 2000 --shift 0.3 --epsilon 1 --unit patient
     """
-    if (features is None) == (numbers is None):
-        raise ss.InvalidInputError(
-            "state what is compared: --features FILE with the columns and their public ranges, or --numbers 30"
-        )
+    more = set_fields(FurtherFacts(), SITES, settings)
+    columns: Any = int(features) if features.isdecimal() else load_features(Path(features), None)
     if output is not None:
         new_file(output, ".json", "an agreement")
-        if features is None or unit is None:
+        if isinstance(columns, int) or unit is None:
             raise ss.InvalidInputError(
-                "an agreement names its columns, which --numbers does not: give --features FILE and --unit COLUMN"
+                "an agreement names its columns, which a number of them does not: give --features FILE and --unit "
+                "COLUMN"
             )
-    if picture is not None:
-        new_file(picture, ".svg", "a picture")
-    columns: Any = numbers if features is None else load_features(features, None)
+    if more.picture is not None:
+        new_file(more.picture, ".svg", "a picture")
     found = ss.planning.plan_sites(
         columns,
         units=units_of_sites(people),
-        shift=shift_of(shift, moved, times, in_columns),
+        shift=shift_of(shift, more.moved, more.times, more.in_columns),
         epsilon=epsilon,
         delta=delta,
         unit="person" if unit is None else column_name(unit),
-        power=power,
+        power=more.power,
     )
-    missed = not found.reached and not accept
+    missed = not found.reached and not more.accept
     if output is not None and unit is not None and not missed:
-        _agreement_of_sites(found, columns.seed, unit, key).save(output)
-    if picture is not None:
-        write_whole(picture, picture_of_sites(found).encode())
+        _agreement_of_sites(found, columns.seed, unit, more.key).save(output)
+    if more.picture is not None:
+        write_whole(more.picture, picture_of_sites(found).encode())
     _show(found, as_json=as_json)
     if missed:
         needed = [] if found.units_needed is None else [f"{found.units_needed:,} {found.units_word} a site"]
@@ -309,7 +262,11 @@ def sites(  # noqa: PLR0913 - a command's options are its parameters
 def windows(  # noqa: PLR0913 - a command's options are its parameters
     *,
     number: Annotated[int, option("Windows", "NUMBER", "Number of windows of the stream.", "--windows", min=1)],
-    window: Annotated[str | None, option("Windows", "LENGTH", "Length of a window, such as '1 hour'.")] = None,
+    window: Annotated[
+        str | None, option("Windows", "LENGTH", "Length of a window, such as '1 hour', or day, week or month.")
+    ] = None,
+    time: Annotated[str | None, option("Windows", "COLUMN", "Column of times, or NAME:date.")] = None,
+    first: Annotated[str | None, option("Windows", "TIME", "Start of the first window.")] = None,
     ranges: Annotated[
         list[str] | None,
         option(
@@ -320,89 +277,86 @@ def windows(  # noqa: PLR0913 - a command's options are its parameters
             "--range",
         ),
     ] = None,
-    max_windows: Annotated[
-        str, option("Windows", "NUMBER|all", "Number of windows that a unit may be in, or all.")
-    ] = "1",
-    gap: Annotated[int, option("Windows", "WINDOWS", "Smallest distance between two windows of a unit.")] = 1,
-    epsilon: Annotated[
-        float | None, option("Privacy", "EPSILON", "Privacy loss ε of all windows, with --agreement.")
-    ] = None,
-    delta: Annotated[float, option("Privacy", "DELTA", "Failure probability δ of the bound ε.")] = 0.0,
     agreement: Annotated[
         Path | None,
-        option("Input", "FILE", "Agreement of the stream, by which the plan knows its noise, with --epsilon."),
+        option("Input", "FILE", "Agreement on the columns and the bound, by which the plan knows its noise."),
     ] = None,
-    output: Annotated[
-        Path | None,
-        option(
-            "Output", "FILE", "Write the schedule to a .json file, for `agree --set schedule=FILE`.", "--output", "-o"
-        ),
+    epsilon: Annotated[
+        float | None,
+        option("Privacy", "EPSILON", "Privacy loss ε of all windows together, unless the agreement states it."),
     ] = None,
+    delta: Annotated[float | None, option("Privacy", "DELTA", "Failure probability δ of the bound ε.")] = None,
+    settings: Annotated[list[str] | None, set_option("Further facts", WINDOWS)] = None,
+    output: Agreed = None,
     as_json: Json = False,
 ) -> None:
-    """Plan a schedule by which the windows of a stream are published.
+    r"""Plan a schedule by which the windows of a stream are published.
 
-    The plan chooses which sums of windows are published, for the ranges of time that matter.
+    The plan chooses which sums of windows are published, for the ranges of time that matter. With -o it writes an
+    agreement: that of --agreement, with windows, their schedule, and what all of them spend together.
 
     $ streamsketch plan windows --windows 365 --window '1 day' --range '1 week'
+
+    $ streamsketch plan windows --windows 365 --window '1 day' --range '1 week' --time at --first 2026-01-01 \
+        --agreement columns.json --epsilon 1 --delta 1e-6 -o year.json
     """
+    more = set_fields(FurtherFacts(), WINDOWS, settings)
     if output is not None:
-        new_file(output, ".json", "a schedule")
+        new_file(output, ".json", "an agreement")
+        if agreement is None:
+            raise ss.InvalidInputError(
+                "an agreement has columns and a bound: make one with `streamsketch agree … -o columns.json`, and give "
+                "--agreement columns.json"
+            )
+    base = None if agreement is None else ss.Agreement.load(agreement)
+    terms = _terms_of_windows(base, epsilon, delta)
+    in_windows = windows_in(base, window=window, time=time, first=first, more=more)
+    length = window or (None if in_windows is None else str(in_windows.every))
     found = ss.planning.plan_schedule(
         number,
-        [range_of(text, window, number) for text in ranges or ["prefix"]],
-        delta=delta,
-        max_windows=None if max_windows == "all" else whole_number(max_windows, "--max-windows"),
-        gap=gap,
-        agreement=None if agreement is None else ss.Agreement.load(agreement),
-        epsilon=epsilon,
+        [range_of(text, length, number) for text in ranges or ["prefix"]],
+        delta=(delta or 0.0) if terms is None else terms.budget.delta,
+        max_windows=None if more.max_windows == "all" else whole_number(more.max_windows, "--set max-windows"),
+        gap=more.gap,
+        agreement=None if terms is None else base,
+        epsilon=None if terms is None else terms.budget.epsilon,
     )
-    if output is not None:
-        write_whole(output, found.chosen.schedule.to_json().encode() + b"\n")
+    if output is not None and base is not None:
+        if terms is None:
+            raise ss.InvalidInputError("state what all windows spend together: --epsilon EPSILON (and --delta)")
+        if in_windows is None or in_windows.first is None:
+            raise ss.InvalidInputError(
+                "windows have a length, a column of times and a first one: --window LENGTH --time COLUMN --first TIME"
+            )
+        base.replace(terms=terms, windows=in_windows, schedule=found.chosen.schedule).save(output)
     _show(found, as_json=as_json)
+
+
+def _terms_of_windows(base: ss.Agreement | None, epsilon: float | None, delta: float | None) -> ss.Terms | None:
+    """Return what all windows spend together: as the agreement says, or as options do; None if neither does."""
+    if base is not None and base.terms is not None:
+        if epsilon is not None or delta is not None:
+            raise ss.InvalidInputError(
+                f"the agreement says what is spent, {base.terms}; leave out --epsilon and --delta"
+            )
+        return base.terms
+    if epsilon is None:
+        return None
+    if base is None:
+        raise ss.InvalidInputError("the noise of windows depends on the bound, too: with --epsilon, give --agreement")
+    return ss.Terms(epsilon=epsilon, delta=delta or 0)
 
 
 def signs(  # noqa: PLR0913 - a command's options are its parameters
     *,
     epsilon: Epsilon,
-    l1: L1 = None,
     unit: Word = "event",
-    dim: Annotated[
-        str, option("Published signs", "NUMBER|hashed", "Number of possible indices, or hashed.")
-    ] = "hashed",
     members: Annotated[int, option("Published signs", "NUMBER", "Number of vectors in the collection.")],
-    nearest: Annotated[int, option("Published signs", "NUMBER", "Number of true neighbours that are wanted.")] = 10,
-    top: Annotated[
-        int | None,
-        option(
-            "Published signs",
-            "NUMBER",
-            "Number of nearest members that a search returns. By default, the number of --nearest.",
-        ),
-    ] = None,
     cosine: Annotated[
         str | None, option("Published signs", "NUMBERS", "Cosine of the neighbours with the query. By default 0.9.")
     ] = None,
-    rest: Annotated[
-        str | None, option("Published signs", "NUMBERS", "Cosine of the other members, or several. By default 0.")
-    ] = None,
     sizes: Annotated[str, option("Published signs", "NUMBERS", "Numbers of signs to compare.", "--signs")] = _SIGNS,
-    mechanism: Annotated[
-        str,
-        option(
-            "Published signs",
-            "MECHANISM",
-            f"Mechanism that publishes the signs: {', '.join(sign_mechanisms())}.",
-            autocompletion=sign_mechanisms,
-        ),
-    ] = sign_mechanisms()[0],
-    norm: Annotated[
-        float | None,
-        option("Published signs", "NORM", "Euclidean norm of the vectors, if flips depend on the cells."),
-    ] = None,
-    exact_query: Annotated[
-        bool, option("Published signs", "", "The query is your own vector, which is not published.", "--exact-query")
-    ] = False,
+    settings: Annotated[list[str] | None, set_option("Further facts", SIGNS)] = None,
     index: IndexOf = None,
     output: Agreed = None,
     as_json: Json = False,
@@ -414,27 +368,29 @@ def signs(  # noqa: PLR0913 - a command's options are its parameters
 
     $ streamsketch plan signs --members 100000 --epsilon 4
     """
+    more = set_fields(FurtherFacts(), SIGNS, settings)
     columns = _columns(output, index, None, None)
+    mechanism = more.mechanism
     if mechanism not in MECHANISMS:
         raise ss.InvalidInputError(
             f"the mechanism of signs must be one of {', '.join(MECHANISMS)}, got {mechanism!r:.40}"
         )
     numbers: list[Any] = [int(size) if size % 1 == 0 else size for size in numbers_in(sizes, "--signs")]
-    neighbours = neighbours_of({"l1": l1}, unit, None) or ss.OneCoordinate(1, unit)
+    neighbours = neighbours_of({"l1": more.l1}, unit, None) or ss.OneCoordinate(1, unit)
     publish: Any = MECHANISMS[mechanism](epsilon=epsilon, neighbours=neighbours)
     family = ss.projections.OPORP if publish.one_bin else ss.projections.Rademacher
-    projection: Any = family(dim=dim_of(dim), sketch_dim=numbers[0], seed=secrets.randbits(63))
+    projection: Any = family(dim=dim_of(more.dim), sketch_dim=numbers[0], seed=secrets.randbits(63))
     found = ss.planning.plan_signs(
         publish,
         projection,
         members=members,
-        nearest=nearest,
-        top=top,
+        nearest=more.nearest,
+        top=more.top,
         signs=numbers,
-        norm=norm,
-        exact_query=exact_query,
-        **({} if cosine is None else {"cosine": numbers_in(cosine, "--cosine")}),
-        **({} if rest is None else {"rest": numbers_in(rest, "--rest")}),
+        norm=more.norm,
+        exact_query=more.exact_query,
+        cosine=0.9 if cosine is None else numbers_in(cosine, "--cosine"),
+        rest=0.0 if more.rest is None else numbers_in(more.rest, "--set rest"),
     )
     if output is not None:
         terms = ss.Terms(epsilon=epsilon, mechanism=mechanism)
@@ -448,7 +404,7 @@ def _columns(
     """Return the columns of the agreement to write, once they and its file are right."""
     if output is None:
         if index or key is not None or value is not None:
-            raise ss.InvalidInputError("--index, --key and --value are columns of an agreement: name it, --output FILE")
+            raise ss.InvalidInputError("--index, key and value are columns of an agreement: name it, --output FILE")
         return {}
     new_file(output, ".json", "an agreement")
     if not index:

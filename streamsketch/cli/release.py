@@ -1,39 +1,64 @@
-"""``streamsketch release``: publish a raw sketch with noise."""
+"""``streamsketch release``: publish rows, or a raw sketch, as an agreement says."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._agreed import AgreedRelease
-from streamsketch.cli._agreeing import L1, L2, AssertBounds, OneCoordinate, SketchL2, given_options, neighbours_of
+from streamsketch.agreement.terms import Selected
+from streamsketch.cli._agreed import ReleaseOfRows, check_output, check_released_at_once, show_terms
+from streamsketch.cli._agreeing import AssertBounds
 from streamsketch.cli._cluster import ClusterRelease, split_beam
 from streamsketch.cli._dry_run import DryRun
-from streamsketch.cli._inputs import Decimal, Encoding, Format, Multiline
+from streamsketch.cli._fields import Field, set_fields, set_option
+from streamsketch.cli._inputs import READING, Reading
 from streamsketch.cli._options import option
-from streamsketch.cli._reading import naming_raw, new_file
-from streamsketch.cli._releasing import Again, DatasetOption, Delta, LedgerOption, ledger_for, remaining_facts
+from streamsketch.cli._reading import SIGNS, SKETCH, naming_raw
+from streamsketch.cli._releasing import Again, DatasetOption, LedgerOption, ledger_for, remaining_facts
 from streamsketch.cli._showing import Json, guarantee_fields, show_result
-from streamsketch.cli._sketching import release_options
-from streamsketch.core.text import names_given
-from streamsketch.data.readers.delimited import check_delimiter
-from streamsketch.privacy.calibration import mechanism_names
-from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.cli._sketching import commands_of_release
 from streamsketch.release.additive_noise import AdditiveNoise
-from streamsketch.storage.first_bytes import is_raw
+from streamsketch.release.agreed_publisher import publisher_of
+from streamsketch.storage.first_bytes import SUFFIX, is_raw
 from streamsketch.storage.raw_files import read_header, transaction
-from streamsketch.storage.releases import ReleasedBeforeError, release_loaded, released_before
+from streamsketch.storage.releases import (
+    ReleasedBeforeError,
+    by_terms,
+    check_adds_terms,
+    release_loaded,
+    release_loaded_as_agreed,
+    released_before,
+)
 from streamsketch.storage.sketches import PastRelease, RawHeader
 
+FIELDS = READING | {
+    "claims": Field("DIR", "on a cluster, folder shared by all workers, for the secret of each run"),
+    "run-id": Field("NAME", "on a cluster, name of this run in claims, by default a random one"),
+    "root-key": Field("FILE", "on a cluster, file on every worker that holds a key of 32 bytes, mode 0600", Path),
+}
+"""What `--set` states."""
 
-def release(  # noqa: C901, PLR0913, PLR0915 - a command's options are its parameters
+PUBLISHED = (SKETCH, SIGNS)
+
+
+@dataclass
+class _Further(Reading):
+    """How rows are read, and by whom."""
+
+    claims: str | None = None
+    run_id: str | None = None
+    root_key: Path | None = None
+
+
+def release(  # noqa: PLR0913 - a command's options are its parameters
     inputs: Annotated[
         list[str],
         typer.Argument(
-            help="A .raw-sketch file; or, with --agreement, files of rows. After --, options of Apache Beam, which "
-            "then reads the rows on a cluster.",
+            help="Files of rows, with --agreement; or a .raw-sketch file. After --, options of Apache Beam, which then "
+            "reads the rows on a cluster.",
             metavar="INPUT... [-- BEAM OPTION...]",
         ),
     ],
@@ -43,54 +68,21 @@ def release(  # noqa: C901, PLR0913, PLR0915 - a command's options are its param
         option(
             "Input",
             "FILE",
-            "Agreement that states what a release spends, a JSON file: rows are bounded, sketched and released as it "
-            "says.",
+            "Agreement that says what is published, and what a release spends: a JSON file. A raw sketch whose own "
+            "agreement says it needs none.",
         ),
     ] = None,
+    settings: Annotated[list[str] | None, set_option("Input", FIELDS)] = None,
     output: Annotated[
         str | None,
         option(
             "Output",
             "FILE",
-            "File to publish: a .sketch file, or a .parquet table if there are many keys.",
+            "File to publish: a .sketch file, a .parquet table if there are many keys, or .signs.",
             "--output",
             "-o",
         ),
     ] = None,
-    epsilon: Annotated[
-        float | None, option("Privacy", "EPSILON", "Privacy loss ε, > 0. An agreement with terms states it.")
-    ] = None,
-    delta: Delta = 0.0,
-    unit: Annotated[str | None, option("Privacy", "WORD", "Name of one unit, in a word. By default event.")] = None,
-    l1: L1 = None,
-    l2: L2 = None,
-    sketch_l2: SketchL2 = None,
-    one_coordinate: OneCoordinate = None,
-    max_keys: Annotated[
-        int | None, option("Privacy", "NUMBER", "Number of keys that one unit may be in. By default 1.")
-    ] = None,
-    mechanism: Annotated[
-        str,
-        option("Privacy", "NOISE", f"Kind of noise: {', '.join(mechanism_names())}.", autocompletion=mechanism_names),
-    ] = "auto",
-    public_key: Annotated[
-        list[str] | None,
-        option(
-            "Privacy",
-            "KEY",
-            "Keys to release, separated by commas or one by one. Name them without looking at the data. Put a name "
-            "with a comma in double quotes, as in CSV.",
-        ),
-    ] = None,
-    keys_are_public: Annotated[
-        bool,
-        option(
-            "Privacy",
-            "",
-            "Release all keys in the file, because it is no secret which keys are in it.",
-            "--keys-are-public",
-        ),
-    ] = False,
     again: Again = False,
     assert_bounds: AssertBounds = False,
     ledger: LedgerOption = None,
@@ -105,50 +97,21 @@ def release(  # noqa: C901, PLR0913, PLR0915 - a command's options are its param
             "--dry-run",
         ),
     ] = False,
-    form: Annotated[
-        Format | None,
-        option(
-            "Input", "csv|jsonl|parquet", "Format of the rows. By default, it follows from the file name.", "--format"
-        ),
-    ] = None,
-    delimiter: Annotated[str, option("Input", "CHARACTER", "Character between the cells of CSV. \\t is a tab.")] = ",",
-    encoding: Encoding = None,
-    decimal: Decimal = ".",
-    multiline: Multiline = None,
-    claims: Annotated[
-        str | None,
-        option(
-            "Workers",
-            "DIR",
-            "Folder shared by all workers, for the secret of each run. Required on Flink and Spark.",
-        ),
-    ] = None,
-    run_id: Annotated[
-        str | None, option("Workers", "NAME", "Name of this run in --claims. By default, a random one.")
-    ] = None,
-    root_key: Annotated[
-        Path | None, option("Workers", "FILE", "File on every worker that holds a key of 32 bytes, mode 0600.")
-    ] = None,
     as_json: Json = False,
 ) -> None:
     """Release rows, or a raw sketch, as an agreement says.
 
-    With --agreement, rows of CSV, JSON lines or Parquet are bounded, sketched and released in one step, as the
-    agreement says: nothing secret is written. A raw sketch of such an agreement needs no other option, either. The
-    other options below are for raw sketches whose agreement does not say what a release spends.
+    Rows of CSV, JSON lines or Parquet are bounded, sketched and released in one step: nothing secret is written.
 
-    --unit, --max-keys and --l1, --l2, --sketch-l2 or --one-coordinate state who is protected, and up to which bound. By
-    default, the bound is the one that `sketch` enforced on the data, or the bound of their agreement. A bound that does
-    not follow from these is refused, unless --assert-bounds asserts it. The guarantee states whether its bound was
-    enforced or is asserted. If it is asserted, each event must belong to one unit. With --one-coordinate, each index
-    must belong to one event, or the values must be multiples of the resolution.
+    A raw sketch is released as its own agreement says, or as --agreement says, which has the same map and columns and
+    adds what is spent: `streamsketch agree RAW --epsilon EPSILON -o terms.json` makes one. The guarantee states whether
+    its bound was enforced or is asserted. A bound that does not follow from what was enforced is refused, unless
+    --assert-bounds asserts it: each event must then belong to one unit.
 
     With options of Beam after --, the rows of files or globs are released on a cluster, for all keys of the agreement:
     sketches.parquet, sketches/KEY.sketch, and cosines and distances as Parquet and CSV are written into the folder
     --output. If the agreement counts units, so are means, the distances of averages. The same rows give the same exact
     sketches as here.
-
-    A bound on sketches (--sketch-l2) needs --delta, such as 1e-6, or --mechanism laplace.
 
     The raw file records the release. Without --again, the command refuses to release this file again, or a raw file in
     the same folder that shares data with it, such as a copy or a merge. This is because privacy losses add up. With
@@ -163,105 +126,55 @@ def release(  # noqa: C901, PLR0913, PLR0915 - a command's options are its param
 
     $ streamsketch release 'sales/*.parquet' --agreement shops.json -o out -- --runner=DirectRunner
 
-    $ streamsketch release north.raw-sketch --epsilon 1 --delta 1e-6 --keys-are-public -o north.parquet
+    $ streamsketch release north.raw-sketch --agreement terms.json -o north.sketch
     """
-    stated_by = {
-        "epsilon": epsilon,
-        "delta": delta or None,
-        "mechanism": None if mechanism == "auto" else mechanism,
-        "unit": unit,
-        "max_keys": max_keys,
-        "public_key": public_key,
-        "keys_are_public": keys_are_public,
-        "assert_bounds": assert_bounds,
-        "l1": l1,
-        "l2": l2,
-        "sketch_l2": sketch_l2,
-        "one_coordinate": one_coordinate,
-    }
     words, beam = split_beam(inputs)
+    further = set_fields(_Further(), FIELDS, settings)
     if beam:
-        cluster = ClusterRelease(beam=beam, output=output, claims=claims, run_id=run_id, root_key=root_key)
-        read: dict[str, Any] = {"delimiter": check_delimiter(delimiter), "encoding": encoding, "decimal": decimal}
-        others: dict[str, object] = {
-            **stated_by,
-            "format": form,
-            "multiline": multiline,
-            "again": again,
-            "ledger": ledger,
-        }
-        cluster.run(words, agreement, read, others | {"dataset": dataset, "dry_run": dry_run}, as_json=as_json)
+        cluster = ClusterRelease(
+            beam=beam, output=output, claims=further.claims, run_id=further.run_id, root_key=further.root_key
+        )
+        others: dict[str, object] = {"again": again, "ledger": ledger, "dataset": dataset, "dry_run": dry_run}
+        cluster.run(words, agreement, further, others | {"assert_bounds": assert_bounds}, as_json=as_json)
         return
-    if given := given_options({"claims": claims, "run_id": run_id, "root_key": root_key}):
-        raise ss.InvalidInputError(f"{given}: these are for a cluster; also give options of Beam after --")
+    if (further.claims, further.run_id, further.root_key) != (None, None, None):
+        raise ss.InvalidInputError(
+            "--set claims, run-id and root-key are for a cluster; also give options of Beam after --"
+        )
     files, target = [Path(word) for word in words], None if output is None else Path(output)
-    as_agreed: dict[str, Any] = {"output": target, "again": again, "dry_run": dry_run, "as_json": as_json}
-    exit_by = AgreedRelease(ledger=ledger, dataset=dataset, given=given_options(stated_by), **as_agreed)
-    written: dict[str, Any] = {"encoding": encoding, "decimal": decimal, "multiline": multiline}
-    reading = {"format": form, "delimiter": check_delimiter(delimiter), **written}
+    account = ledger_for(ledger, dataset)
     if agreement is not None and not (len(files) == 1 and files[0].is_file() and is_raw(files[0])):
-        exit_by.of_rows(files, agreement, reading)
+        if assert_bounds:
+            raise ss.InvalidInputError("--assert-bounds is for raw sketches: rows are bounded as the agreement says")
+        rows = ReleaseOfRows(
+            agreement=ss.Agreement.load(agreement), name=agreement, output=target, ledger=account, dataset=dataset
+        )
+        rows.run(files, further, dry_run=dry_run, as_json=as_json)
         return
     file = _one_raw(files)
-    if epsilon is None:
-        exit_by.of_raw(file, agreement)
-        return
-    public_keys = names_given(public_key or [], "--public-key")
-    bounds = {"l1": l1, "l2": l2, "sketch_l2": sketch_l2, "one_coordinate": one_coordinate}
-    stated = neighbours_of(bounds, unit or "event", max_keys)
-    account = ledger_for(ledger, dataset)
-    if dry_run:
-        with naming_raw(file):
-            header = read_header(file)
-        neighbours = _checked(
-            file, header, stated or _known(file, header, unit, max_keys), public_keys, keys_are_public=keys_are_public
-        )
-        neighbours.check_delta(delta, mechanism)
-        if target is not None:
-            _check_output(target, keyed=header.keys is not None)
-        publisher = AdditiveNoise(epsilon=epsilon, delta=delta, neighbours=neighbours, mechanism=mechanism)
-        dry = DryRun(file, header, publisher, public_keys, assert_bounds=assert_bounds, again=again)
-        _show_dry_run(dry, account, dataset, as_json=as_json)
-        return
-    if target is None:
-        raise ss.InvalidInputError("state where the release is written: --output FILE, or --dry-run for none")
-    with naming_raw(file), transaction(file) as raw_file:
-        raw = raw_file.load()
-        header = RawHeader.of(raw)
-        neighbours = _checked(
-            file, header, stated or _known(file, header, unit, max_keys), public_keys, keys_are_public=keys_are_public
-        )
-        neighbours.check_delta(delta, mechanism)
-        _check_output(target, keyed=header.keys is not None)
-        noise: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "mechanism": mechanism}
-        keys: dict[str, Any] = {"public_keys": public_keys or None, "keys_are_public": keys_are_public}
-        charged: dict[str, Any] = {"ledger": account, "dataset": dataset}
-        # recorded before it is written: a failure between the two costs a release, not the guarantee
-        try:
-            released = release_loaded(
-                raw, raw_file, file, again=again, assert_bounds=assert_bounds, **noise, **keys, **charged
-            )
-        except ReleasedBeforeError as error:
-            guarantee = AdditiveNoise(**noise).guarantee(raw.projection)
-            raise ss.InvalidInputError(_cost(error.data, error.releases, guarantee)) from None
-        releases = released_before(raw, file)[1] if again else ()
-    guarantee = released.rows[0].guarantee
-    try:
-        released.save(target)
-    except OSError as error:
+    if agreement is None and file.is_file() and file.suffix not in (SUFFIX, *PUBLISHED) and not is_raw(file):
         raise ss.InvalidInputError(
-            f"{target} cannot be written: {error.strerror or error}. {file} has recorded the release already. Once "
-            f"there is room, give --again, which counts as another release"
-        ) from None
-    total = _together([*releases, PastRelease(guarantee, "")])
-    left_fields, left_facts = remaining_facts(account, dataset)
-    facts = {"guarantee": str(guarantee)} | left_facts
-    if releases:
-        facts["in all"] = f"{total}, with {len(releases)} before"
-    if not isinstance(raw.state, ss.Sketch):
-        facts["keys"] = f"{len(released.rows):,}"
-    fields = {"file": str(target), "sketches": len(released.rows), "guarantee": guarantee_fields(guarantee)}
-    show_result(str(target), facts, fields | {"together": total} | left_fields, as_json=as_json)
+            f"rows are released by an agreement, and {file} is no raw sketch: `streamsketch agree {file} --index "
+            "COLUMN --unit-column COLUMN --epsilon 1 --delta 1e-6 -o agreement.json`, then give --agreement "
+            "agreement.json"
+        )
+    with naming_raw(file):
+        header = read_header(file)
+    raw = _Raw(
+        file=file,
+        header=header,
+        agreed=_agreed_for(file, header, agreement),
+        output=target,
+        again=again,
+        assert_bounds=assert_bounds,
+        ledger=account,
+        dataset=dataset,
+    )
+    raw.check()
+    if dry_run:
+        raw.show(as_json=as_json)
+    else:
+        raw.publish(as_json=as_json)
 
 
 def _one_raw(inputs: list[Path]) -> Path:
@@ -273,54 +186,149 @@ def _one_raw(inputs: list[Path]) -> Path:
     return inputs[0]
 
 
-def require_neighbours(neighbours: Neighbours | None) -> Neighbours:
-    """Return the relation that options state; raise `InvalidInputError` if there is none."""
-    if neighbours is None:
-        raise ss.InvalidInputError(
-            "state how much one unit can change: --l1 BOUND, in all its events together, --l2 BOUND, as a Euclidean "
-            "norm, --sketch-l2 BOUND, as that of its sketch, or --one-coordinate BOUND; one of them"
+def _agreed_for(file: Path, header: RawHeader, path: Path | None) -> ss.Agreement:
+    """Return the agreement by which a raw file is released; name the commands that make one if there is none."""
+    own = header.agreement
+    agreed = own if path is None else ss.Agreement.load(path)
+    if agreed is None or agreed.terms is None:
+        whose = f"{file} follows no agreement" if agreed is None else f"the agreement of {file} does not say"
+        whose = f"{path} does not say" if path is not None else whose
+        what = "that says what a release spends" if agreed is None else "what a release spends"
+        needs = header.neighbours is not None and header.neighbours.of_sketches
+        commands = commands_of_release(file, own, keyed=header.keys is not None, needs_delta=needs)
+        raise ss.InvalidInputError(f"{whose} {what}. To add it: {commands}")
+    if path is not None:
+        check_adds_terms(own, agreed, header)
+    return agreed
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Raw:
+    """The release of a raw file by an agreement with terms; the options are those of the command."""
+
+    file: Path
+    header: RawHeader
+    agreed: ss.Agreement
+    output: Path | None
+    again: bool
+    assert_bounds: bool
+    ledger: ss.Ledger | None
+    dataset: str | None
+
+    @property
+    def _adds_noise(self) -> bool:
+        """Whether noise is added to cells of known keys. Otherwise the agreement publishes signs, or chooses keys."""
+        terms = self.agreed.terms
+        return terms is not None and terms.is_noise and not isinstance(self.agreed.keys, Selected)
+
+    @property
+    def _units(self) -> str:
+        neighbours = self.agreed.neighbours
+        return "units" if neighbours is None else neighbours.units
+
+    @property
+    def _listed(self) -> list[Any]:
+        """The keys that are published; none if all are, or there are none."""
+        keys = self.agreed.published_keys
+        return list(keys) if isinstance(keys, tuple) else []
+
+    def check(self) -> None:
+        """Raise `InvalidInputError` for what is not released from a raw sketch."""
+        agreed, header = self.agreed, self.header
+        check_released_at_once(agreed, f"the agreement of {self.file}")
+        if agreed.unit is not None and not header.bounds.is_enforced and not self.assert_bounds:
+            raise ss.InvalidInputError(
+                f"the agreement protects one {agreed.unit.name}, and no bound was enforced on the rows of {self.file}: "
+                "sketch them by the agreement, or assert with --assert-bounds that they keep to its bound"
+            )
+        counts = agreed.neighbours is not None and header.bounds.counts_for(agreed.neighbours)
+        if agreed.counting is not None and not counts:
+            needs = agreed.neighbours is not None and agreed.neighbours.of_sketches
+            commands = commands_of_release(self.file, agreed, keyed=header.keys is not None, needs_delta=needs)
+            raise ss.InvalidInputError(
+                f"the agreement publishes a count of the {self._units}, and those of {self.file} were not counted, or "
+                f"not for its bound; what holds for the file now is {header.neighbours}. To release it for that: "
+                f"{commands}"
+            )
+        if header.keys == 0 and not self._listed:
+            raise ss.InvalidInputError(f"{self.file} holds no key yet; there is nothing to release")
+        if self.output is not None:
+            check_output(self.output, agreed)
+
+    def show(self, *, as_json: bool) -> None:
+        """Show what would be released; exit with status 1 if it would be refused."""
+        if not self._adds_noise:
+            show_terms(self.agreed, "no sum is read", as_json=as_json)
+            return
+        header = replace(self.header, agreement=self.agreed)
+        dry = DryRun(self.file, header, self._noise, self._listed, assert_bounds=self.assert_bounds, again=self.again)
+        _show_dry_run(dry, self.ledger, self.dataset, as_json=as_json)
+
+    def publish(self, *, as_json: bool) -> None:
+        """Release the file, and record it."""
+        if self.output is None:
+            raise ss.InvalidInputError("state where the release is written: --output FILE, or --dry-run for none")
+        # recorded before it is written: a failure between the two costs a release, not the guarantee
+        with naming_raw(self.file), transaction(self.file) as raw_file:
+            raw = by_terms(raw_file.load(), self.agreed)
+            try:
+                released = self._released(raw, raw_file)
+            except ReleasedBeforeError as error:
+                guarantee = publisher_of(self.agreed).guarantee(self.agreed.projection)
+                raise ss.InvalidInputError(_cost(error.data, error.releases, guarantee)) from None
+            releases = released_before(raw, self.file)[1] if self.again else ()
+        rows = getattr(released, "rows", (released,))
+        guarantee = rows[0].guarantee
+        try:
+            released.save(self.output)
+        except OSError as error:
+            raise ss.InvalidInputError(
+                f"{self.output} cannot be written: {error.strerror or error}. {self.file} has recorded the release "
+                "already. Once there is room, give --again, which counts as another release"
+            ) from None
+        total = _together([*releases, PastRelease(guarantee, "")])
+        left_fields, left_facts = remaining_facts(self.ledger, self.dataset)
+        facts = {"guarantee": str(guarantee)} | left_facts
+        if releases:
+            facts["in all"] = f"{total}, with {len(releases)} before"
+        if self.header.keys is not None:
+            facts["keys"] = f"{len(rows):,}"
+        fields = {"file": str(self.output), "sketches": len(rows), "guarantee": guarantee_fields(guarantee)}
+        show_result(str(self.output), facts, fields | {"together": total} | left_fields, as_json=as_json)
+
+    def _released(self, raw: Any, raw_file: Any) -> Any:
+        if not self._adds_noise:
+            return release_loaded_as_agreed(
+                raw, raw_file, self.file, again=self.again, ledger=self.ledger, dataset=self.dataset
+            )
+        noise, listed = self._noise, self._listed
+        return release_loaded(
+            raw,
+            raw_file,
+            self.file,
+            again=self.again,
+            public_keys=listed or None,
+            keys_are_public=self.header.keys is not None and not listed,
+            epsilon=noise.epsilon,
+            delta=noise.delta,
+            neighbours=noise.neighbours,
+            mechanism=noise.mechanism,
+            assert_bounds=self.assert_bounds,
+            ledger=self.ledger,
+            dataset=self.dataset,
         )
-    return neighbours
 
-
-def _known(file: Path, header: RawHeader, unit: str | None, max_keys: int | None) -> Neighbours | None:
-    """Return the relation that is known of the data; refuse a unit or a number of keys that it does not have."""
-    known = header.neighbours
-    if known is not None and (unit not in (None, known.unit) or max_keys not in (None, known.max_keys)):
-        given = [f"--unit {unit}"] * (unit is not None) + [f"--max-keys {max_keys}"] * (max_keys is not None)
-        raise ss.InvalidInputError(
-            f"{file} is released for {known} by default ({release_options(known)}), got {' and '.join(given)}: leave "
-            f"that out, or state another bound as well, such as --l1 BOUND, and --assert-bounds"
+    @property
+    def _noise(self) -> AdditiveNoise:
+        terms, neighbours = self.agreed.terms, self.agreed.neighbours
+        assert terms is not None  # noqa: S101 - as checked
+        assert neighbours is not None  # noqa: S101 - which terms need
+        return AdditiveNoise(
+            epsilon=terms.budget.epsilon,
+            delta=terms.budget.delta,
+            neighbours=neighbours,
+            mechanism=terms.mechanism,
         )
-    return known
-
-
-def _checked(
-    file: Path, header: RawHeader, neighbours: Neighbours | None, public_keys: list[str], *, keys_are_public: bool
-) -> Neighbours:
-    """Return the relation, after a check that options state the keys to release if the file has keys."""
-    neighbours = require_neighbours(neighbours)
-    if header.keys is None:
-        if public_keys or keys_are_public:
-            raise ss.InvalidInputError(f"{file} holds one stream; --public-key and --keys-are-public are for many")
-        if neighbours.max_keys != 1 and not neighbours.any_keys:
-            raise ss.InvalidInputError(f"{file} holds one stream, so --max-keys must be 1, got {neighbours.max_keys}")
-        return neighbours
-    if bool(public_keys) == keys_are_public:
-        raise ss.InvalidInputError(
-            f"{file} holds many keys, and their names may be private: give --public-key NAME for each key that you "
-            f"name without looking at the data, or --keys-are-public; one of the two"
-        )
-    if keys_are_public and not header.keys:
-        raise ss.InvalidInputError(f"{file} holds no key yet; there is nothing to release")
-    return neighbours
-
-
-def _check_output(output: Path, *, keyed: bool) -> None:
-    if keyed:
-        new_file(output, ".parquet", "a table of releases")
-    else:
-        new_file(output, ".sketch", "a release")
 
 
 def _show_dry_run(dry: DryRun, ledger: ss.Ledger | None, dataset: str | None, *, as_json: bool) -> None:

@@ -1,6 +1,7 @@
 """``streamsketch report``: all results of releases, as one page."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +10,8 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._agreeing import given_options
 from streamsketch.cli._features import Shares, load_agreement, shares_of
-from streamsketch.cli._items import Index, agreement_of, items_of_file
+from streamsketch.cli._fields import Field, set_fields, set_option
+from streamsketch.cli._items import INDEX, agreement_of, items_of_file
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._options import option
 from streamsketch.cli._pairs import BY_NAMES, Joint, Only, check_joint, select_names
@@ -25,6 +27,26 @@ from streamsketch.report.federation_page import page_of_federation
 from streamsketch.report.page import page_with_facts
 from streamsketch.report.viewer import viewer_page
 
+FIELDS = {
+    "title": Field("TEXT", "heading of the page, by default the name of the folder or the files"),
+    "plan": Field("FILE", "show this plan, too: the output of `plan … --json`", Path),
+    "index": INDEX,
+    "category": Field("COLUMN", "with --why, column of the dictionary by which items are added up"),
+    "tolerance": Field("DISTANCE", "(not squared) up to which sites of a federation count as alike", float),
+}
+"""What `--set` states."""
+
+
+@dataclass
+class _Further:
+    """What few pages need."""
+
+    title: str | None = None
+    plan: Path | None = None
+    index: list[str] | None = None
+    category: str | None = None
+    tolerance: float | None = None
+
 
 def report(  # noqa: PLR0913 - a command's options are its parameters
     places: Annotated[
@@ -33,12 +55,7 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
     ] = None,
     *,
     output: Annotated[Path, option("Output", "FILE", "File to write, .html.", "--output", "-o")],
-    title: Annotated[
-        str | None, option("Output", "TEXT", "Heading of the page. By default, it names the folder or the files.")
-    ] = None,
-    plan: Annotated[
-        Path | None, option("Input", "FILE", "Show this plan together with the result: the output of `plan … --json`.")
-    ] = None,
+    settings: Annotated[list[str] | None, set_option("Output", FIELDS)] = None,
     by: Annotated[
         By | None,
         option(
@@ -60,10 +77,6 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
             "--why",
         ),
     ] = None,
-    index: Index = None,
-    category: Annotated[
-        str | None, option("Input", "COLUMN", "Column of the dictionary by which items are added up.")
-    ] = None,
     agreement: Annotated[
         Path | None,
         option(
@@ -75,10 +88,6 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
         ),
     ] = None,
     share: Shares = None,
-    tolerance: Annotated[
-        float | None,
-        option("Estimates", "DISTANCE", "Distance (not squared) up to which sites of a federation count as alike."),
-    ] = None,
     only: Only = None,
     viewer: Annotated[
         bool,
@@ -112,17 +121,16 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
     $ streamsketch report --viewer -o viewer.html
     """
     new_file(output, ".html", "a report", force=force)
+    more = set_fields(_Further(), FIELDS, settings)
+    title, plan, category, tolerance = more.title, more.plan, more.category, more.tolerance
     if viewer:
         others: dict[str, object] = {
-            "title": title,
-            "plan": plan,
+            "set": settings,
             "by": by,
             "joint": joint,
             "why": why,
-            "index": index,
-            "category": category,
         }
-        others |= {"agreement": agreement, "share": share, "tolerance": tolerance, "only": only, "signer": signer}
+        others |= {"agreement": agreement, "share": share, "only": only, "signer": signer}
         if wrong := ", ".join([*map(str, places or ()), *filter(None, [given_options(others)])]):
             raise ss.InvalidInputError(f"--viewer writes a page without data: leave out {wrong}")
         _write_viewer(output, as_json=as_json)
@@ -130,11 +138,11 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
     if not places:
         raise ss.InvalidInputError("name folders or files of releases; or give --viewer, for a page that reads them")
     of_features = agreement is not None and why is None and ss.Agreement.load(agreement).features is not None
-    of_items = {"--index": index, "--category": category}
+    of_items = {"--set index": more.index, "--set category": category}
     if of_features:
-        _check_federation({"--plan": plan, "--by": by, "--joint": joint, **of_items})
+        _check_federation({"--set plan": plan, "--by": by, "--joint": joint, **of_items})
     else:
-        _check_streams(why, {**of_items, "--agreement": agreement}, {"--share": share, "--tolerance": tolerance})
+        _check_streams(why, {**of_items, "--agreement": agreement}, {"--share": share, "--set tolerance": tolerance})
     if joint:
         check_joint(by)
     paths, left_out = files_in(places)
@@ -158,7 +166,7 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
         title=heading,
         plan=None if plan is None else _plan(plan),
         by=by,
-        why=None if why is None else _dictionary(next(iter(releases.values())), why, index, category, agreement),
+        why=None if why is None else _dictionary(next(iter(releases.values())), why, more, agreement),
         together=joint,
     )
     write_whole(output, page.encode())
@@ -174,10 +182,10 @@ def _check_federation(others: dict[str, object]) -> None:
 
 def _check_streams(why: Path | None, of_items: dict[str, object], of_features: dict[str, object]) -> None:
     if any(given not in (None, []) for given in of_features.values()):
-        raise ss.InvalidInputError("--share and --tolerance are for releases of features: name their --agreement")
+        raise ss.InvalidInputError("--share and --set tolerance are for releases of features: name their --agreement")
     if why is None and any(of_items.values()):
         raise ss.InvalidInputError(
-            "--index, --category and --agreement, if it has no features, are for what differs: give --why DICTIONARY"
+            "--set index, category and --agreement, if it has no features, are for what differs: give --why DICTIONARY"
         )
 
 
@@ -209,11 +217,9 @@ def _say(
     say(f"{output}: {len(releases)} releases." + (f" Left out, as secret: {', '.join(left_out)}." if left_out else ""))
 
 
-def _dictionary(
-    release: ss.PrivateSketch, path: Path, index: list[str] | None, category: str | None, agreement: Path | None
-) -> Dictionary:
+def _dictionary(release: ss.PrivateSketch, path: Path, more: _Further, agreement: Path | None) -> Dictionary:
     agreed = agreement_of(release, agreement)
-    items, of_category = items_of_file(release.projection, agreed, index, path, category)
+    items, of_category = items_of_file(release.projection, agreed, path, index=more.index, category=more.category)
     return Dictionary(items, of_category, agreed)
 
 

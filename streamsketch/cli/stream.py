@@ -10,25 +10,22 @@ import typer
 
 import streamsketch as ss
 from streamsketch import jobs
-from streamsketch.cli._inputs import STDIN, BadLinesOption, Decimal, Delimiter, Encoding, Format
 from streamsketch.cli._jobs import (
     AgreementFile,
-    ClientSettings,
-    Database,
-    Form,
+    Epoch,
     JobFile,
-    Log,
-    MessageForm,
-    Servers,
+    Settings,
     extras,
+    job_of,
     settings_in,
+    state_of,
+    topic_of,
 )
 from streamsketch.cli._kafka import KafkaTopic
 from streamsketch.cli._options import option
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, plural, show_json, show_result
 from streamsketch.cli._unbounded import UnboundedLog
-from streamsketch.data.readers.delimited import check_delimiter
 from streamsketch.streams.job import Job
 from streamsketch.streams.policy import StreamPolicy
 
@@ -40,484 +37,214 @@ BeamOptions = Annotated[
         show_default=False,
     ),
 ]
-StreamKey = Annotated[
-    Path, option("Workers", "FILE", "File on every worker that holds a key of 32 bytes, mode 0600.", "--root-key")
-]
-Claims = Annotated[
-    str, option("Workers", "DIR", "Folder shared by all workers, for epochs and alarms. Keep it private.")
-]
+Once = Annotated[bool, option("Input", "", "Read what is there, and end.", "--once")]
 
 
-Follow = Annotated[
-    bool,
-    option("Input", "", "Wait for lines that are appended. Continue with the next file after a rotation.", "--follow"),
-]
-AcceptLoss = Annotated[
-    bool,
-    option("Input", "", "If lines or records were lost, continue with those that remain.", "--accept-loss"),
-]
-DeadLetterFolder = Annotated[
-    Path | None,
-    option(
-        "Output",
-        "DIR",
-        "Folder for rows that are late, too far ahead or malformed: secret. By default, they are only counted.",
-        "--dead-letters",
-    ),
-]
-State = Annotated[Path, option("Output", "FILE", "State of the stream, .raw-stream: secret.", "--output", "-o")]
-EverySeconds = Annotated[float, option("Output", "SECONDS", "Seconds between two saves of the state.", "--every")]
-Counts = Annotated[
-    Path | None,
-    option(
-        "Output", "FILE", "Write the counts of rows that were read and dropped to a JSON file: secret.", "--summary"
-    ),
-]
-LineForm = Annotated[
-    Format | None,
-    option("Input", "csv|jsonl", "Format of the lines. By default, it follows from the file name.", "--format"),
-]
-
-
-def file(  # noqa: PLR0913 - a command's options are its parameters
+def file(
     log: Annotated[Path, typer.Argument(help="A log of CSV with a header line, or of JSON lines.", metavar="LOG")],
     *,
-    output: State,
     agreement: AgreementFile,
     job: JobFile,
-    follow: Follow = False,
-    accept_loss: AcceptLoss = False,
-    dead_letters: DeadLetterFolder = None,
-    form: LineForm = None,
-    delimiter: Delimiter = ",",
-    encoding: Encoding = None,
-    decimal: Decimal = ".",
-    bad_lines: BadLinesOption = "stop",
-    every: EverySeconds = 60.0,
-    summary: Counts = None,
+    settings: Settings = None,
     as_json: Json = False,
 ) -> None:
     """Release each window of a log once, when it is over.
 
-    The output is a state. Run the same command again to continue. The log must be the same from its start, or a file in
+    The job keeps a state: run the same command again to continue. The log must be the same from its start, or a file in
     which the command can seek. A unit's events in a window are clipped as the agreement states.
 
     A line break always ends a row, so that text of one person makes or hides no row of another: write cells with line
-    breaks as JSON lines. SIGINT and SIGTERM save and end. Lines that --bad-lines leaves out are counted by reason.
+    breaks as JSON lines. SIGINT and SIGTERM save and end. Lines that bad_lines of the job leaves out are counted by
+    reason. With follow, the command waits for lines that are appended.
 
-    $ streamsketch stream file sales.csv --agreement agreement.json --job job.json -o sales.raw-stream
+    $ streamsketch stream file sales.csv --agreement agreement.json --job job.json
     """
-    UnboundedLog(
-        [str(log)],
-        output,
-        agreement,
-        job,
-        form,
-        check_delimiter(delimiter),
-        bad_lines,
-        every,
-        summary,
-        follow=follow,
-        accept_loss=accept_loss,
-        messages=False,
-        dead_letters=dead_letters,
-        encoding=encoding,
-        decimal=decimal,
-    ).run(as_json=as_json)
+    _follow(log, agreement, job, settings, as_json=as_json)
 
 
-def pipe(  # noqa: PLR0913 - a command's options are its parameters
+def pipe(
     *,
-    output: State,
     agreement: AgreementFile,
     job: JobFile,
-    messages: Annotated[
-        bool, option("Input", "", "Read Kafka messages with their offsets, as `kcat -J` prints them.", "--messages")
-    ] = False,
-    accept_loss: AcceptLoss = False,
-    dead_letters: DeadLetterFolder = None,
-    form: LineForm = None,
-    delimiter: Delimiter = ",",
-    encoding: Encoding = None,
-    decimal: Decimal = ".",
-    bad_lines: BadLinesOption = "stop",
-    every: EverySeconds = 60.0,
-    summary: Counts = None,
+    settings: Settings = None,
     as_json: Json = False,
 ) -> None:
     """Release each window of standard input once, when it is over.
 
-    As `stream file`, for a log that comes through a pipe. If the command is run again, the pipe must begin where the
-    state ends: with the same log from its start, or with --messages, whose offsets say where they are.
+    As `stream file`, for a log that comes through a pipe. The job says its format. If the command is run again, the
+    pipe must begin where the state ends: with the same log from its start, or with format messages, whose offsets say
+    where they are: those of Kafka, as `kcat -J` prints them.
 
-    $ streamsketch stream pipe --format csv --agreement agreement.json --job job.json -o sales.raw-stream
+    $ streamsketch stream pipe --agreement agreement.json --job job.json --set format=csv
     """
-    UnboundedLog(
-        [STDIN],
-        output,
-        agreement,
-        job,
-        form,
-        check_delimiter(delimiter),
-        bad_lines,
-        every,
-        summary,
-        follow=False,
-        accept_loss=accept_loss,
-        messages=messages,
-        dead_letters=dead_letters,
-        encoding=encoding,
-        decimal=decimal,
-    ).run(as_json=as_json)
+    _follow(None, agreement, job, settings, as_json=as_json)
 
 
-def kafka(  # noqa: PLR0913 - a command's options are its parameters
+def _follow(log: Path | None, agreement: Path, job: Path, settings: list[str] | None, *, as_json: bool) -> None:
+    run_by = job_of(job, settings)
+    state = state_of(run_by, job)
+    UnboundedLog(log=log, agreement=ss.Agreement.load(agreement), job=run_by, state=state).run(as_json=as_json)
+
+
+def kafka(
     *,
     agreement: AgreementFile,
     job: JobFile,
-    servers: Servers,
-    topic: Annotated[str, option("Kafka", "TOPIC", "Kafka topic. All of its partitions are read.")],
-    client_settings: ClientSettings = None,
-    form: MessageForm = Form.arrow,
-    state: Annotated[
-        Path | None,
-        option(
-            "Workers",
-            "FILE",
-            "File of the sums and offsets, .raw-stream: secret. By default, it is next to the job and has its name.",
-        ),
-    ] = None,
-    malformed: Annotated[
-        Path | None, option("Output", "FILE", "File for messages with rows that cannot be read: secret.")
-    ] = None,
-    dead_letters: Annotated[
-        Path | None, option("Output", "DIR", "Folder for late rows: secret. By default, late rows are only counted.")
-    ] = None,
-    summary: Annotated[
-        Path | None,
-        option("Output", "FILE", "File for the counts of rows that were read and dropped, as JSON: secret."),
-    ] = None,
-    accept_loss: Annotated[
-        bool,
-        option(
-            "Kafka", "", "Continue without the records that retention removed before they were read.", "--accept-loss"
-        ),
-    ] = False,
-    idle_after: Annotated[
-        float | None,
-        option(
-            "Kafka",
-            "SECONDS",
-            "Seconds without progress after which a partition that was read to its end no longer holds windows back. "
-            "By default, it always does. The guarantee then states a condition.",
-        ),
-    ] = None,
-    every: Annotated[
-        float, option("Output", "SECONDS", "Seconds between two saves of the state while no window ends.")
-    ] = 60.0,
-    once: Annotated[bool, option("Kafka", "", "Read what is there, and end.", "--once")] = False,
-    database: Database = None,
-    counts: Annotated[
-        Path | None,
-        option("Output", "DIR", "Folder for the counts of rows, which `stream watch --counts` reads: secret."),
-    ] = None,
-    group: Annotated[
-        str | None,
-        option(
-            "Kafka",
-            "GROUP",
-            "Consumer group to which offsets are committed, for monitoring only. By default streamsketch-STREAM or "
-            "streamsketch-TOPIC.",
-        ),
-    ] = None,
-    log: Annotated[
-        Log, option("Output", "text|json", "text, for the operator only, or json: lines without private values.")
-    ] = Log.text,
+    settings: Settings = None,
+    once: Once = False,
     as_json: Json = False,
 ) -> None:
     """Release each window of a Kafka topic once, on one machine and without Java.
 
-    Agreement and job are those of `stream file`. All partitions are read. Each partition has its own clock,
-    which decides whether a row is late. So the content of a window depends on the topic alone, unless windows end
-    without idle partitions (--idle-after): the guarantee then states a condition. Sums and offsets are saved together:
-    if the command is killed, run it again, and it continues and publishes the same bytes. SIGINT and SIGTERM save and
-    end.
+    The job names servers and topic, whose partitions are all read. Each partition has its own clock, which decides
+    whether a row is late. So the content of a window depends on the topic alone, unless windows end without idle
+    partitions (idle_after): the guarantee then states a condition. Sums and offsets are saved together: if the command
+    is killed, run it again, and it continues and publishes the same bytes. SIGINT and SIGTERM save and end.
 
-    A message is an Arrow IPC stream of rows. With --format json, a message is one JSON object, or several objects, one
-    a line. A message without key and content is a heartbeat: its timestamp advances the clock of its partition. One
-    with a key and no content deletes something, and counts as malformed. Rows that cannot be read are dropped, one by
-    one, and counted in --summary.
+    A message is an Arrow IPC stream of rows. With format json, a message is one JSON object, or several objects, one a
+    line. A message without key and content is a heartbeat: its timestamp advances the clock of its partition. One with
+    a key and no content deletes something, and counts as malformed. Rows that cannot be read are dropped, one by one,
+    and counted in the summary.
 
     Releases are files of whole windows. If the job names its stream, each key is released by itself, as by `stream
     beam`: into the job's folder, a place such as s3://bucket/releases, or a database. `stream watch` and
     `stream publish` read folders and databases.
 
-    $ streamsketch stream kafka --agreement agreement.json --job job.json --servers localhost:9092 --topic sales
+    $ streamsketch stream kafka --agreement agreement.json --job job.json
     """
-    KafkaTopic(
-        agreement=agreement,
-        job=job,
-        servers=servers,
-        topic=topic,
-        client_settings=client_settings,
-        form=form,
-        state=state,
-        malformed=malformed,
-        dead_letters=dead_letters,
-        summary=summary,
-        accept_loss=accept_loss,
-        idle_after=idle_after,
-        every=every,
-        once=once,
-        database=database,
-        counts=counts,
-        group=group,
-        log=log,
-    ).run(as_json=as_json)
+    run_by = job_of(job, settings)
+    state = state_of(run_by, job)
+    KafkaTopic(agreement=ss.Agreement.load(agreement), job=run_by, state=state, once=once).run(as_json=as_json)
 
 
-def beam(  # noqa: PLR0913 - a command's options are its parameters
+def beam(
     options: BeamOptions = None,
     *,
     agreement: AgreementFile,
     job: JobFile,
-    servers: Annotated[str | None, option("Kafka", "HOST:PORT", "Addresses of Kafka's brokers.")] = None,
-    topic: Annotated[str | None, option("Kafka", "TOPIC", "Kafka topic.")] = None,
-    expansion: Annotated[
-        str | None, option("Kafka", "HOST:PORT", "Beam's expansion service, with the connector of pipelines/flink.")
-    ] = None,
-    client_settings: ClientSettings = None,
-    form: MessageForm = Form.arrow,
-    folder: Annotated[
-        str | None, option("Input", "DIR", "Growing folder of Parquet files, instead of a topic.")
-    ] = None,
-    root_key: StreamKey,
-    claims: Claims,
-    epoch: Annotated[
-        int | None, option("Workers", "NUMBER", "Epoch of a job that is restored. A new launch claims the next.")
-    ] = None,
-    database: Database = None,
-    log: Annotated[
-        Log,
-        option(
-            "Output",
-            "text|json",
-            "text, with all messages of Beam, for the operator only, or json: lines without private values.",
-        ),
-    ] = Log.text,
-    dead_letters: Annotated[
-        str | None,
-        option(
-            "Output",
-            "DIR",
-            "Folder for rows that are late or too far ahead, and for messages that cannot be read: secret. By "
-            "default, they are only counted.",
-        ),
-    ] = None,
-    dead_letters_bytes: Annotated[int, option("Output", "BYTES", "Maximum size of that folder.")] = 1 << 30,
-    count_private_data: Annotated[
-        bool, option("Workers", "", "Count late rows as Beam metrics, for the operator only.", "--count-private-data")
-    ] = False,
+    settings: Settings = None,
+    epoch: Epoch = None,
     as_json: Json = False,
 ) -> None:
     r"""Release each window of a topic or a growing folder once, on a cluster.
 
-    Agreement and job are those of `stream file`. The job of a cluster names the stream. Options after -- are Apache
-    Beam's.
+    The job names the stream, root_key and claims, and the log: servers, topic and expansion, or incoming, a growing
+    folder of Parquet files. Options after -- are Apache Beam's. --epoch restores a job.
 
-    $ streamsketch stream beam --agreement agreement.json --job job.json --folder incoming --root-key root.key \
-        --claims /shared/claims -- --runner=FlinkRunner
+    $ streamsketch stream beam --agreement agreement.json --job job.json -- --runner=FlinkRunner
     """
-    of_topic = {"--servers": servers, "--topic": topic, "--expansion": expansion}
-    given, missing = ([name for name, value in of_topic.items() if (value is None) == gone] for gone in (False, True))
-    if folder is None and missing:
-        raise ss.InvalidInputError(
-            f"the stream comes from --folder, or from {', '.join(of_topic)}; {', '.join(missing)} is missing"
-        )
-    given += [] if client_settings is None else ["--client-settings"]
-    if folder is not None and (given or form is not Form.arrow):
-        raise ss.InvalidInputError(
-            f"the stream comes from --folder, of Parquet files; leave out {', '.join(given) or '--format'}"
-        )
+    agreed, run_by = ss.Agreement.load(agreement), job_of(job, settings)
     with extras():
-        settings_in(client_settings)  # finds mistakes in this machine's file
-        reached = None if client_settings is None else str(client_settings.absolute())
-        source = jobs.Topic(str(servers), str(topic), str(expansion), form.value, reached) if folder is None else None
-        made = jobs.StreamJob(
-            agreement=ss.Agreement.load(agreement),
-            job=Job.load(job),
-            source=source or jobs.GrowingFolder(str(folder)),
-            root_key=root_key,
-            claims=claims,
-            epoch=epoch,
-            database=database,
-            dead_letters=dead_letters,
-            dead_letters_bytes=dead_letters_bytes,
-            count_private_data=count_private_data,
-        )
-    status = made.run(options or [], log=log.value)
+        made = jobs.StreamJob(agreement=agreed, job=run_by, source=_source_of(run_by), epoch=epoch)
+    status = made.run(options or [], log=run_by.log)
     if as_json:
         show_json({"stream": made.stream, "status": status})
     raise typer.Exit(status)
 
 
-def watch(  # noqa: PLR0913 - a command's options are its parameters
+def _source_of(job: Job) -> "jobs.Source":
+    """Return the log that a job on a cluster reads."""
+    if job.incoming is None:
+        if job.servers is None and job.topic is None:
+            raise ss.InvalidInputError(
+                "the job does not say where rows come from: set incoming, a growing folder; or servers, topic and "
+                "expansion"
+            )
+        job.need(("servers", "topic", "expansion"), "a topic on a cluster")
+        return topic_of(job, str(job.expansion))
+    if job.topic is not None:
+        raise ss.InvalidInputError("the job has both incoming and topic, and a stream has one log: leave out one")
+    if job.format is not None:
+        raise ss.InvalidInputError("a growing folder has Parquet files; leave out format in the job")
+    return jobs.GrowingFolder(job.incoming)
+
+
+def watch(
     *,
     agreement: AgreementFile,
     job: JobFile,
-    database: Database = None,
-    alarms: Annotated[
-        Path | None, option("Monitoring", "DIR", "Folder of alarms, which are counted: CLAIMS/STREAM.alarms.")
-    ] = None,
-    counts: Annotated[
-        Path | None,
-        option(
-            "Monitoring",
-            "DIR",
-            "Folder of the workers' counts, CLAIMS/STREAM.counts, which shows why rows were dropped. Private: for the "
-            "operator only.",
-        ),
-    ] = None,
-    port: Annotated[int, option("Monitoring", "PORT", "Port on 127.0.0.1. 0 takes any free port.")] = 9100,
-    health: Annotated[Path | None, option("Monitoring", "FILE", "File to which the line of health is written.")] = None,
-    stale_after: Annotated[
-        float | None,
-        option(
-            "Monitoring",
-            "SECONDS",
-            "Seconds without a release after which the stream counts as stale. By default three windows.",
-        ),
-    ] = None,
-    every: Annotated[float, option("Monitoring", "SECONDS", "Seconds between two checks.")] = 5.0,
-    flink: Annotated[
-        str | None,
-        option(
-            "Monitoring",
-            "URL",
-            "Flink's REST interface, http://HOST:PORT. Health then reports restarts and failed checkpoints.",
-        ),
-    ] = None,
-    job_id: Annotated[
-        str | None, option("Monitoring", "ID", "Id of the job on Flink. By default, the only one that runs.")
-    ] = None,
-    servers: Annotated[
-        str | None, option("Kafka", "HOST:PORT", "Addresses of Kafka's brokers. Health then reports silent partitions.")
-    ] = None,
-    topic: Annotated[str | None, option("Kafka", "TOPIC", "Topic that the job reads.")] = None,
-    client_settings: ClientSettings = None,
-    silent_after: Annotated[
-        float | None,
-        option(
-            "Monitoring",
-            "SECONDS",
-            "Seconds without a record after which a partition counts as silent. By default one window.",
-        ),
-    ] = None,
+    settings: Settings = None,
     as_json: Json = False,
 ) -> None:
     """Serve metrics and health of a stream on 127.0.0.1, from what it has published alone.
 
     /metrics is for Prometheus. /health is one line of JSON with status 200 or 503. The command reads the releases,
-    which are public, and counts the alarms. It never reads the job's data or its key. With --flink and --servers,
-    health also names problems of the job and of the topic; no record is read.
+    which are public, and counts the alarms, if the job names their folder. It never reads the job's data or its key. If
+    the job has flink, or servers and topic, health also names problems of the job on Flink and of the topic; no record
+    is read. With counts, it says why rows were dropped.
 
-    $ streamsketch stream watch --agreement agreement.json --job job.json --port 9100
+    $ streamsketch stream watch --agreement agreement.json --job job.json --set port=9100
     """
-    if (servers is None) != (topic is None) or (job_id is not None and flink is None):
-        raise ss.InvalidInputError("--servers and --topic go together, and --job-id with --flink")
-    if client_settings is not None and servers is None:
-        raise ss.InvalidInputError("--client-settings go with --servers and --topic")
-    agreed, run_by = ss.Agreement.load(agreement), Job.load(job)
+    agreed, run_by = ss.Agreement.load(agreement), job_of(job, settings)
+    every = run_by.check_every or 5.0
     with extras():
-        causes: list[jobs.Cause] = [] if flink is None else [jobs.FlinkJob(flink, job_id)]
-        if counts is not None:
-            causes.append(jobs.DroppedRows(counts, run_by.max_dropped))
-        if servers is not None:
-            silent = StreamPolicy(agreed, run_by).of_one_length.size / 10**6 if silent_after is None else silent_after
-            reached = settings_in(client_settings)
-            causes.append(jobs.SilentPartitions(servers, str(topic), silent, reached))
-            causes.append(jobs.PartitionLag(servers, str(topic), jobs.group_of(str(run_by.stream)), reached))
-        watched = jobs.Watch(
-            agreed,
-            run_by,
-            causes=causes,
-            database=database,
-            stale_after=stale_after,
-            patience=60 + 3 * every,
-            alarms=alarms,
-        )
+        causes: list[jobs.Cause] = [] if run_by.flink is None else [jobs.FlinkJob(run_by.flink, run_by.flink_job)]
+        if run_by.counts is not None:
+            causes.append(jobs.DroppedRows(Path(run_by.counts), run_by.max_dropped))
+        if run_by.servers is not None and run_by.topic is not None:
+            silent = run_by.silent_after or StreamPolicy(agreed, run_by).of_one_length.size / 10**6
+            reached = settings_in(run_by.client_settings)
+            group = run_by.group or jobs.group_of(str(run_by.stream))
+            causes.append(jobs.SilentPartitions(run_by.servers, run_by.topic, silent, reached))
+            causes.append(jobs.PartitionLag(run_by.servers, run_by.topic, group, reached))
+        watched = jobs.Watch(agreed, run_by, causes=causes, patience=60 + 3 * every)
         serve = jobs.Server
     watched.look()
-    with contextlib.suppress(SystemExit), serve(watched, port) as server:  # it is ended by a signal
+    with contextlib.suppress(SystemExit), serve(watched, run_by.port) as server:  # it is ended by a signal
         url = f"http://127.0.0.1:{server.server_port}"
         fields = {"metrics": f"{url}/metrics", "health": f"{url}/health"}
         typer.echo(json.dumps(fields) if as_json else f"{url}/metrics and /health")
-        server.keep_on(every, health)
+        server.keep_on(every, None if run_by.health is None else Path(run_by.health))
 
 
-def publish(
-    *,
-    job: JobFile,
-    servers: Servers,
-    topic: Annotated[str, option("Kafka", "TOPIC", "Kafka topic. It is created if it does not exist.")],
-    client_settings: ClientSettings = None,
-    every: Annotated[float, option("Kafka", "SECONDS", "Seconds between two checks.")] = 1.0,
-    once: Annotated[bool, option("Kafka", "", "Publish what is there, and end.", "--once")] = False,
-    as_json: Json = False,
-) -> None:
+def publish(*, job: JobFile, settings: Settings = None, once: Once = False, as_json: Json = False) -> None:
     """Publish a stream's releases to a Kafka topic, each once.
 
-    The command runs until a signal ends it. A later publisher of the same stream and topic ends an earlier one.
+    The job names servers and releases_topic, which is created if it does not exist. The command runs until a signal
+    ends it. A later publisher of the same stream and topic ends an earlier one.
 
-    $ streamsketch stream publish --job job.json --servers localhost:9092 --topic releases
+    $ streamsketch stream publish --job job.json --set releases_topic=releases
     """
-    place = Job.load(job)
-    if place.stream is None:
+    run_by = job_of(job, settings)
+    if run_by.stream is None:
         raise ss.InvalidInputError(f'{job} names no stream, so no cluster follows it: set "stream": "NAME"')
+    run_by.need(("servers", "releases_topic"), "`streamsketch stream publish`")
     with extras():
-        publisher = jobs.Publisher(servers, topic, place.stream, settings_in(client_settings))
+        reached = settings_in(run_by.client_settings)
+        publisher = jobs.Publisher(str(run_by.servers), str(run_by.releases_topic), run_by.stream, reached)
     with contextlib.suppress(SystemExit):  # it is ended by a signal
         while True:
-            count = publisher.publish(jobs.slots_in(Path(place.folder), place.stream))
+            count = publisher.publish(jobs.slots_in(Path(run_by.folder), run_by.stream))
             if count:
                 typer.echo(json.dumps({"published": count}) if as_json else f"published {plural(count, 'slot')}")
             if once:
                 return
-            time.sleep(every)
+            time.sleep(run_by.check_every or 1.0)
 
 
-def replay(  # noqa: PLR0913 - a command's options are its parameters
+def replay(
     *,
     agreement: AgreementFile,
     job: JobFile,
-    servers: Servers,
-    topic: Annotated[str, option("Kafka", "TOPIC", "Topic that the job read.")],
-    client_settings: ClientSettings = None,
-    form: MessageForm = Form.arrow,
-    root_key: StreamKey,
-    claims: Claims,
-    epoch: Annotated[int, option("Workers", "NUMBER", "Epoch of the launch that published.")],
+    settings: Settings = None,
+    epoch: Epoch = None,
     as_json: Json = False,
 ) -> None:
     r"""Compute a topic once more in this process, and compare: each release must have the same bytes.
 
-    The command needs the root key, and what it reads is secret: it is for the operator only. The exit status is 1 if a
-    release differs or is missing. If a unit exceeded its bounds, the release is clipped, so it does not have the sums
-    of the log.
+    The job is the one that published, and --epoch that of its launch. The command needs the root key, and what it reads
+    is secret: it is for the operator only. The exit status is 1 if a release differs or is missing. If a unit exceeded
+    its bounds, the release is clipped, so it does not have the sums of the log.
 
-    $ streamsketch stream replay --agreement agreement.json --job job.json --servers localhost:9092 \
-        --topic sales --root-key root.key --claims /shared/claims --epoch 1
+    $ streamsketch stream replay --agreement agreement.json --job job.json --epoch 1
     """
+    agreed, run_by = ss.Agreement.load(agreement), job_of(job, settings)
+    if epoch is None:
+        raise ss.InvalidInputError("state which launch published: --epoch NUMBER")
     with extras():
-        made = jobs.StreamJob(
-            agreement=ss.Agreement.load(agreement),
-            job=Job.load(job),
-            source=jobs.Topic(servers, topic, "", form.value),
-            root_key=root_key,
-            claims=claims,
-            epoch=epoch,
-        )
-        found = jobs.replay(made, jobs.records(servers, topic, settings_in(client_settings)))
+        topic = topic_of(run_by)
+        made = jobs.StreamJob(agreement=agreed, job=run_by, source=topic, epoch=epoch)
+        found = jobs.replay(made, jobs.records(topic.servers, topic.topic, settings_in(run_by.client_settings)))
     facts = {
         "releases": f"{found.slots:,}, and {found.missing:,} missing",
         "same bytes": f"{found.same_bytes:,}",

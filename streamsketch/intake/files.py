@@ -258,8 +258,8 @@ class RowReader:
             form = self.format or format_of(path.suffix)
             if form not in ("csv", "jsonl"):
                 raise InvalidInputError(
-                    f"{path} is a pipe, and a pipe must carry uncompressed CSV or JSON lines. Pass --format csv (with "
-                    "a header line) or --format jsonl; write Parquet to a file instead"
+                    f"{path} is a pipe, and a pipe must carry uncompressed CSV or JSON lines. Pass --set format=csv "
+                    "(with a header line) or --set format=jsonl; write Parquet to a file instead"
                 )
             lines = self.lines(str(path), form, is_whole=True)
             for piece in lines.pieces(self.transcoded(pipe_blocks(pipe.fileno(), stop), str(path))):

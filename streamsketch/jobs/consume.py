@@ -176,7 +176,7 @@ class TopicStream:
             f"retention removed {first - expected:,} offsets before they were read"
         )
         if not self._accept_loss:
-            raise LostLogError(f"{why}. Pass --accept-loss to continue without them")
+            raise LostLogError(f"{why}. Set accept_loss in the job to continue without them (--set accept_loss=yes)")
         self._tell(logging.WARNING, "lost", why, partition=number)
         self._missing += first - expected
         self._next[number] = first
@@ -301,7 +301,7 @@ class TopicStream:
                 continue
             waiting.add(number)
             if number not in self._silent:
-                why, remedy = "its clock stood still", "Write heartbeats, or pass --idle-after"
+                why, remedy = "its clock stood still", "Write heartbeats, or set idle_after in the job"
                 if behind:
                     why = f"it is behind an open transaction of {behind:,} offsets, and its clock stood still"
                     remedy = "Its producer has to commit or abort it; heartbeats do not help"

@@ -81,7 +81,7 @@ def replay(job: StreamJob, log: Iterable[Record]) -> Replay:
     stop = (window_time(last) or windows.start(policy.first)) + windows.size
     stop = min(stop, policy.stop_micros or stop)
     with tempfile.TemporaryDirectory(prefix="replay-") as folder:
-        again = dataclasses.replace(job.job, folder=f"{folder}/out")
+        again = dataclasses.replace(job.job, folder=f"{folder}/out", database=None, dead_letters=None)
         computed = dataclasses.replace(job, job=again, stop=int(stop))
         with beam.Pipeline(options=beam_options([])) as pipeline:
             computed.configure(pipeline)

@@ -28,18 +28,16 @@ from streamsketch.beam.streams.messages import DecodeMessages
 from streamsketch.beam.streams.secret import configure_stream
 from streamsketch.beam.streams.sinks import WriteFilesOnce, WriteRowsOnce
 from streamsketch.beam.streams.topic import ReadTopic
-from streamsketch.core.numbers import check_int
 from streamsketch.errors import InvalidInputError, StreamsketchError
 from streamsketch.jobs.logs import LogForm, causes_of, logs
 from streamsketch.jobs.run import beam_options
 from streamsketch.once.databases import connection
+from streamsketch.once.dead_letters import MOST_BYTES
 from streamsketch.once.logs import log_event
 from streamsketch.streams.job import Job
 from streamsketch.streams.policy import StreamPolicy
 
 _LOG = logging.getLogger(__name__)
-MOST_BYTES = 1 << 30
-"""Default limit on the size of a folder of dead letters, in bytes."""
 
 
 class Source(Protocol):
@@ -106,28 +104,17 @@ class StreamJob:
     agreement
         What is released: windows that are releases, listed keys, and terms of noise.
     job
-        How it is run. It must name the stream.
+        How it is run. It must name the stream, the key of the workers (``root_key``) and their folder (``claims``).
+        Rows that are late or too far ahead, and messages that cannot be read, are counted and dropped; its
+        ``dead_letters`` keep them. The counts are in ``STREAM.counts`` in the claims' folder, if that is on a mounted
+        file system.
     source
         The log to read, such as a `Topic` or a `GrowingFolder`.
-    root_key
-        A file of mode 0600 on every worker that holds a key of 32 bytes.
-    claims
-        A folder that all workers share, for epochs, alarms and counts. Keep it private.
     epoch
         Epoch of a job to restore; None for a new launch, which claims the next epoch.
-    database
-        A database for releases instead of files: ``sqlite:PATH``, or ``postgresql`` with libpq's environment variables.
-    dead_letters
-        A folder that all workers share, for rows that are late or too far ahead and messages that cannot be read. Its
-        files are secret and have mode 0600. By default such rows are counted and dropped. The counts are in
-        ``STREAM.counts`` in the claims' folder, if that is on a local or mounted file system.
-    dead_letters_bytes
-        Limit on the size of that folder, in bytes; rows beyond it are counted but not kept.
     stop
         Time in microseconds since 1970: windows that start at it or later are not released, though the agreement
         releases them. For a job that computes a log once more.
-    count_private_data
-        Count late rows as Beam metrics. The counts have no noise, so they are for the operator only.
 
     Raises
     ------
@@ -136,7 +123,6 @@ class StreamJob:
 
     Examples
     --------
-    >>> from pathlib import Path
     >>> from streamsketch import L1, SJLT, Agreement, Terms, Windows
     >>> from streamsketch.jobs import Topic
     >>> from streamsketch.streams.job import Job
@@ -145,10 +131,14 @@ class StreamJob:
     >>> published |= {"windows": Windows(time="time", every="1 hour", first="2013-01-01")}
     >>> job = StreamJob(
     ...     agreement=Agreement(SJLT(sketch_dim=64, sparsity=4, seed=7), **columns, **published),
-    ...     job=Job(folder="/shared/out", delay="1 min", stream="flights"),
+    ...     job=Job(
+    ...         folder="/shared/out",
+    ...         delay="1 min",
+    ...         stream="flights",
+    ...         root_key="/run/secrets/key",
+    ...         claims="/shared/claims",
+    ...     ),
     ...     source=Topic("broker:9092", "flights", expansion="127.0.0.1:8097"),
-    ...     root_key=Path("/run/secrets/key"),
-    ...     claims="/shared/claims",
     ... )
     >>> job.stream, job.public_keys, job.counts
     ('flights', ['AA', 'UA'], '/shared/claims/flights.counts')
@@ -159,23 +149,18 @@ class StreamJob:
     agreement: Agreement
     job: Job
     source: Source
-    root_key: Path
-    claims: str
     epoch: int | None = None
-    database: str | None = None
-    dead_letters: str | None = None
-    dead_letters_bytes: int = MOST_BYTES
     stop: int | None = None
-    count_private_data: bool = False
 
     def __post_init__(self) -> None:
         policy = self.policy
         policy.check_cluster()
         policy.publisher()  # finds mistakes before the job runs
-        check_int(self.dead_letters_bytes, "dead_letters_bytes", 1, 1 << 62)
-        if self.dead_letters is not None and _is_within(self.dead_letters, self.job.folder):
+        self.job.need(("root_key", "claims"), "a cluster")
+        dead_letters = self.job.dead_letters
+        if dead_letters is not None and _is_within(dead_letters, self.job.folder):
             raise InvalidInputError(
-                f"dead letters are secret, but their folder {self.dead_letters} is in the folder of published "
+                f"dead letters are secret, but their folder {dead_letters} is in the folder of published "
                 f"results, {self.job.folder}; use another folder"
             )
 
@@ -187,8 +172,12 @@ class StreamJob:
     @property
     def counts(self) -> str | None:
         """Folder of the workers' counts, for the operator only; None if claims are not on a file system."""
-        folder = str(FileSystems.join(self.claims, f"{self.stream}.counts"))
+        folder = str(FileSystems.join(self._claims, f"{self.stream}.counts"))
         return folder if FileSystems.get_scheme(folder) is None else None
+
+    @property
+    def _claims(self) -> str:
+        return str(self.job.claims)
 
     @property
     def stream(self) -> str:
@@ -236,8 +225,14 @@ class StreamJob:
 
     def configure(self, pipeline: beam.Pipeline) -> int:
         """Configure a pipeline's secrets; return the epoch, which a new launch claims."""
-        secrets: dict[str, Any] = {"stream": self.stream, "root_key": self.root_key, "claims": self.claims}
-        return configure_stream(pipeline, **secrets, epoch=self.epoch, clock=self.job.clock)
+        return configure_stream(
+            pipeline,
+            stream=self.stream,
+            root_key=Path(str(self.job.root_key)),
+            claims=self._claims,
+            epoch=self.epoch,
+            clock=self.job.clock,
+        )
 
     def _check_ledger(self) -> None:
         """Fail before the job runs if the ledger would refuse every window."""
@@ -274,15 +269,17 @@ class StreamJob:
             agreement,
             time=policy.time,
             format=self.source.format,
-            count_private_data=self.count_private_data,
+            count_private_data=self.job.count_private_data,
             delay=policy.delay_micros / 10**6,
             limit=policy.limit,
             counts=counts,
             **windows,
         )
         batches, late, malformed = log | "Decode" >> decode
-        if self.dead_letters is not None and not again:
-            keep = WriteDeadLetters(self.dead_letters, most_bytes=self.dead_letters_bytes, counts=counts)
+        if self.job.dead_letters is not None and not again:
+            keep = WriteDeadLetters(
+                self.job.dead_letters, most_bytes=self.job.dead_letters_bytes or MOST_BYTES, counts=counts
+            )
             (late, malformed) | "Dead letters" >> keep
         events = batches | "Windows" >> TumblingWindows(**windows, column=policy.time)
         if policy.is_enforced:
@@ -315,7 +312,7 @@ class StreamJob:
             found["distances"], compared = self._compared(held, files)
             all_alarms += compared
         found["alarms"] = all_alarms | "All alarms" >> beam.Flatten()
-        found["alarms"] | "Write alarms" >> WriteAlarms(FileSystems.join(self.claims, f"{self.stream}.alarms"))
+        found["alarms"] | "Write alarms" >> WriteAlarms(FileSystems.join(self._claims, f"{self.stream}.alarms"))
         return found
 
     def _compared(
@@ -352,9 +349,9 @@ class StreamJob:
         return BoundAcrossWindows(self.agreement, **options, max_windows=policy.max_windows, period=period)
 
     def _sink(self, epoch: int | None) -> beam.PTransform:
-        if self.database is None:
+        if self.job.database is None:
             return WriteFilesOnce(self.job.folder, self.stream, epoch=epoch)
-        return WriteRowsOnce(connection(self.database), self.stream, epoch=epoch)
+        return WriteRowsOnce(connection(self.job.database), self.stream, epoch=epoch)
 
 
 def _is_within(folder: str, published: str) -> bool:

@@ -98,21 +98,17 @@ class Seen(NamedTuple):
 class Watch:
     """Check a stream's sink from time to time and judge whether the stream is healthy.
 
-    A stream is healthy if its newest complete window ended, or appeared, less than ``stale_after`` seconds ago, and no
-    window before the newest one has lacked a key for that long.
+    A stream is healthy if its newest complete window ended, or appeared, less than the job's ``stale_after`` ago, and
+    no window before the newest one has lacked a key for that long.
 
     Parameters
     ----------
     agreement, job
-        The agreement and the job of the stream.
-    database
-        The database with the releases, if they are not in the job's folder.
-    stale_after
-        Limit in seconds; by default the length of three windows.
+        The agreement and the job of the stream, which says where releases and alarms are (``folder`` or ``database``,
+        ``alarms``) and when the stream is stale (``stale_after``, by default the length of three windows). Files of
+        alarms are counted but not read.
     patience
         How many seconds may pass without a successful check.
-    alarms
-        Folder of alarms, whose files are counted but not read.
     causes
         Other things to check, such as the job on Flink. Their problems make the stream unhealthy.
     clock
@@ -145,10 +141,7 @@ class Watch:
         agreement: Agreement,
         job: Job,
         *,
-        database: str | None = None,
-        stale_after: float | None = None,
         patience: float = 60,
-        alarms: Path | None = None,
         causes: Sequence[Cause] = (),
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -156,9 +149,10 @@ class Watch:
         policy.check_cluster()
         windows = policy.of_one_length
         self.stream, self._size, self._since = str(job.stream), windows.size, windows.start(policy.first)
-        self._sink = _sink(job.folder, database, self.stream)
-        self._stale_after = 3 * self._size / 10**6 if stale_after is None else stale_after
-        self._patience, self._alarms, self._clock = patience, alarms, clock
+        self._sink = _sink(job.folder, job.database, self.stream)
+        self._stale_after = 3 * self._size / 10**6 if job.stale_after is None else job.stale_after
+        self._alarms = None if job.alarms is None else Path(job.alarms)
+        self._patience, self._clock = patience, clock
         self._causes, self._wrong = tuple(causes), list[str]()
         self.numbers: dict[str, float | Mapping[int, float]] = {}
         """What the causes measured, by the names of their metrics: one number, or one for each partition."""

@@ -1,7 +1,7 @@
 """Events of a stream in the log: one JSON object each, without private values.
 
 What may be logged is listed here, and nowhere else: `EVENTS`. All else that `log_event` is given is for the operator's
-own eyes, and only ``--log text`` writes it.
+own eyes, and only a job with ``log`` text writes it.
 """
 
 import datetime as dt
@@ -42,7 +42,7 @@ def log_event(logger: logging.Logger, level: int, event: str, **fields: Any) -> 
 
     The object has ``time`` (UTC, ISO 8601), ``level``, ``event`` and those fields of `EVENTS` that are not None.
     Everyone who may read the log sees them. Never list a digest of a release that was refused. Other fields are in the
-    record's attribute `OPERATOR` alone, which ``--log text`` writes.
+    record's attribute `OPERATOR` alone, which a job with ``log`` text writes.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def log_event(logger: logging.Logger, level: int, event: str, **fields: Any) -> 
     level
         The level, as in `logging`.
     event
-        What happened, in a word: one of `EVENTS`, or of `SECRET_EVENTS`, which ``--log json`` leaves out.
+        What happened, in a word: one of `EVENTS`, or of `SECRET_EVENTS`, which a job with ``log`` json leaves out.
     **fields
         Fields of the event, which JSON can hold.
 

@@ -14,6 +14,7 @@ from streamsketch.estimation.estimate import format_value
 from streamsketch.planning.facts import Goal, StreamFacts
 from streamsketch.planning.noise_floor import NoiseFloor
 from streamsketch.planning.options import Option, planned_sensitivity
+from streamsketch.planning.plan_text import plan_text
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.neighbours import Neighbours
@@ -159,15 +160,9 @@ class Plan(ShownAsText):
         }
 
     def __str__(self) -> str:
-        blocks = [
-            filled(f"Plan: {_headline(self.chosen)}."),
-            filled(f"Each release: {self.guarantee}."),
-            _predictions(self),
-            filled(_verdict(self)),
-            _choices(self),
-            "\n".join(filled(note, first="- ", indent="  ") for note in _notes(self)),
-        ]
-        return "\n\n".join(block for block in blocks if block)
+        release = f"Each release: {self.guarantee}."
+        expected = [_predictions(self), filled(_verdict(self)), _choices(self)]
+        return plan_text(_headline(self.chosen), release, tables=expected, notes=_notes(self))
 
 
 def _best(options: Iterable[Option]) -> list[Option]:

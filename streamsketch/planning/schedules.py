@@ -11,6 +11,7 @@ from streamsketch.core.notebooks import ShownAsText
 from streamsketch.core.numbers import check_int, short
 from streamsketch.core.text import aligned
 from streamsketch.errors import InvalidInputError, NoiseTooWideError
+from streamsketch.planning.plan_text import plan_text
 from streamsketch.privacy.schedule import Schedule
 from streamsketch.schedules.factorisation import Factorisation
 from streamsketch.schedules.separate import Separate
@@ -80,18 +81,16 @@ class SchedulePlan(ShownAsText):
 
     def __str__(self) -> str:
         relation = self.chosen.schedule.unit_text("a unit")
+        headline = f"a {self.chosen.schedule}, for {relation}"
         if self.is_separate:
-            advice = f"Release each window by itself: for {relation}, no schedule is much better."
-        else:
-            advice = f"Publish with a {self.chosen.schedule}, for {relation}."
+            headline = f"each window by itself, for {relation}: no schedule is much better"
         names = ["all so far" if one == "prefix" else f"any {one:,}" for one in self.ranges]
         rows = [["schedule", *names, "sums kept"]]
         for option in self.options[:_SHOWN] + (() if self.separate in self.options[:_SHOWN] else (self.separate,)):
             errors = [f"{error:.2f}" for error in option.errors]
             rows.append([option.schedule.words, *errors, f"{option.held:,}"])
-        return "\n".join(
-            [advice, "", "Noise of the worst range, relative to one window released alone:", aligned(rows, left=1)]
-        )
+        title = "Noise of the worst range, relative to one window released alone:"
+        return plan_text(headline, tables=[f"{title}\n{aligned(rows, left=1)}"])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as a dict that JSON can hold."""

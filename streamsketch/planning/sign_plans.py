@@ -12,8 +12,9 @@ import numpy as np
 from streamsketch.core.libraries import scipy_special
 from streamsketch.core.notebooks import ShownAsText
 from streamsketch.core.numbers import Floats, check_int, short
-from streamsketch.core.text import aligned, filled
+from streamsketch.core.text import aligned
 from streamsketch.errors import InvalidInputError
+from streamsketch.planning.plan_text import plan_text
 from streamsketch.planning.typical import either
 from streamsketch.privacy.sign_flips import FlipLaw
 from streamsketch.projections.base import Projection
@@ -138,12 +139,11 @@ class SignPlan(ShownAsText):
             for one in self.options
         ]
         true = f"{self.nearest:,} true neighbour{'s' * (self.nearest > 1)}"
-        heading = (
-            f"Plan: {self.publish.name}. Expected share of a vector's {true} among the {self.top:,} of "
+        expected = (
+            f"Expected share of a vector's {true} among the {self.top:,} of "
             f"{self.members:,} members whose signs differ least from its own:"
         )
-        notes = "\n".join(filled(note, first="- ", indent="  ") for note in _notes(self))
-        return f"{filled(heading)}\n\n{aligned(rows, left=0)}\n\n{notes}"
+        return plan_text(self.publish.name, expected, tables=[aligned(rows, left=0)], notes=_notes(self))
 
 
 def plan_signs(  # noqa: PLR0913 - a plan starts from many facts

@@ -14,7 +14,7 @@ from streamsketch.core.libraries import scipy_special
 from streamsketch.core.notebooks import ShownAsText
 from streamsketch.core.numbers import check_int, short
 from streamsketch.core.roots import root_of
-from streamsketch.core.text import aligned, check_text, filled
+from streamsketch.core.text import aligned, check_text
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.estimate import format_value
 from streamsketch.estimation.means import LEAST_UNITS
@@ -22,6 +22,7 @@ from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.estimation.sample_law import NORMAL_KURTOSIS, SAMPLE_ERRORS, kept_share, longest_norms, samples_apart
 from streamsketch.features.columns import Category, Embedding, FeatureColumn, Number
 from streamsketch.features.features import Features
+from streamsketch.planning.plan_text import plan_text
 from streamsketch.planning.site_facts import (
     Means,
     ShareShift,
@@ -236,15 +237,8 @@ class SitePlan(ShownAsText):
         }
 
     def __str__(self) -> str:
-        blocks = [
-            filled(f"Plan: {_headline(self.chosen)}."),
-            filled(f"Each release: {self.guarantee}."),
-            filled(_expected(self)),
-            filled(_verdict(self)),
-            _choices(self),
-            "\n".join(filled(note, first="- ", indent="  ") for note in _notes(self)),
-        ]
-        return "\n\n".join(block for block in blocks if block)
+        sentences = [f"Each release: {self.guarantee}.", _expected(self), _verdict(self)]
+        return plan_text(_headline(self.chosen), *sentences, tables=[_choices(self)], notes=_notes(self))
 
 
 def plan_sites(  # noqa: PLR0913 - a plan starts from many facts, each of them with a default

@@ -20,6 +20,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.estimate import format_value
 from streamsketch.planning.facts import Goal
 from streamsketch.planning.noise_floor import NoiseFloor
+from streamsketch.planning.plan_text import plan_text
 from streamsketch.planning.typical import MOST_SUMS, UnitFacts, either, key_sizes
 from streamsketch.planning.unit_keys import KeyPlanner, PlannedKey, Remedy
 from streamsketch.planning.unit_options import (
@@ -236,15 +237,10 @@ class UnitPlan(ShownAsText):
 
     def __str__(self) -> str:
         error = _shown(self, self.chosen.error)
-        blocks = [
-            filled(f"Plan: {_headline(self)}."),
-            filled(f"Each release: {self.guarantee}."),
-            filled(f"Predicted error of {_ASKED[self.question]}: ± {error}{_range_of(self)}."),
-            _choices(self),
-            *([_keys(self)] if len(self.units) > 1 and self.question in ("cosine", "mean") else []),
-            "\n".join(filled(note, first="- ", indent="  ") for note in _notes(self)),
-        ]
-        return "\n\n".join(blocks)
+        expected = f"Predicted error of {_ASKED[self.question]}: ± {error}{_range_of(self)}."
+        by_key = _keys(self) if len(self.units) > 1 and self.question in ("cosine", "mean") else ""
+        release = f"Each release: {self.guarantee}."
+        return plan_text(_headline(self), release, expected, tables=[_choices(self), by_key], notes=_notes(self))
 
 
 def plan_units(  # noqa: PLR0913 - a plan starts from many facts

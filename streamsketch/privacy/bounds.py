@@ -187,7 +187,7 @@ class Bounds:
         if known is not None and (too_many or not known.implies(neighbours)):
             raise InvalidInputError(
                 f"these data were {what} {known}, which does not imply {neighbours}. Release them for "
-                f"neighbours={known!r}, as `streamsketch release` does without options of a bound, {remedy}"
+                f"neighbours={known!r}, on which `streamsketch agree FILE.raw-sketch …` agrees, {remedy}"
             )
         return "enforced" if self.is_enforced else "asserted"
 

@@ -7,6 +7,7 @@ from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.terms import Selected
 from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
+from streamsketch.privacy.noise import NOISES
 from streamsketch.products import Registry
 from streamsketch.release.additive_noise import AdditiveNoise
 from streamsketch.release.publishers import Publisher
@@ -38,12 +39,12 @@ def publisher_of(agreement: Agreement) -> Publisher[Any]:
         layout = agreement.layout  # a bound on a unit's sketches is on those of all windows of a row (Theory 11.2)
         over = neighbours if layout.schedule is None else neighbours.over_rows(layout.schedule.most)
         return AdditiveNoise.of_layout(layout, **budget, neighbours=over, mechanism=terms.mechanism)
-    if spent.delta:
-        raise InvalidInputError(f"mechanisms of signs have δ = 0, and the agreement has {terms}; leave out delta")
     make = PUBLISHERS.get(terms.mechanism, f"the agreement names the mechanism {short(terms.mechanism)}")
     if make is None:
-        names = ", ".join(sorted(PUBLISHERS)) or "none"
+        names = ", ".join(["auto", *NOISES, *sorted(PUBLISHERS)])
         raise InvalidInputError(
             f"the agreement names the mechanism {short(terms.mechanism)}, which is unknown here; known: {names}"
         )
+    if spent.delta:
+        raise InvalidInputError(f"mechanisms of signs have δ = 0, and the agreement has {terms}; leave out delta")
     return make(epsilon=spent.budget.epsilon, neighbours=neighbours)

@@ -1,12 +1,17 @@
 """Releases of raw files: each is recorded in the file before it is returned, and counts for copies of the file."""
 
 import contextlib
+import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from streamsketch.accounting.ledger import Ledger
+from streamsketch.agreement.agreement import Agreement
+from streamsketch.agreement.windows import Windows
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.privacy.neighbours import Neighbours
 from streamsketch.release.private_sketch import PrivateSketch
@@ -14,7 +19,7 @@ from streamsketch.release.private_table import PrivateTable
 from streamsketch.sketching.sketch import Sketch
 from streamsketch.storage.first_bytes import is_raw
 from streamsketch.storage.raw_files import RawTransaction, read_header, transaction
-from streamsketch.storage.sketches import PastRelease, RawSketch, distinct_releases
+from streamsketch.storage.sketches import PastRelease, RawHeader, RawSketch, distinct_releases
 
 
 def release_raw(  # noqa: PLR0913 - a release is asked for by keyword
@@ -138,6 +143,54 @@ def release_loaded(
     first = released if isinstance(released, PrivateSketch) else released.rows[0]
     file.record(PastRelease.of(first.guarantee, first.release_ids[0].hex(), raw.state.data_ids))
     return released
+
+
+def check_adds_terms(own: Agreement | None, agreed: Agreement, header: RawHeader) -> None:
+    """Raise unless raw data may be released by an agreement: it says all that their own does, and what is spent.
+
+    Terms, keys, the title, and the bound with its counts may be others: what was enforced on the data decides whether
+    the bound holds. So may the first and the last window, and all windows if the data's own agreement has none.
+
+    Raises
+    ------
+    IncompatibleProjectionsError, IncompatibleAgreementsError
+        If the map, columns or another field differ.
+    InvalidInputError
+        If one is of keys and the other is not.
+    """
+    agreed.projection.check_same(header.projection)
+    if (agreed.key is not None or agreed.windows_are_keys) != (header.keys is not None):
+        held = "holds one stream" if header.keys is None else "holds a sketch for each key"
+        remedy = "leave out the key column" if header.keys is None else "agree with the key column, or windows as keys"
+        raise InvalidInputError(f"the raw file {held}, and the agreement is of the other kind: {remedy}")
+    if own is None:
+        return
+    free = ["title", "terms", "keys", "neighbours", "counting"]
+    free += ["clip"] * (own.clip is None) + ["windows"] * _are_of_one_kind(own.windows, agreed.windows)
+    if header.bounds.is_enforced and agreed.clip not in (None, header.bounds.clip):
+        raise InvalidInputError(
+            f"units were clipped by clip={header.bounds.clip!r}, and the agreement says {agreed.clip!r}: leave it out"
+        )
+    own.replace(**{name: getattr(agreed, name) for name in free}, schedule=agreed.schedule).check_same(agreed)
+
+
+def _are_of_one_kind(own: Windows | None, agreed: Windows | None) -> bool:
+    """Return whether windows are those of the data: of no data's own, or the same apart from the first and the last."""
+    if own is None or agreed is None:
+        return own is None
+    same = (own.time, own.format, own.are) == (agreed.time, agreed.format, agreed.are)
+    return same and own.of_times == agreed.of_times
+
+
+def by_terms(raw: RawSketch, agreed: Agreement) -> RawSketch:
+    """Return the same raw data under an agreement that says what their release spends, as `check_adds_terms` allows."""
+    header = dataclasses.replace(RawHeader.of(raw), agreement=agreed)
+    state = raw.state
+    if isinstance(state, Sketch):
+        changed = header.state([], state.sums(), np.array([state.mass]))
+    else:
+        changed = header.state(list(state), state.sums(), state.masses)
+    return RawSketch(changed, raw.events, raw.releases)
 
 
 def release_loaded_as_agreed(

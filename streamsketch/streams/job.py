@@ -2,13 +2,15 @@
 
 import dataclasses
 import json
+import math
 import os
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from streamsketch.core.files import write_whole
 from streamsketch.core.limits import current_limits, json_fields, read_bounded
-from streamsketch.core.numbers import short
+from streamsketch.core.numbers import number_hint, short
 from streamsketch.core.text import check_text
 from streamsketch.data.windows import microseconds
 from streamsketch.errors import InvalidInputError, WireFormatError
@@ -17,18 +19,21 @@ from streamsketch.once.slots import check_stream
 
 VERSION = 1
 Comparisons: TypeAlias = Literal["distance", "cosine", "mean"]
+RowForm: TypeAlias = Literal["csv", "jsonl", "messages", "arrow", "json"]
+LogForm: TypeAlias = Literal["text", "json"]
 
-_PLACES = ("folder", "ledger", "dataset", "max_dropped")  # may change when a state is continued
+_OF_STATES = ("delay", "clock", "max_ahead", "stream", "comparisons")  # which a state keeps: the windows hang on them
 _OF_POLICIES = ("window", "start", "epsilon", "public_keys", "neighbours", "clip", "schedule", "time")
+_MOST_PORT = 65_535
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Job:
-    """What one operator decides of an unbounded stream: places, the clock of the log, and alarms.
+    """What one operator decides of an unbounded stream: places, the log and its clock, sinks, and alarms.
 
     The agreement says all that is published, so two operators with one agreement and different jobs publish windows of
-    one meaning. Where a clock makes the guarantee conditional, the releases state the condition.
-    ``streamsketch stream file`` follows a job on one machine, ``streamsketch stream beam`` on a cluster.
+    one meaning. Where a clock or an idle partition makes the guarantee conditional, the releases state the condition.
+    All commands ``streamsketch stream …`` read one job, each the fields that concern it.
 
     Parameters
     ----------
@@ -60,6 +65,71 @@ class Job:
         What a cluster publishes besides releases: comparisons of each key with itself in the window before, and of the
         keys of a window with each other. They are by squared ``"distance"``, the default; by ``"cosine"``; or by
         ``"mean"``, the distance of averages, if units are counted.
+    database
+        A database for releases instead of files: ``"sqlite:PATH"``, or ``"postgresql"``, which takes its address from
+        ``PGHOST`` and the like.
+    format
+        What the rows are written as. A log: ``"csv"`` or ``"jsonl"``, by default as its name says. A pipe: one of them,
+        or ``"messages"``, which is what ``kcat -J`` prints. A topic: ``"arrow"``, the default, or ``"json"``.
+    delimiter, encoding, decimal
+        Of lines, as in `intake.files.RowReader`.
+    bad_lines
+        What becomes of lines that cannot be read: ``"stop"``, the default with ``clock="events"``; ``"skip"``; or the
+        name of a file that keeps them.
+    follow
+        Whether to wait for lines that are appended to a log, and to continue with the next file after a rotation.
+    accept_loss
+        Whether to continue with what is there if lines or records of the log were lost.
+    servers, topic
+        The addresses of Kafka's brokers, and the topic whose rows are read.
+    client_settings
+        File of settings for the connection to the brokers, such as TLS and SASL (`jobs.client_settings`).
+    group
+        Consumer group to which offsets are committed, for monitoring only; by default it is named after the stream.
+    idle_after
+        Seconds without progress after which a partition that was read to its end no longer holds windows back; by
+        default it always does. The guarantee then states a condition.
+    expansion
+        Beam's expansion service, with the connector of pipelines/flink: ``"HOST:PORT"``.
+    incoming
+        Growing folder of Parquet files, which a cluster reads instead of a topic.
+    releases_topic
+        Kafka topic to which ``stream publish`` writes releases.
+    root_key, claims
+        File on every worker that holds a key of 32 bytes, mode 0600; and a folder that all workers share, for epochs
+        and alarms. Both are private, and a cluster needs them.
+    count_private_data
+        Whether a cluster counts late rows as Beam metrics, for the operator only.
+    state
+        File of the sums and the position in the log, ``.raw-stream``: secret. By default it is next to the job and has
+        its name.
+    every
+        Seconds between two saves of the state while no window ends; by default 60.
+    summary
+        File for the counts of rows that were read and dropped, ``.json``: secret.
+    dead_letters
+        Folder for rows that are late, too far ahead or malformed: secret. By default they are only counted.
+    dead_letters_bytes
+        On a cluster, the largest size of that folder; by default 2^30.
+    malformed
+        File for messages with rows that cannot be read: secret.
+    counts
+        Folder for counts of rows, which ``stream kafka`` writes and ``stream watch`` reads: secret.
+    log
+        The lines of a job on standard error: ``"text"``, for the operator only, or ``"json"``, without private values.
+    port
+        Port on 127.0.0.1 for metrics and health; by default 9100. 0 takes any free port.
+    health
+        File to which the line of health is written.
+    alarms
+        Folder of alarms, which the watch counts: ``CLAIMS/STREAM.alarms``.
+    stale_after, silent_after
+        Seconds without a release after which the stream counts as stale, by default three windows; and without a record
+        after which a partition counts as silent, by default one window.
+    check_every
+        Seconds between two checks of ``stream watch``, by default 5, and ``stream publish``, by default 1.
+    flink, flink_job
+        Flink's REST interface, ``"http://HOST:PORT"``, and the id of the job there; by default, the only one that runs.
 
     Raises
     ------
@@ -84,11 +154,44 @@ class Job:
     dataset: str | None = None
     stream: str | None = None
     comparisons: Comparisons | None = None
+    database: str | None = None
+    format: RowForm | None = None
+    delimiter: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
+    bad_lines: str | None = None
+    follow: bool = False
+    accept_loss: bool = False
+    servers: str | None = None
+    topic: str | None = None
+    client_settings: str | None = None
+    group: str | None = None
+    idle_after: float | None = None
+    expansion: str | None = None
+    incoming: str | None = None
+    releases_topic: str | None = None
+    root_key: str | None = None
+    claims: str | None = None
+    count_private_data: bool = False
+    state: str | None = None
+    every: float = 60.0
+    summary: str | None = None
+    dead_letters: str | None = None
+    dead_letters_bytes: int | None = None
+    malformed: str | None = None
+    counts: str | None = None
+    log: LogForm = "text"
+    port: int = 9100
+    health: str | None = None
+    alarms: str | None = None
+    stale_after: float | None = None
+    silent_after: float | None = None
+    check_every: float | None = None
+    flink: str | None = None
+    flink_job: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("folder", "ledger", "dataset", "stream"):
-            if (value := getattr(self, name)) is not None or name == "folder":
-                check_text(f"the {name} of a job", value)
+        self._check_texts()
         Clock(0, self.clock)  # which knows the kinds
         if (self.ledger is None) != (self.dataset is None):
             raise InvalidInputError("ledger and dataset go together; set both or neither")
@@ -97,13 +200,40 @@ class Job:
             microseconds(self.max_ahead, "max_ahead")
         if self.max_dropped is not None and not 0 <= self.max_dropped <= 1:
             raise InvalidInputError(f"max_dropped is a share of rows from 0 to 1, got {self.max_dropped!r}")
-        if self.comparisons not in (None, *(known := get_args(Comparisons))):
-            raise InvalidInputError(f"comparisons must be one of {', '.join(known)}, got {short(self.comparisons)}")
+        self._check_numbers()
+
+    def _check_texts(self) -> None:
+        for name, kind in _FIELDS.items():
+            value = getattr(self, name)
+            if kind.is_text and name != "delimiter" and (value is not None or name == "folder"):
+                check_text(f"the {name} of a job", value)
+        for name, known in _CHOICES.items():
+            if getattr(self, name) not in (None, *known):
+                raise InvalidInputError(f"{name} must be one of {', '.join(known)}, got {short(getattr(self, name))}")
+
+    def _check_numbers(self) -> None:
+        for name in _SECONDS:
+            seconds = getattr(self, name)
+            if seconds is not None and not 0 < seconds < math.inf:
+                raise InvalidInputError(f"{name} must be a number of seconds > 0, got {seconds:g}")
+        if not 0 <= self.port <= _MOST_PORT:
+            raise InvalidInputError(f"port must be a number from 0 to {_MOST_PORT:,}, got {self.port}")
+        if self.dead_letters_bytes is not None and self.dead_letters_bytes < 1:
+            raise InvalidInputError(f"dead_letters_bytes must be at least 1, got {self.dead_letters_bytes}")
 
     @property
     def delay_micros(self) -> int:
         """How far the watermark is behind the newest time."""
         return microseconds(self.delay, "delay", least=0)
+
+    def need(self, names: Iterable[str], what: str) -> None:
+        """Raise `InvalidInputError` if a field is not set that ``what`` needs, such as "a cluster"."""
+        if missing := [name for name in names if getattr(self, name) is None]:
+            raise InvalidInputError(
+                f"{what} needs {', '.join(missing)} in the job: add "
+                + ", ".join(f'"{name}": …' for name in missing)
+                + f" to its file, or give --set {missing[0]}=…"
+            )
 
     def check_one_machine(self, *, is_named: bool = False) -> None:
         """Raise `InvalidInputError` for what only clusters follow, or, if ``is_named``, without a stream name."""
@@ -118,20 +248,19 @@ class Job:
     # --- as JSON --------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the job as a dict that JSON can hold; what is not set is left out."""
-        fields = {"job": VERSION, **dataclasses.asdict(self)}
-        if self.clock == "events":
-            del fields["clock"]
-        return {name: value for name, value in fields.items() if value is not None}
+        """Return the job as a dict that JSON can hold; what has its default is left out."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        return {"job": VERSION, **{name: value for name, value in fields.items() if value != defaults[name]}}
 
     def to_json(self) -> str:
         """Return the job as JSON: sorted keys, no spaces."""
         return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
 
     def changed(self, before: dict[str, Any]) -> list[str]:
-        """Return the fields that differ from an earlier `to_dict`, except for the places of files."""
+        """Return the fields that differ from an earlier `to_dict`, of those on which the windows of a state hang."""
         now: dict[str, Any] = json.loads(self.to_json())
-        return sorted(name for name in {"job", *_FIELDS} - {*_PLACES} if now.get(name) != before.get(name))
+        return sorted(name for name in ("job", *_OF_STATES) if now.get(name) != before.get(name))
 
     @staticmethod
     def from_json(text: str | bytes) -> "Job":
@@ -149,18 +278,16 @@ class Job:
                 "windows, schedule), and the rest in a job"
             )
         if wrong := sorted(fields.keys() - {"job", *_FIELDS}):
-            where = "; the agreement says that now" if wrong[0] in _OF_POLICIES else ""
-            raise InvalidInputError(
-                f"the job has an unknown field {short(wrong[0])}; its fields are {', '.join(_FIELDS)}{where}"
-            )
+            raise InvalidInputError(_unknown(wrong[0]))
         if gone := [name for name in ("job", "folder", "delay") if name not in fields]:
             raise InvalidInputError(f"a job needs the field {gone[0]}")
         if type(fields["job"]) is not int or fields.pop("job") != VERSION:
             raise InvalidInputError(f'only jobs of version {VERSION} can be read; set "job": {VERSION}')
         for name, value in fields.items():
-            if not isinstance(value, _FIELDS[name]) or isinstance(value, bool):
-                raise InvalidInputError(f"the {name} of a job must be {_WORDS[_FIELDS[name]]}, got {short(value)}")
-        return Job(**fields)
+            if not _FIELDS[name].holds(value):
+                raise InvalidInputError(f"the {name} of a job must be {_FIELDS[name].words}, got {short(value)}")
+        stated: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
+        return Job(**stated)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write `to_json` to a file atomically: all of it or nothing."""
@@ -174,28 +301,116 @@ class Job:
         except (InvalidInputError, WireFormatError) as error:
             raise InvalidInputError(f"{Path(path)} is not a job: {error}") from None
         home = Path(path).parent
-        ledger = None if job.ledger is None else _from(home, job.ledger)
-        return dataclasses.replace(job, folder=_from(home, job.folder), ledger=ledger)
+        places = {name: getattr(job, name) for name, kind in _FIELDS.items() if kind.is_place}
+        moved: dict[str, Any] = {name: _from(home, place) for name, place in places.items() if place is not None}
+        if job.bad_lines in ("stop", "skip"):
+            moved.pop("bad_lines", None)
+        return dataclasses.replace(job, **moved)
+
+    def with_settings(self, settings: Iterable[str]) -> "Job":
+        """Return the job with the fields in texts ``NAME=VALUE``, as ``--set`` of the commands takes them.
+
+        Paths in them start from the working folder.
+
+        Raises
+        ------
+        InvalidInputError
+            For a text of another form, an unknown name, a name that is there twice, or a value that does not fit.
+
+        Examples
+        --------
+        >>> Job(folder="releases", delay=60).with_settings(["topic=sales", "every=5"]).to_dict()
+        {'job': 1, 'folder': 'releases', 'delay': 60, 'topic': 'sales', 'every': 5.0}
+        """
+        stated: dict[str, Any] = {}
+        for text in settings:
+            name, is_stated, value = text.partition("=")
+            name = name.replace("-", "_")
+            if not is_stated or not value:
+                raise InvalidInputError(f"--set takes NAME=VALUE, with a field of the job, got {short(text)}")
+            if name not in _FIELDS:
+                raise InvalidInputError(_unknown(name))
+            if name in stated:
+                raise InvalidInputError(f"--set {name} is stated twice: leave one out")
+            stated[name] = _FIELDS[name].read(name, value)
+        return dataclasses.replace(self, **stated)
 
 
-_FIELDS: dict[str, Any] = {
-    "folder": str,
-    "delay": int | float | str,
-    "clock": str,
-    "max_ahead": int | float | str | None,
-    "max_dropped": int | float | None,
-    "ledger": str | None,
-    "dataset": str | None,
-    "stream": str | None,
-    "comparisons": str | None,
+class _Field(NamedTuple):
+    """What a field of a job holds."""
+
+    kind: Literal["text", "place", "number", "length", "whole", "yes"]
+    may_be_null: bool = True
+
+    @property
+    def is_text(self) -> bool:
+        return self.kind in ("text", "place")
+
+    @property
+    def is_place(self) -> bool:
+        """Whether a relative path starts from the job's folder."""
+        return self.kind == "place"
+
+    @property
+    def words(self) -> str:
+        return {
+            "text": "text",
+            "place": "text",
+            "number": "a number",
+            "length": "seconds, or text such as '1 hour'",
+            "whole": "a whole number",
+            "yes": "true or false",
+        }[self.kind] + (" or null" if self.may_be_null else "")
+
+    def holds(self, value: Any) -> bool:
+        """Return whether a value of JSON is of this kind."""
+        if value is None:
+            return self.may_be_null
+        if isinstance(value, bool) or self.kind == "yes":
+            return isinstance(value, bool) and self.kind == "yes"
+        if self.is_text:
+            return isinstance(value, str)
+        return isinstance(value, {"whole": int, "number": int | float, "length": int | float | str}[self.kind])
+
+    def read(self, name: str, text: str) -> Any:
+        """Return the value that a text of ``--set`` states."""
+        try:
+            if self.kind == "yes":
+                return {"yes": True, "no": False, "true": True, "false": False}[text]
+            if self.kind in ("number", "whole"):
+                return (int if self.kind == "whole" else float)(text)
+        except (KeyError, ValueError):
+            takes = {"yes": "yes or no", "whole": "a whole number"}.get(self.kind, "a number")
+            raise InvalidInputError(f"--set {name} takes {takes}, got {short(text)}{number_hint(text)}") from None
+        if self.kind == "length" and text.replace(".", "", 1).isdecimal():
+            return float(text)
+        return text
+
+
+def _unknown(name: str) -> str:
+    where = "; the agreement says that now" if name in _OF_POLICIES else ""
+    return f"the job has an unknown field {short(name)}; its fields are {', '.join(_FIELDS)}{where}"
+
+
+_KINDS: dict[str, Any] = {
+    "delay": "length",
+    "max_ahead": "length",
+    **dict.fromkeys(("folder", "ledger", "client_settings", "incoming", "root_key", "claims", "state"), "place"),
+    **dict.fromkeys(("summary", "dead_letters", "malformed", "counts", "health", "alarms", "bad_lines"), "place"),
+    **dict.fromkeys(("max_dropped", "idle_after", "every", "stale_after", "silent_after", "check_every"), "number"),
+    **dict.fromkeys(("port", "dead_letters_bytes"), "whole"),
+    **dict.fromkeys(("follow", "accept_loss", "count_private_data"), "yes"),
 }
-_WORDS: dict[Any, str] = {
-    str: "text",
-    str | None: "text or null",
-    int | float | str: "seconds, or text such as '1 hour'",
-    int | float | str | None: "seconds, or text such as '1 day', or null",
-    int | float | None: "a number, or null",
+_FIELDS = {
+    field.name: _Field(_KINDS.get(field.name, "text"), field.name not in ("folder", "delay", "clock"))
+    for field in dataclasses.fields(Job)
 }
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "comparisons": get_args(Comparisons),
+    "format": get_args(RowForm),
+    "log": get_args(LogForm),
+}
+_SECONDS = ("idle_after", "every", "stale_after", "silent_after", "check_every")
 
 
 def _from(home: Path, place: str) -> str:

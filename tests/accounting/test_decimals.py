@@ -118,7 +118,8 @@ def test_the_command_takes_decimals(tmp_path: Path, forks: Forks) -> None:
         where = [str(tmp_path / f"{name}.db"), "--dataset", "sales"]
         forks.succeeded("ledger", "init", *where, "--unit", "customer", "--epsilon", total, cwd=tmp_path)
         for part in parts:
-            forks.succeeded("ledger", "charge", *where, "--epsilon", part, "--l1", "1", "--note", "a", cwd=tmp_path)
+            spent = ["--epsilon", part, "--bound", "l1=1", "--note", "a"]
+            forks.succeeded("ledger", "charge", *where, *spent, cwd=tmp_path)
         assert ss.Ledger(where[0]).left("sales").epsilon == 0
 
 

@@ -20,7 +20,7 @@ import termios
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Self
 from unittest import mock
@@ -30,7 +30,7 @@ import typer
 import streamsketch as ss
 from streamsketch.cli import app as command
 from streamsketch.cli.app import main
-from tests.cli.agreeing import by_agreement
+from tests.cli.agreeing import agreeing, by_agreement
 from tests.noise import fixed_noise
 
 ROOT = Path(ss.__file__).parent.parent
@@ -158,7 +158,7 @@ class Forks:
     def run(self, *arguments: object, cwd: Path | None = None, stdin: bytes = b"", encoding: str = "utf-8") -> Done:
         """Run a command to its end, in this process; its streams have an encoding."""
         folder = cwd or Path.cwd()
-        return _run(by_agreement(arguments, folder), folder, stdin, encoding)
+        return _run(_call_of(arguments, folder), folder, stdin, encoding)
 
     @contextlib.contextmanager
     def started(self, arguments: list[Any], cwd: Path, before: str = "", **pipes: Any) -> Iterator[Forked]:
@@ -179,7 +179,7 @@ class Forks:
             self._process = self._process or self._start()
             socket.send_fds(self._socket, [b" "], numbers)
             noise = os.urandom(16).hex()  # of the test's own
-            pid = self.asked("start", by_agreement(arguments, cwd), str(cwd), ENVIRONMENT, before, noise)
+            pid = self.asked("start", _call_of(arguments, cwd), str(cwd), ENVIRONMENT, before, noise)
             theirs.close()
             forked = Forked(self, pid, ends)
             try:
@@ -208,7 +208,7 @@ class Forks:
 
     def refused(self, *arguments: object, cwd: Path, stdin: bytes = b"") -> str:
         """Return the sentence with which a command refuses."""
-        call = by_agreement(arguments, cwd)
+        call = _call_of(arguments, cwd)
         before = sorted(cwd.rglob("*"))
         done = self.run(*call, cwd=cwd, stdin=stdin)
         assert done.returncode == 2, (arguments, done)
@@ -221,6 +221,15 @@ class Forks:
             return said
         assert said.lstrip().startswith("Usage: streamsketch")  # of the parser, in a box
         return " ".join(said.replace("│", " ").split())
+
+
+def _call_of(arguments: Sequence[object], folder: Path) -> list[str]:
+    """Return a call with an agreement of what it states; the call that makes the agreement if that one is refused."""
+    calls = agreeing(arguments, folder)
+    if calls is None:
+        return by_agreement(arguments, folder)
+    agree, release = calls
+    return release if _run(agree, folder).returncode == 0 else agree
 
 
 def _serve() -> None:

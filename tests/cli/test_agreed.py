@@ -1,6 +1,7 @@
 """Three commands: agree, release, compare. Nothing else is said, and nothing secret is left behind."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -53,35 +54,55 @@ def test_a_raw_sketch_is_released_within_what_is_agreed(folder: Path, forks: For
     for name in ("web", "shops"):
         append = ["--append"] if name == "shops" else []
         forks.succeeded("sketch", f"{name}.csv", "--agreement", "a.json", "-o", "all.raw-sketch", *append, cwd=folder)
-    shown = forks.succeeded("release", "all.raw-sketch", "--dry-run", cwd=folder)
-    assert "ε = 1, δ = 1e-06" in shown
     # an appended file has twice the bound, which is not the agreed one
-    assert "no count of the customers" in forks.refused("release", "all.raw-sketch", "-o", "all.sketch", cwd=folder)
+    said = forks.refused("release", "all.raw-sketch", "-o", "all.sketch", cwd=folder)
+    assert "publishes a count of the customers" in said
+    assert "one customer of at most 2" in said
+    remedy = re.findall("`streamsketch ([^`]*)`", said)
+    assert len(remedy) == 2
+    for call in remedy:
+        words = call.replace("EPSILON", "1").replace("DELTA", "1e-6").split()
+        forks.succeeded(*words, cwd=folder)
+    released = ss.Agreement.load(folder / "terms.json").load(folder / "all.sketch")
+    assert (released.guarantee.neighbours.bound, released.guarantee.basis) == (2, "enforced")
 
 
 def test_a_raw_sketch_is_not_released_twice(folder: Path, forks: Forks) -> None:
     forks.succeeded("agree", *AGREED, *TERMS, "-o", "a.json", cwd=folder)
     forks.succeeded("sketch", "web.csv", "--agreement", "a.json", "-o", "w.raw-sketch", cwd=folder)
     forks.succeeded("release", "w.raw-sketch", "-o", "w.sketch", cwd=folder)
-    assert "released before" in forks.refused("release", "w.raw-sketch", "-o", "again.sketch", cwd=folder)
+    assert "released once before" in forks.refused("release", "w.raw-sketch", "-o", "again.sketch", cwd=folder)
     forks.succeeded("release", "w.raw-sketch", "--again", "-o", "again.sketch", cwd=folder)
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["web.csv", "--agreement", "a.json", "-o", "w.sketch", "--epsilon", "2"], "leave out --epsilon"),
-        (["web.csv", "--agreement", "a.json", "-o", "w.sketch", "--delta", "1e-7"], "leave out --delta"),
-        (["web.csv", "--agreement", "a.json", "-o", "w.sketch", "--l1", "2"], "leave out --l1"),
-        (["web.csv", "--agreement", "a.json", "-o", "w.sketch", "--keys-are-public"], "leave out --keys-are-public"),
+        (
+            ["web.csv", "--agreement", "a.json", "-o", "w.sketch", "--epsilon", "2"],
+            "No such option: --epsilon. An agreement says that",
+        ),
+        (
+            ["web.csv", "--agreement", "a.json", "-o", "w.sketch", "--delta", "1e-7"],
+            "No such option: --delta. An agreement says that",
+        ),
+        (
+            ["web.csv", "--agreement", "a.json", "-o", "w.sketch", "--l1", "2"],
+            "No such option: --l1. An agreement says that",
+        ),
+        (
+            ["web.csv", "--agreement", "a.json", "-o", "w.sketch", "--keys-are-public"],
+            "--keys-are-public. An agreement says that",
+        ),
         (["web.csv", "--agreement", "a.json"], "--output FILE, or --dry-run"),
         (["web.csv", "--agreement", "a.json", "-o", "w.parquet"], "is written to a file named *.sketch"),
         (["web.csv", "web.csv", "--agreement", "a.json", "-o", "w.sketch"], "named twice"),
         (["web.csv", "--agreement", "free.json", "-o", "w.sketch"], "does not say what a release spends"),
-        (["web.csv", "-o", "w.sketch"], "is not a valid raw sketch"),
+        (["web.csv", "-o", "w.sketch"], "rows are released by an agreement, and web.csv is no raw sketch"),
         (["web.csv", "shops.csv", "-o", "w.sketch"], "one raw sketch is released at a time"),
-        (["free.raw-sketch", "-o", "w.sketch"], "state what the release spends: --epsilon"),
-        (["free.raw-sketch", "--agreement", "a.json", "-o", "w.sketch"], "state what the release spends"),
+        (["free.raw-sketch", "-o", "w.sketch"], "the agreement of free.raw-sketch does not say what a release spends"),
+        (["free.raw-sketch", "--agreement", "free.json", "-o", "w.sketch"], "free.json does not say what"),
+        (["free.raw-sketch", "--agreement", "other.json", "-o", "w.sketch"], "the agreements differ: missing"),
     ],
 )
 def test_what_is_said_twice_or_not_at_all_is_refused(
@@ -89,6 +110,7 @@ def test_what_is_said_twice_or_not_at_all_is_refused(
 ) -> None:
     forks.succeeded("agree", *AGREED, *TERMS, "-o", "a.json", cwd=folder)
     forks.succeeded("agree", *AGREED, "-o", "free.json", cwd=folder)
+    forks.succeeded("agree", "a.json", "--missing", "refuse", "-o", "other.json", cwd=folder)
     forks.succeeded("sketch", "web.csv", "--agreement", "free.json", "-o", "free.raw-sketch", cwd=folder)
     assert said in forks.refused("release", *arguments, cwd=folder)
     assert not (folder / "w.sketch").exists()

@@ -144,7 +144,7 @@ def test_types_come_from_a_parquet_file(folder: Path, forks: Forks) -> None:
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl", "rows.parquet"])
 def test_files_of_every_format_are_sketched_as_in_python(name: str, folder: Path, forks: Forks) -> None:
-    done = forks.run("sketch", name, "--agreement", "sales.json", "--clip", "none", "-o", "a.raw-sketch", cwd=folder)
+    done = forks.run("sketch", name, "--agreement", "sales.json", "--assert-bounds", "-o", "a.raw-sketch", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "1 row left out" in done.stderr
     assert f"3 events of 2 keys. Agreement {agreed(folder).fingerprint}" in done.stderr
@@ -155,19 +155,19 @@ def test_files_of_every_format_are_sketched_as_in_python(name: str, folder: Path
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
 def test_standard_input_is_sketched_alike(form: str, folder: Path, forks: Forks) -> None:
-    within = ["--agreement", "sales.json", "--clip", "none"]
-    command = ["sketch", "-", "--format", form, *within, "-o", "a.raw-sketch", "--json"]
+    within = ["--agreement", "sales.json", "--assert-bounds"]
+    command = ["sketch", "-", "--set", f"format={form}", *within, "-o", "a.raw-sketch", "--json"]
     done = forks.run(*command, cwd=folder, stdin=(folder / f"rows.{form}").read_bytes())
     assert json.loads(done.stdout)["agreement"] == agreed(folder).fingerprint, done.stderr
     assert ss.storage.load_raw(folder / "a.raw-sketch").state == ss.sketch(pa.table(ROWS), agreed(folder))
 
 
 def test_more_rows_follow_the_same_agreement_or_are_refused(folder: Path, forks: Forks) -> None:
-    command = ["sketch", "rows.csv", "--agreement", "sales.json", "--clip", "none", "-o", "a.raw-sketch"]
+    command = ["sketch", "rows.csv", "--agreement", "sales.json", "--assert-bounds", "-o", "a.raw-sketch"]
     for more in ([], ["--append"]):
         assert forks.run(*command, *more, cwd=folder).returncode == 0
     agreed(folder).replace(title="Returns").save(folder / "returns.json")
-    plain = ["--clip", "none", "--append", "-o", "a.raw-sketch"]
+    plain = ["--assert-bounds", "--append", "-o", "a.raw-sketch"]
     refused = forks.refused("sketch", "rows.csv", "--agreement", "returns.json", *plain, cwd=folder)
     assert "title ('Sales' here, 'Returns' there)" in refused
     assert ss.storage.load_raw(folder / "a.raw-sketch").events == 6
@@ -186,10 +186,11 @@ def test_releases_carry_it_show_it_and_are_compared_under_it(folder: Path, forks
         assert done.returncode == 0
         assert done.stderr.startswith("warning: ε = 1000 hardly protects anybody")
         assert done.stderr.count("\n") == 1
-    for name in ("sales.parquet", "sales.raw-sketch"):
-        assert agreed(folder).fingerprint in forks.run("explain", name, cwd=folder).stdout
+    assert agreed(folder).fingerprint in forks.run("explain", "sales.raw-sketch", cwd=folder).stdout
+    published = agreed(folder).replace(terms=ss.Terms(epsilon=1000), keys=["D", "F"]).fingerprint
+    assert published in forks.run("explain", "sales.parquet", cwd=folder).stdout
     (shown,) = json.loads(forks.run("explain", "sales.parquet", "--json", cwd=folder).stdout)["files"]
-    assert shown["agreement"] == agreed(folder).fingerprint
+    assert shown["agreement"] == published
     assert forks.run("compare", "sales.parquet", cwd=folder).returncode == 0
     for command in (["compare"], ["nearest"], ["report", "-o", "page.html"]):
         refused = forks.refused(*command, "sales.parquet", "returns.parquet", cwd=folder)
@@ -199,9 +200,7 @@ def test_releases_carry_it_show_it_and_are_compared_under_it(folder: Path, forks
     sales.with_agreement(None).save(folder / "unsaid.parquet")
     for command in (["compare"], ["nearest"], ["report", "-o", "page.html"]):
         refused = forks.refused(*command, "sales.parquet", "unsaid.parquet", cwd=folder)
-        assert (
-            f"sales.parquet and unsaid.parquet: one follows the agreement {agreed(folder).fingerprint}, and" in refused
-        )
+        assert f"sales.parquet and unsaid.parquet: one follows the agreement {published}, and" in refused
 
 
 def test_public_keys_are_of_the_agreed_type(folder: Path, forks: Forks) -> None:
@@ -218,7 +217,7 @@ def test_public_keys_are_of_the_agreed_type(folder: Path, forks: Forks) -> None:
 
 
 def test_the_operator_alone_is_warned_of_values_beyond_the_bound(folder: Path, forks: Forks) -> None:
-    sketch = ["sketch", "rows.csv", "--agreement", "sales.json", "--clip", "none", "-o", "a.raw-sketch"]
+    sketch = ["sketch", "rows.csv", "--agreement", "sales.json", "--assert-bounds", "-o", "a.raw-sketch"]
     assert forks.run(*sketch, cwd=folder).returncode == 0
     release = ["release", "a.raw-sketch", "--epsilon", "1", "--l1", "2", "--keys-are-public", "-o", "a.parquet"]
     done = forks.run(*release, "--assert-bounds", cwd=folder)
@@ -260,7 +259,7 @@ MISTAKES: dict[str, tuple[list[Any], str]] = {
         "item:str does not end in a type",
     ),
     "a plan with a value of a type": (
-        ["plan", "streams", "--epsilon", 1, "--events", 9, "-o", "x.json", "--index", "item", "--value", "n:int"],
+        ["plan", "streams", "--epsilon", 1, "-o", "x.json", "--index", "item", "--set", "value=n:int"],
         "--value n, got n:int",
     ),
     "a bound that is a range": (
@@ -283,9 +282,17 @@ MISTAKES: dict[str, tuple[list[Any], str]] = {
         ["agree", "--index", "a", "--l1", 1, "--set", "one-coordinate=1", "-o", "x.json"],
         "give one of them",
     ),
-    "a sample of CSV": (
-        ["agree", "rows.csv", "--index", "item", "-o", "x.json"],
+    "a sample of JSON lines": (
+        ["agree", "rows.jsonl", "--index", "item", "-o", "x.json"],
         "Leave it out, and state the type of",
+    ),
+    "a column that a CSV has not": (
+        ["agree", "rows.csv", "--index", "Item ", "-o", "x.json"],
+        "has no column Item ; a column's name differs from it in case or in blanks",
+    ),
+    "a map beside an agreement": (
+        ["agree", "sales.json", "--set", "seed=7", "-o", "x.json"],
+        "sales.json says what is sketched, and by which map: leave out --seed",
     ),
     "no sample": (["agree", "nowhere/a.parquet", "--index", "item", "-o", "x.json"], "there is no folder nowhere"),
     "a column that is not there": (

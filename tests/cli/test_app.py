@@ -131,7 +131,7 @@ def test_a_shell_completes_commands_and_choices(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setitem(ENVIRONMENT, "_STREAMSKETCH_COMPLETE", "complete_bash")
     assert completed("streamsketch rel") == ["release"]
-    assert completed("streamsketch release --mechanism l") == ["laplace", "least-variance"]
+    assert completed("streamsketch compare --by me") == ["mean"]
 
 
 def test_a_pipe_that_closes_early_is_no_mistake(tmp_path: Path, forks: Forks) -> None:

@@ -32,25 +32,27 @@ def test_bad_lines_are_left_out_counted_and_kept(
     header, good = (lines[0], lines[1:]) if form == "csv" else (b"", lines)
     data = header + faults + b"".join(good[:2]) + faults + b"".join(good[2:]) + faults
     (folder / f"bad.{form}").write_bytes(data)
-    given, stdin = (["-", "--format", form], data) if source == "stream" else ([f"bad.{form}"], b"")
+    given, stdin = (["-", "--set", f"format={form}"], data) if source == "stream" else ([f"bad.{form}"], b"")
     number = 3 * faults.count(b"\n")
-    skipped = forks.run("sketch", *given, *EVENTS, *MADE, "--bad-lines", "skip", "--json", cwd=folder, stdin=stdin)
+    skipped = forks.run("sketch", *given, *EVENTS, *MADE, "--set", "bad-lines=skip", "--json", cwd=folder, stdin=stdin)
     assert skipped.returncode == 1, skipped.stderr
     assert (json.loads(skipped.stdout)["bad_lines"], json.loads(skipped.stdout)["events"]) == (number, 4)
     assert load_raw(folder / "a.raw-sketch").state == expected()
     (folder / "a.raw-sketch").unlink()
-    kept = forks.run("sketch", *given, *EVENTS, *MADE, "--bad-lines", "bad.txt", cwd=folder, stdin=stdin)
+    kept = forks.run("sketch", *given, *EVENTS, *MADE, "--set", "bad-lines=bad.txt", cwd=folder, stdin=stdin)
     assert f"{number} bad lines left out and written to bad.txt (secret)" in kept.stderr
     assert (folder / "bad.txt").read_bytes() == header + 3 * faults
     assert stat.S_IMODE((folder / "bad.txt").stat().st_mode) == 0o600
     assert load_raw(folder / "a.raw-sketch").state == expected()
-    again = forks.run("sketch", *given, *EVENTS, *MADE, "--append", "--bad-lines", "bad.txt", cwd=folder, stdin=stdin)
+    again = forks.run(
+        "sketch", *given, *EVENTS, *MADE, "--append", "--set", "bad-lines=bad.txt", cwd=folder, stdin=stdin
+    )
     assert "bad.txt already exists; name a new file for bad lines" in again.stderr
 
 
 def test_good_lines_leave_no_file_of_bad_ones(folder: Path, forks: Forks) -> None:
     (folder / "sales.csv.gz").write_bytes(gzip.compress((folder / "sales.csv").read_bytes()))
-    forks.succeeded("sketch", "sales.csv.gz", *EVENTS, *MADE, "--bad-lines", "bad.txt", cwd=folder)
+    forks.succeeded("sketch", "sales.csv.gz", *EVENTS, *MADE, "--set", "bad-lines=bad.txt", cwd=folder)
     assert load_raw(folder / "a.raw-sketch").state == expected()
     assert not (folder / "bad.txt").exists()
 
@@ -67,9 +69,9 @@ def test_a_quote_that_never_closes_takes_one_line_or_is_an_error(source: str, fo
     ]
     data = b"".join(lines)
     (folder / "open.csv").write_bytes(data)
-    given, stdin = (["-", "--format", "csv"], data) if source == "stream" else (["open.csv"], b"")
-    options = [*EVENTS, *MADE, "--bad-lines", "skip"]
-    done = forks.run("sketch", *given, *options, "--no-multiline", "--json", cwd=folder, stdin=stdin)
+    given, stdin = (["-", "--set", "format=csv"], data) if source == "stream" else (["open.csv"], b"")
+    options = [*EVENTS, *MADE, "--set", "bad-lines=skip"]
+    done = forks.run("sketch", *given, *options, "--set", "multiline=no", "--json", cwd=folder, stdin=stdin)
     assert done.returncode == 1  # more than 1 % of the lines are bad
     told = json.loads(done.stdout)
     assert (told["events"], told["bad_lines"]) == (3, 1)
@@ -77,12 +79,12 @@ def test_a_quote_that_never_closes_takes_one_line_or_is_an_error(source: str, fo
     done = forks.run("sketch", *given, *options, cwd=folder, stdin=stdin)
     assert done.returncode == 2
     assert "row 3 of" in done.stderr
-    assert "give --no-multiline" in done.stderr
+    assert "give --set multiline=no" in done.stderr
 
 
 def test_a_stream_ends_at_its_first_bad_line_and_names_it(folder: Path, forks: Forks) -> None:
     data = (folder / "sales.csv").read_bytes() + b"north,secret-name,1,secret-number\nnorth,x,1,1\n"
-    done = forks.run("sketch", "-", *EVENTS, *MADE, "--format", "csv", cwd=folder, stdin=data)
+    done = forks.run("sketch", "-", *EVENTS, *MADE, "--set", "format=csv", cwd=folder, stdin=data)
     assert done.returncode == 2
     assert "standard input cannot be read as CSV (row 6, column amount)" in done.stderr
     assert "a.raw-sketch holds the 4 events before" in done.stderr
@@ -97,7 +99,7 @@ def test_errors_in_files_name_the_file_the_row_and_the_column(folder: Path, fork
         (head + "north,x\n", "bad.csv cannot be read as CSV (row 11, 2 cells, not 4)"),
         (head + "north,x,1,\n", "bad.csv, rows 2 to 11 (the header is row 1): the column amount has nulls"),
         (head.replace(",", ";"), "bad.csv has one column only; if ';' is its delimiter"),
-        (head.replace(",", ";"), "on the command line --delimiter ';'"),
+        (head.replace(",", ";"), "on the command line --set delimiter=';'"),
     ]:
         (folder / "bad.csv").write_text(text)
         assert message in forks.refused("sketch", "sales.csv", "bad.csv", *EVENTS, *MADE, cwd=folder)
@@ -117,12 +119,14 @@ def test_a_delimiter_is_what_is_between_the_cells(delimiter: str, said: str, fol
     text = "\n".join(delimiter.join(line) for line in lines) + "\n"
     (folder / "other.csv").write_text(text)
     for name, stdin in (("other.csv", b""), ("-", text.encode())):
-        forks.succeeded("sketch", name, *EVENTS, *MADE, "--format", "csv", "--delimiter", said, cwd=folder, stdin=stdin)
+        forks.succeeded(
+            "sketch", name, *EVENTS, *MADE, "--set", "format=csv", "--set", f"delimiter={said}", cwd=folder, stdin=stdin
+        )
         assert load_raw(folder / "a.raw-sketch").events == len(ROWS)
         assert set(load_raw(folder / "a.raw-sketch").state) == {"north", "south"}
         (folder / "a.raw-sketch").unlink()
     assert "the delimiter must be one ASCII" in forks.refused(
-        "sketch", "other.csv", *EVENTS, *MADE, "--delimiter", "::", cwd=folder
+        "sketch", "other.csv", *EVENTS, *MADE, "--set", "delimiter=::", cwd=folder
     )
 
 
@@ -133,7 +137,7 @@ def test_values_that_a_grid_truncates_are_told_to_the_operator(folder: Path, for
     (folder / "cents.csv").write_text("item,price\na,1.99\nb,-0.99\nc,2\n")
     options = ["--index", "item", "--value", "price", "-o", "a.raw-sketch", "--sketch-dim", 64]
     for name, stdin in (("cents.csv", b""), ("-", (folder / "cents.csv").read_bytes())):
-        done = forks.run("sketch", name, *options, "--format", "csv", cwd=folder, stdin=stdin)
+        done = forks.run("sketch", name, *options, "--set", "format=csv", cwd=folder, stdin=stdin)
         assert done.returncode == 0, done.stderr
         assert "of --value price 40 % is lost: absolute values sum to 4.98, and to 3 in the sketch" in done.stderr
         assert done.stderr.count("truncated") == 1
@@ -155,10 +159,11 @@ def test_windows_of_a_day_are_keys_of_their_own(folder: Path, forks: Forks) -> N
         forks.succeeded("sketch", "times.csv", *timed, window, *keyed, cwd=folder)
         assert set(load_raw(folder / "a.raw-sketch").state) == keys
         (folder / "a.raw-sketch").unlink()
-    assert "got 'a day'" in forks.refused("sketch", "times.csv", *timed, "a day", cwd=folder)
     wrong = forks.refused("sketch", "times.csv", *timed[:-3], "--window", "1d", cwd=folder)
     assert "the column when holds text that is not a time in ISO 8601" in wrong
-    assert "go together" in forks.refused("sketch", "times.csv", *timed[:-1], cwd=folder)
+    windows = ["agree", "--index", "item", "--set", "windows=keys", "-o", "x.json"]
+    assert "got 'a day'" in forks.refused(*windows, "--window", "a day", "--time", "when", cwd=folder)
+    assert "a length and a column of times" in forks.refused(*windows, "--time", "when", cwd=folder)
 
 
 def test_windows_of_the_calendar_are_in_a_time_zone(folder: Path, forks: Forks) -> None:
@@ -176,12 +181,13 @@ def test_windows_of_the_calendar_are_in_a_time_zone(folder: Path, forks: Forks) 
         assert set(load_raw(folder / "a.raw-sketch").state) == keys
         (folder / "a.raw-sketch").unlink()
     for options, message in [
-        (["1 day", "--zone", "Berlin"], "'Berlin' is not a time zone in this machine's IANA database"),
-        (["15 min", "--zone", "UTC"], "--window must be a day, a week or a month in a time zone, got '15 min'"),
+        (["1 day", "--set", "zone=Berlin"], "'Berlin' is not a time zone in this machine's IANA database"),
+        (["15 min", "--set", "zone=UTC"], "must be a day, a week or a month in a time zone, got '15 min'"),
     ]:
-        assert message in forks.refused("sketch", "times.csv", *timed, *options, cwd=folder)
-    lone = forks.refused("sketch", "times.csv", "--index", "item", *MADE, "--zone", "UTC", cwd=folder)
-    assert "--zone goes with --window day, week or month" in lone
+        windows = ["agree", "--index", "item", "--time", "when", "-o", "x.json", "--window", *options]
+        assert message in forks.refused(*windows, cwd=folder)
+    lone = forks.refused("agree", "--index", "item", "-o", "x.json", "--set", "zone=UTC", cwd=folder)
+    assert "windows have a length and a column of times" in lone
 
 
 def test_names_are_given_with_commas_or_one_by_one(raws: Path, forks: Forks) -> None:

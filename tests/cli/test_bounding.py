@@ -46,8 +46,9 @@ def test_units_are_netted_and_scaled(clip: str | None, sales: Path, forks: Forks
     assert raw.state == expected
     assert raw.events == 5
     assert done.stderr.splitlines()[-1] == (
-        "Bound enforced: one customer of at most 50 in each of at most 2 keys (L1). To release it: streamsketch "
-        "release a.raw-sketch --epsilon EPSILON --public-key KEY -o a.parquet"
+        "Bound enforced: one customer of at most 50 in each of at most 2 keys (L1). To release it: `streamsketch agree "
+        "a.raw-sketch --public-key KEY --epsilon EPSILON -o terms.json`, then `streamsketch release a.raw-sketch "
+        "--agreement terms.json -o a.parquet`"
     )
     assert done.stderr.splitlines()[-2].startswith("a.raw-sketch, secret: ")
     assert "--summary FILE writes what the bounds dropped" in done.stderr
@@ -82,11 +83,10 @@ def test_a_release_keeps_to_what_was_enforced(sales: Path, forks: Forks) -> None
 def test_the_unit_of_the_data_may_be_named_and_another_is_refused(sales: Path, forks: Forks) -> None:
     forks.succeeded("sketch", "sold.csv", *COLUMNS, *BOUNDS, cwd=sales)
     release = ["release", "a.raw-sketch", "--epsilon", "1", "--keys-are-public", "-o", "a.parquet"]
-    told = forks.refused(*release, "--unit", "patient", cwd=sales)
-    assert "released for one customer of at most 50 in each of at most 2 keys (L1) by default" in told
-    assert "(--l1 50 --max-keys 2 --unit customer), got --unit patient: leave that out" in told
-    assert "got --max-keys 3: leave that out" in forks.refused(*release, "--max-keys", 3, cwd=sales)
-    assert "as `streamsketch release` does without options of a bound" in forks.refused(*release, "--l1", 1, cwd=sales)
+    for less in (["--unit", "patient"], ["--max-keys", 1], ["--l1", 1]):
+        told = forks.refused(*release, *less, cwd=sales)
+        assert "bounded to one customer of at most 50 in each of at most 2 keys (L1), which does not imply" in told
+        assert "on which `streamsketch agree FILE.raw-sketch …` agrees" in told
     forks.succeeded(*release, "--unit", "customer", "--max-keys", 2, cwd=sales)
     assert ss.load(sales / "a.parquet").guarantee.basis == "enforced"
 
@@ -95,8 +95,8 @@ def test_the_unit_of_the_data_may_be_named_and_another_is_refused(sales: Path, f
 def test_rows_that_nothing_clips_end_the_bounds_whether_or_not_any_came(rows: str, sales: Path, forks: Forks) -> None:
     (sales / "more.csv").write_text(SALES.splitlines()[0] + "\n" + rows)
     forks.succeeded("sketch", "sold.csv", *COLUMNS, *BOUNDS, cwd=sales)
-    forks.succeeded("sketch", "more.csv", *COLUMNS[:-1], "b.raw-sketch", *BOUNDS, "--clip", "none", cwd=sales)
-    ended = [forks.run("sketch", "more.csv", *COLUMNS, *BOUNDS, "--clip", "none", "--append", cwd=sales)]
+    forks.succeeded("sketch", "more.csv", *COLUMNS[:-1], "b.raw-sketch", *BOUNDS, "--assert-bounds", cwd=sales)
+    ended = [forks.run("sketch", "more.csv", *COLUMNS, *BOUNDS, "--assert-bounds", "--append", cwd=sales)]
     forks.succeeded("sketch", "sold.csv", *COLUMNS[:-1], "c.raw-sketch", *BOUNDS, cwd=sales)
     for first, second, name in (("c", "b", "both"), ("b", "c", "back")):
         merge = ["merge", f"{first}.raw-sketch", f"{second}.raw-sketch", "-o", f"{name}.raw-sketch"]
@@ -127,7 +127,7 @@ def test_bounds_of_merged_files_add_up_unless_no_unit_is_in_two(sales: Path, for
         forks.succeeded("sketch", "sold.csv", *output, *BOUNDS, cwd=sales)
     merge = ["merge", "a.raw-sketch", "b.raw-sketch", "-o"]
     forks.succeeded(*merge, "both.raw-sketch", cwd=sales)
-    forks.succeeded(*merge, "apart.raw-sketch", "--disjoint-units", cwd=sales)
+    forks.succeeded(*merge, "apart.raw-sketch", "--populations", "disjoint", cwd=sales)
     assert load_raw(sales / "both.raw-sketch").state.bounds.neighbours == ss.L1(100, unit="customer", max_keys=4)
     apart = load_raw(sales / "apart.raw-sketch").state.bounds
     assert apart.neighbours == ss.L1(50, unit="customer", max_keys=2)
@@ -164,7 +164,7 @@ def test_bounded_rows_are_appended_as_files_are_merged(bounds: str, keyed: bool,
     done = forks.run("sketch", "more.csv", *columns, "a.raw-sketch", *options, "--append", cwd=sales)
     assert done.returncode == 0, done.stderr
     assert f"in the new rows, so the bound that was enforced is now: {neighbours}. Its units are no" in done.stderr
-    assert f"Bound enforced: {neighbours}. To release it: streamsketch release a.raw-sketch" in done.stderr
+    assert f"Bound enforced: {neighbours}. To release it: `streamsketch agree a.raw-sketch " in done.stderr
     appended, merged = load_raw(sales / "a.raw-sketch"), load_raw(sales / "ab.raw-sketch")
     assert appended.state == merged.state
     assert appended.state.bounds == merged.state.bounds
@@ -205,7 +205,7 @@ def test_bounded_rows_are_added_only_where_a_bound_holds_afterwards(sales: Path,
         assert done.returncode == 0, done.stderr
     assert load_raw(sales / "a.raw-sketch").state.bounds.neighbours == ss.L1(150, unit="customer", max_keys=6)
     (sales / "sold.csv").write_text(MORE)
-    plain = forks.run(*append, *BOUNDS, "--clip", "none", cwd=sales)
+    plain = forks.run(*append, *BOUNDS, "--assert-bounds", cwd=sales)
     assert plain.returncode == 0
     assert "warning: no bound holds for a.raw-sketch, although rows in it were bounded to" in plain.stderr
     assert "holds rows without a bound" in forks.refused(*append, *BOUNDS, cwd=sales)
@@ -224,7 +224,7 @@ def test_units_are_clipped_in_sketch_space_and_released_so(sales: Path, forks: F
     (sales / "agreed.json").write_text(fine.to_json())
     said = forks.run("sketch", "sold.csv", *COLUMNS, *PEOPLE, cwd=sales)
     assert said.returncode == 0, said.stderr
-    assert "release a.raw-sketch --epsilon EPSILON --delta DELTA --public-key KEY -o a.parquet" in said.stderr
+    assert "agree a.raw-sketch --public-key KEY --epsilon EPSILON --delta DELTA -o terms.json" in said.stderr
     raw = load_raw(sales / "a.raw-sketch")
     people = ss.SketchL2(1, unit="customer")
     rows = pa.csv.read_csv(sales / "sold.csv")
@@ -234,7 +234,7 @@ def test_units_are_clipped_in_sketch_space_and_released_so(sales: Path, forks: F
     release = ["release", "a.raw-sketch", "--epsilon", "1", "--delta", "1e-6", "--keys-are-public", "-o", "a.parquet"]
     assert "does not imply" in forks.refused(*release, "--sketch-l2", "1/2", "--unit", "customer", cwd=sales)
     without = [one for one in release if one not in ("--delta", "1e-6")]
-    assert "pass delta, such as 1e-6" in forks.refused(*without, cwd=sales)
+    assert "Set delta (such as 1e-9) for Gaussian noise" in forks.refused(*without, cwd=sales)
     assert "max_keys" in forks.refused(*without, "--mechanism", "laplace", cwd=sales)
     shown = json.loads(forks.succeeded(*release, "--json", cwd=sales))["guarantee"]
     assert (shown["relation"], shown["bound"], shown["basis"]) == ("sketch-l2", "1", "enforced")
@@ -254,11 +254,9 @@ def test_the_summary_is_written_on_request_for_its_owner_alone(sales: Path, fork
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--summary", "a.json", "--clip", "cut"], "nothing is clipped here, so leave out --clip and --summary"),
-        ([*BOUNDS, "--clip", "round"], "clipped to L1 by clip='scale' or clip='cut'"),
-        ([*BOUNDS, "--bad-lines", "skip"], "which lines are left out may depend on one unit"),
+        (["--summary", "a.json"], "nothing is clipped here, so leave out --summary"),
+        ([*BOUNDS, "--set", "bad-lines=skip"], "which lines are left out may depend on one unit"),
         ([*BOUNDS, "--summary", "agreed.json"], "already exists"),
-        ([*PEOPLE[:-1], "cut"], "clipped to SketchL2 by clip='scale', clip='equal' or clip='average', got 'cut'"),
         (["--unit-column", "buyer", "--l1", "5"], "buyer"),
     ],
 )
@@ -267,7 +265,7 @@ def test_mistakes_are_named(options: list[str], message: str, sales: Path, forks
 
 
 def test_what_is_not_whole_is_refused(sales: Path, forks: Forks) -> None:
-    said = forks.refused("sketch", "-", "--format", "csv", *COLUMNS, *BOUNDS, cwd=sales)
+    said = forks.refused("sketch", "-", "--set", "format=csv", *COLUMNS, *BOUNDS, cwd=sales)
     assert "name files, not standard input" in said
 
 
@@ -298,8 +296,9 @@ def test_an_agreement_that_names_units_and_a_bound_bounds_them(sales: Path, fork
     [
         (["--l1", "5"], "No such option: --l1"),
         (["--unit-column", "shop"], "No such option: --unit-column"),
-        (["--bad-lines", "skip"], "give --clip none"),
-        (["--clip", "none", "--summary", "told.json"], "nothing is clipped here"),
+        (["--format", "csv"], "No such option: --format. Write --set format=csv|jsonl|parquet"),
+        (["--set", "bad-lines=skip"], "give --assert-bounds"),
+        (["--assert-bounds", "--summary", "told.json"], "nothing is clipped here"),
     ],
 )
 def test_options_against_an_agreement_are_refused(options: list[str], said: str, sales: Path, forks: Forks) -> None:

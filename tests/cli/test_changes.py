@@ -66,8 +66,11 @@ def fields_of(key: str, windows: dict[str, PrivateSketch], **options: Any) -> di
     ("options", "arguments"),
     [
         ({}, []),
-        ({"tolerance": "typical", "control": "rate"}, ["--tolerance", "typical", "--control", "rate"]),
-        ({"against": "first", "tolerance": 10.0, "level": 0.01}, ["--against=first", "--tolerance=10", "--level=0.01"]),
+        ({"tolerance": "typical", "control": "rate"}, ["--tolerance", "typical", "--set", "control=rate"]),
+        (
+            {"against": "first", "tolerance": 10.0, "level": 0.01},
+            ["--set=against=first", "--tolerance=10", "--level=0.01"],
+        ),
     ],
 )
 def test_windows_are_compared_as_by_the_library(
@@ -107,7 +110,7 @@ def test_people_see_alarms_and_what_is_left_out(series: dict[str, Any], folder: 
     series["south"]["2024-01"].save(folder / "all.sketch")
     ss.PrivateTable({"west": release(7)}).save(folder / "2024-09.parquet")
     (folder / "b.raw-sketch").write_bytes(b"secret")
-    done = forks.run("changes", ".", "--picture", "p.svg", cwd=folder)
+    done = forks.run("changes", ".", "--set", "picture=p.svg", cwd=folder)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert max(map(len, lines)) <= 80
@@ -122,7 +125,7 @@ def test_people_see_alarms_and_what_is_left_out(series: dict[str, Any], folder: 
     assert "Typical distances: north " in typical.stderr
     picture = (folder / "p.svg").read_text()
     assert "north: alarms in 2024-04. south: no alarm." in picture
-    again = forks.refused("changes", ".", "--picture", "p.svg", cwd=folder)
+    again = forks.refused("changes", ".", "--set", "picture=p.svg", cwd=folder)
     assert "p.svg already exists" in again
 
 
@@ -159,7 +162,7 @@ def test_missing_windows_are_said(
     [
         (["--key", "nort"], "there is no key nort; keys are north, south. Did you mean north?"),
         (["--tolerance", "some"], "--tolerance must be a number, or typical, got some"),
-        (["--picture", "p.png"], "a picture is written to a file named *.svg, got p.png"),
+        (["--set", "picture=p.png"], "a picture is written to a file named *.svg, got p.png"),
         (["2024-01.parquet"], "both have the window 2024-01 of north; give each once"),
         (["days"], "the windows of north are of several lengths, such as"),
         (

@@ -17,7 +17,7 @@ PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=3, resolution="1/4")
 COLUMNS = ["--unit-column", "customer", "--key", "shop", "--index", "item", "--value", "paid"]
 ASKED = [*COLUMNS, "--projection", "agreed.json", "--candidates", "1,5,50", "--candidates", "100000", "--share", "0.9"]
 CHOOSE = ["choose-bound", "rows.csv", *ASKED]
-TRADE_OFF = ["--squared-distance", "1e6", "--release-epsilon", "2", "--max-keys", "2"]
+TRADE_OFF = ["--set", "squared-distance=1e6", "--release-epsilon", "2", "--max-keys", "2"]
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_a_bound_is_printed_with_what_it_spent_and_nothing_else(folder: Path, fo
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_a_bound_may_be_chosen_for_the_accuracy_of_answers(norm: str, folder: Path, forks: Forks) -> None:
     """Nine of ten customers add 4 in one shop, the others 40: a cosine wants no more than 4, a distance 40."""
-    asked = [*CHOOSE[:-2], "--candidates", "10", "--epsilon", "20", "--norm", norm, "--units", "1e6"]
+    asked = [*CHOOSE[:-2], "--candidates", "10", "--epsilon", "20", "--norm", norm, "--set", "units=1e6"]
     chosen = {}
     for question in ("cosine", "distance"):
         shown = json.loads(forks.succeeded(*asked, "--question", question, "--json", cwd=folder))
@@ -73,7 +73,7 @@ def test_a_bound_may_be_chosen_for_the_accuracy_of_answers(norm: str, folder: Pa
 @pytest.mark.parametrize("suffix", [".txt", ".json", ".svg"])
 def test_noise_against_bias_is_written_on_request_for_its_owner_alone(suffix: str, folder: Path, forks: Forks) -> None:
     path = folder / f"told{suffix}"
-    done = forks.run(*CHOOSE, "--epsilon", "20", *TRADE_OFF, "--trade-off", path.name, cwd=folder)
+    done = forks.run(*CHOOSE, "--epsilon", "20", *TRADE_OFF, "--set", f"trade-off={path.name}", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert done.stderr == f"{path.name}, secret: noise against bias. A bound read off from it is not private.\n"
     assert "bias" not in done.stdout
@@ -109,15 +109,18 @@ def test_the_path_of_a_new_user(folder: Path, forks: Forks) -> None:
         (["--epsilon", "0"], "epsilon must be"),
         (["--epsilon", "1", "--share", "1"], "share must lie in (0, 1)"),
         (["--epsilon", "1", "--question", "cosine"], "for a share of units or for accuracy; leave out one"),
-        (["--epsilon", "1", "--norm", "l2", "--trade-off", "a.txt", *TRADE_OFF], "--trade-off is about L1 bounds"),
+        (["--epsilon", "1", "--norm", "l2", "--set", "trade-off=a.txt", *TRADE_OFF], "trade-off is about L1 bounds"),
         (["--epsilon", "1", "--candidates", "many"], "must be a finite number"),
         (["--epsilon", "1", "--candidates", "10-100"], "a candidate must be a finite number"),
         (["--epsilon", "1", "--candidates", "1/8"], "below one grid step of 1/4"),
         (["--epsilon", "1", "--candidates", "5"], "--candidates has '5' twice"),
         (["--epsilon", "1", "--unit-column", "buyer"], "has no column buyer"),
-        (["--epsilon", "1", "--trade-off", "a.txt"], "--trade-off FILE and --squared-distance belong together"),
-        (["--epsilon", "1", "--trade-off", "a.pdf", *TRADE_OFF], "named *.txt or *.json or *.svg"),
-        (["--epsilon", "1", "--trade-off", "agreed.json", *TRADE_OFF], "already exists"),
+        (
+            ["--epsilon", "1", "--set", "trade-off=a.txt"],
+            "--set trade-off=FILE and squared-distance=NUMBER belong together",
+        ),
+        (["--epsilon", "1", "--set", "trade-off=a.pdf", *TRADE_OFF], "named *.txt or *.json or *.svg"),
+        (["--epsilon", "1", "--set", "trade-off=agreed.json", *TRADE_OFF], "already exists"),
     ],
 )
 def test_mistakes_are_sentences(options: list[str], message: str, folder: Path, forks: Forks) -> None:

@@ -235,7 +235,7 @@ def test_raw_sketches_are_compared_only_when_told(tmp_path: Path, forks: Forks) 
     for name in ("mine.raw-sketch", "disguised.sketch"):
         refused = forks.refused("compare", "south.sketch", name, cwd=tmp_path)
         assert "is a raw sketch, which is secret" in refused
-        assert "give --raw to compare it all the same" in refused
+        assert "give --raw to read it all the same" in refused
     done = forks.run("compare", "south.sketch", "mine.raw-sketch", "--raw", cwd=tmp_path)
     assert "mine – " in done.stdout or " – mine" in done.stdout
     assert "as secret as they are" in done.stderr
@@ -355,7 +355,7 @@ def test_mean_refuses_what_it_cannot_average(tmp_path: Path, files: list[Path], 
         ([*files, "-o", "mean.txt", *disjoint], "named *.sketch"),
         (
             [files[0], "notes.txt", "-o", "mean.sketch", *disjoint],
-            "notes.txt is not a release (.sketch, .signs or .parquet). To sketch a table: streamsketch",
+            "notes.txt is not a release (.sketch, .signs or .parquet). To release a table: streamsketch",
         ),
         ([files[0], "disguised.sketch", "-o", "mean.sketch", *disjoint], "is a raw sketch, which is secret"),
         ([files[0], files[0], "-o", "mean.sketch", *disjoint], "named twice; its events would count twice"),

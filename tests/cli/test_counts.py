@@ -59,7 +59,7 @@ def test_sums_of_raw_files_count_people_who_are_in_one_of_them(
 ) -> None:
     parts = ["north.raw-sketch", "south.raw-sketch"]
     name = f"both-{disjoint}"
-    merge = ["merge", *parts, "-o", f"{name}.raw-sketch", *["--disjoint-units"][: int(disjoint)]]
+    merge = ["merge", *parts, "-o", f"{name}.raw-sketch", *["--populations=disjoint"][: int(disjoint)]]
     said = forks.run(*merge, cwd=folder).stderr
     assert ("now: one customer of at most 2 in at most 4 keys together" in said) is not disjoint
     forks.succeeded("release", f"{name}.raw-sketch", "-o", f"{name}.parquet", *RELEASE, "--again", cwd=folder)
@@ -73,8 +73,8 @@ def test_sums_of_raw_files_count_people_who_are_in_one_of_them(
 
 
 def test_rows_that_were_not_clipped_are_not_counted(folder: Path, forks: Forks) -> None:
-    sketch = ["sketch", "north.csv", "--agreement", "all.json", "-o", "plain.raw-sketch", "--clip", "none"]
+    sketch = ["sketch", "north.csv", "--agreement", "all.json", "-o", "plain.raw-sketch", "--assert-bounds"]
     forks.succeeded(*sketch, cwd=folder)
-    forks.succeeded("release", "plain.raw-sketch", "-o", "plain.parquet", *RELEASE, cwd=folder)
+    forks.succeeded("release", "plain.raw-sketch", "-o", "plain.parquet", *RELEASE, "--assert-bounds", cwd=folder)
     table = ss.PrivateTable.from_bytes((folder / "plain.parquet").read_bytes())
     assert [one.counts for one in table.values()] == [None] * 3

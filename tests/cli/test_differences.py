@@ -64,7 +64,7 @@ def rows_of(found: ss.estimation.Differences) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", ["words.txt", "words.csv", "words.jsonl", "words.parquet"])
 def test_two_streams_are_told_apart_as_by_the_library(name: str, folder: Path, forks: Forks) -> None:
-    index = [] if name == "words.txt" else ["--index", "word"]
+    index = [] if name == "words.txt" else ["--set", "index=word"]
     options = ["--why", name, *index, "--top", "3", "--confidence", "0.9"]
     found = asked(forks, folder, "north.sketch", "east.sketch", *options)
     x, y = (ss.load(folder / f"{one}.sketch") for one in ("north", "east"))
@@ -85,7 +85,7 @@ def test_categories_are_a_column_of_the_dictionary(folder: Path, forks: Forks) -
     x, y = (ss.load(folder / f"{one}.sketch") for one in ("north", "east"))
     expected = ss.top_differences(x, y, WORDS["word"], category=WORDS["kind"])
     for name in ("words.csv", "words.jsonl"):
-        options = ["--why", name, "--index", "word", "--category", "kind"]
+        options = ["--why", name, "--set", "index=word", "--set", "category=kind"]
         assert asked(forks, folder, "north.sketch", "east.sketch", *options)["items"] == rows_of(expected)
     done = forks.run("compare", "north.sketch", "east.sketch", *options, cwd=folder)
     assert "kind" in done.stdout
@@ -120,7 +120,7 @@ def test_the_table_says_who_has_more_and_fits_a_terminal(
 
 
 def test_a_picture_has_a_bar_for_each_row_and_runs_nothing(folder: Path, forks: Forks) -> None:
-    forks.run("compare", "north.sketch", "east.sketch", "--why", "words.txt", "--picture", "a.svg", cwd=folder)
+    forks.run("compare", "north.sketch", "east.sketch", "--why", "words.txt", "--set", "picture=a.svg", cwd=folder)
     text = (folder / "a.svg").read_text()
     root = ET.fromstring(text)  # noqa: S314 - our own picture
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
@@ -131,7 +131,7 @@ def test_a_picture_has_a_bar_for_each_row_and_runs_nothing(folder: Path, forks: 
     assert "<b>" in said
     assert "<b>" not in text
     assert "script" not in text
-    options = ["--why", "words.txt", "--picture", "a.svg"]
+    options = ["--why", "words.txt", "--set", "picture=a.svg"]
     assert "already exists" in forks.refused("compare", "north.sketch", "east.sketch", *options, cwd=folder)
 
 
@@ -162,19 +162,19 @@ def test_one_s_own_sketch_is_told_apart_in_secret(folder: Path, forks: Forks) ->
 
 def test_mistakes_are_sentences(folder: Path, forks: Forks) -> None:
     for arguments, message in [
-        (["--why", "words.csv"], "state which column of words.csv holds the items: --index COLUMN"),
-        (["--why", "words.txt", "--category", "kind"], "the lines of words.txt are items, and have no column kind"),
-        (["--why", "words.csv", "--index", "word", "--category", "word"], "cannot be their category"),
-        (["--why", "words.csv", "--index", "word", "--category", "colour"], "colour"),
-        (["--why", "nowhere.csv", "--index", "word"], "nowhere.csv does not exist"),
+        (["--why", "words.csv"], "words.csv has 2 columns that may hold the items"),
+        (["--why", "words.txt", "--set", "category=kind"], "the lines of words.txt are items, and have no column kind"),
+        (["--why", "words.csv", "--set", "index=word", "--set", "category=word"], "cannot be their category"),
+        (["--why", "words.csv", "--set", "index=word", "--set", "category=colour"], "colour"),
+        (["--why", "nowhere.csv", "--set", "index=word"], "nowhere.csv does not exist"),
         (["--why", "words.txt", "--by", "cosine"], "streams do not differ in items by cosine"),
         (["--why", "words.txt", "--by", "mean"], "number of units"),
         (["--why", "words.txt", "--top", "0"], "--top must be at least 1, got 0"),
-        (["--why", "words.txt", "--picture", "a.png"], "named *.svg"),
+        (["--why", "words.txt", "--set", "picture=a.png"], "named *.svg"),
         (["--why", "words.txt", "--together"], "leave out --together"),
-        (["--category", "kind"], "--category is for what separates two streams: give --why DICTIONARY"),
-        (["--picture", "a.svg"], "--picture is for what separates two streams"),
-        (["--index", "word"], "--index is for what separates two streams"),
+        (["--set", "category=kind"], "--set category is for what separates two streams: give --why DICTIONARY"),
+        (["--set", "picture=a.svg"], "--set picture is for what separates two streams"),
+        (["--set", "index=word"], "--set index is for what separates two streams"),
         (["--agreement", "a.json"], "a.json does not exist"),
     ]:
         assert message in forks.refused("compare", "north.sketch", "east.sketch", *arguments, cwd=folder)

@@ -12,6 +12,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.sketching.exact import ExactSums
 from streamsketch.storage import load_raw, save_raw
+from tests.cli.agreeing import TERMS
 from tests.cli.running import Forks
 
 ROWS = pa.table({"shop": ["N", "N", "S", "S"], "item": [1, 2, 2, 3], "who": [1, 1, 2, 3]})
@@ -78,7 +79,7 @@ def test_it_depends_on_no_sum_and_leaves_no_trace(shops: Path, forks: Forks) -> 
     before = (shops / "shops.raw-sketch").read_bytes(), (shops / "l.sqlite").read_bytes()
     said = [forks.run(*asked, *more, cwd=shops) for more in ((), ("--json",))]
     assert ((shops / "shops.raw-sketch").read_bytes(), (shops / "l.sqlite").read_bytes()) == before
-    assert {one.name for one in shops.iterdir()} == {"shops.raw-sketch", "l.sqlite"}
+    assert {one.name for one in shops.iterdir()} == {"shops.raw-sketch", "l.sqlite", TERMS}
     raw = load_raw(shops / "shops.raw-sketch")
     table = raw.state
     assert isinstance(table, ss.SketchTable)
@@ -132,10 +133,10 @@ def test_one_stream_and_asserted_bounds(tmp_path: Path, forks: Forks) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--epsilon", 1), "state where the release is written: --output FILE, or --dry-run for none"),
-        (("--epsilon", 1, "--dry-run"), "their names may be private"),
+        ((*PRIVACY, "--keys-are-public"), "state where the release is written: --output FILE, or --dry-run for none"),
+        (("--epsilon", 1, "--dry-run"), "which keys have data is private"),
         ((*PRIVACY, "--dry-run", "--keys-are-public", "-o", "a.sketch"), "written to a file named *.parquet"),
-        ((*PRIVACY, "--dry-run", "--keys-are-public", "--l1", 3), "which does not imply one event"),
+        ((*PRIVACY, "--dry-run", "--keys-are-public", "--l1", 3), "units are clipped to L1 by"),
         (("--epsilon", 1, "--dry-run", "--keys-are-public"), "delta"),
     ],
 )

@@ -12,7 +12,7 @@ import streamsketch as ss
 from streamsketch.core.libraries import pa, pq
 from streamsketch.storage import save_raw
 from streamsketch.storage.sketches import RawSketch
-from tests.cli.agreeing import FILE
+from tests.cli.agreeing import TERMS
 from tests.cli.running import ENVIRONMENT, PATIENCE, Forks
 from tests.cli.test_help import COMMANDS, GROUPS
 
@@ -111,7 +111,7 @@ def test_names_of_files_need_not_be_utf8(tmp_path: Path, forks: Forks) -> None:
     assert json.loads(forks.succeeded("release", *release, cwd=tmp_path))["file"] == f"{odd}.sketch"
     for command in ("explain",):
         forks.succeeded(command, f"{odd}.sketch", cwd=tmp_path)
-    forks.succeeded("frequency", f"{odd}.sketch", "--dictionary", f"{odd}.txt", "--agreement", FILE, cwd=tmp_path)
+    forks.succeeded("frequency", f"{odd}.sketch", "--dictionary", f"{odd}.txt", "--agreement", TERMS, cwd=tmp_path)
     wrong = forks.refused("sketch", f"{odd}.no.csv", "--index", "item", "--projection", "p.json", "-o", "z.raw-sketch",
                           cwd=tmp_path)  # fmt: skip
     assert r"odd \udcff.no.csv does not exist" in wrong

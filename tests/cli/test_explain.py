@@ -187,3 +187,21 @@ def test_parts_of_a_history_are_named_and_no_row_is_compared(tmp_path: Path, for
     done = forks.run("compare", tmp_path / "1.sketch", tmp_path / "2.sketch")
     assert done.returncode == 2
     assert "row 1 of a schedule is not a stream" in " ".join(done.stderr.split())
+
+
+def test_an_agreement_is_explained_with_its_windows_and_what_each_costs(tmp_path: Path, forks: Forks) -> None:
+    agreed = ss.Agreement(
+        ss.SJLT(sketch_dim=64, sparsity=4, seed=7), index="item", neighbours=ss.L1(1, unit="sale"),
+        terms=ss.Terms(epsilon=1), windows=ss.Windows(time="at", every="day", zone="Europe/Berlin", first="2026-11-22"),
+    )  # fmt: skip
+    agreed.save(tmp_path / "a.json")
+    agreed.replace(windows=None).save(tmp_path / "b.json")
+    shown = " ".join(forks.succeeded("explain", "a.json", cwd=tmp_path).split())
+    assert f"windows {agreed.windows}" in shown
+    assert "for one sale in one day (Europe/Berlin)" in shown
+    assert agreed.fingerprint in shown
+    (one, two) = json.loads(forks.succeeded("explain", "a.json", "b.json", "--json", cwd=tmp_path))["agreements"]
+    assert one["agreement"]["windows"] == agreed.to_dict()["windows"]
+    assert (one["fingerprint"], two["agreement"]["guarantee"]["unit"]) == (agreed.fingerprint, "sale")
+    (tmp_path / "c.json").write_text("{}")
+    assert "c.json is not an agreement" in forks.refused("explain", "c.json", cwd=tmp_path)

@@ -193,7 +193,7 @@ def test_a_mean_at_the_end_of_its_range_is_said(sites: Path, forks: Forks) -> No
     far = ROWS.set_column(1, "age", pa.array([999] * len(ROWS)))
     save_raw(RawSketch(ss.bound(far, AGREEMENT), 300), sites / "far.raw-sketch")
     asked = ["describe", "far.raw-sketch", *BY]
-    assert "give --raw to describe it all the same" in forks.refused(*asked, cwd=sites)
+    assert "give --raw to read it all the same" in forks.refused(*asked, cwd=sites)
     done = forks.run(*asked, "--raw", "--column", "age", cwd=sites)
     assert "the mean of age is at the end 110 of its range" in done.stderr
     assert "as secret as they are" in done.stderr
@@ -328,7 +328,7 @@ def test_other_measures_and_agreements_stay(sites: Path, releases: dict[str, ss.
         (["--agreement", "other.json", "--by", "mean"], "north and other.json: the agreements differ: fingerprint"),
         (["--agreement", "items.json"], "--agreement is for what separates two streams: give --why DICTIONARY"),
         ([*BY, "--why", "a.csv"], "agreed.json has features, which are no items: leave out --why"),
-        ([*BY, "--picture", "a.svg", "--index", "a"], "no items: leave out --index, --picture"),
+        ([*BY, "--set", "picture=a.svg", "--set", "index=a"], "no items: leave out --set index, --set picture"),
         ([*BY, "--top", "0"], "--top must be at least 1, got 0"),
     ],
 )
@@ -367,7 +367,7 @@ def test_drift_is_of_populations_and_names_columns(
     assert "code" not in columns
     (sums,) = json.loads(forks.succeeded("changes", "months", *BY, "--by", "distance", "--json", cwd=months))
     assert (sums["by"], sums["samples"]) == ("distance", False)
-    (people,) = json.loads(forks.succeeded("changes", "months", *BY, "--no-samples", "--json", cwd=months))
+    (people,) = json.loads(forks.succeeded("changes", "months", *BY, "--set", "samples=no", "--json", cwd=months))
     assert (people["by"], people["samples"]) == ("mean", False)
     assert "give --agreement FILE" in forks.run("changes", "months", cwd=months).stderr
 

@@ -34,7 +34,7 @@ def test_a_file_is_not_counted_twice(other: str, how: str, folder: Path, forks: 
     (folder / "link.csv").symlink_to("ok.csv")
     (folder / "hard.csv").hardlink_to(folder / "ok.csv")
     named = str(folder / "ok.csv") if other == "absolute" else other
-    bound = {"plain": [], "bounded": ["--unit-column", "item", "--l1", 1], "skip": ["--bad-lines", "skip"]}[how]
+    bound = {"plain": [], "bounded": ["--unit-column", "item", "--l1", 1], "skip": ["--set", "bad-lines=skip"]}[how]
     said = forks.refused("sketch", "ok.csv", "head.csv", named, *MADE, *bound, cwd=folder)
     assert "named twice; its events would count twice" in said
 
@@ -60,7 +60,7 @@ def test_a_job_reads_a_file_once(folder: Path, forks: Forks) -> None:
         assert "named twice; its rows would count twice" in said
 
 
-@pytest.mark.parametrize("bound", [[], ["--unit-column", "item", "--l1", 1], ["--bad-lines", "skip"]])
+@pytest.mark.parametrize("bound", [[], ["--unit-column", "item", "--l1", 1], ["--set", "bad-lines=skip"]])
 def test_a_file_without_rows_is_named_and_no_release_is_suggested(bound: list[str], folder: Path, forks: Forks) -> None:
     done = forks.run("sketch", "head.csv", *MADE, *bound, cwd=folder)
     assert done.returncode == 0
@@ -123,7 +123,7 @@ def test_names_that_differ_in_case_or_blanks_are_hinted_at(name: str, form: str,
 
 
 def test_lines_left_out_are_counted_by_reason_and_many_of_them_are_a_failed_check(folder: Path, forks: Forks) -> None:
-    good, out = "a,tea\n" * 297, ["--bad-lines", "skip", "--json"]
+    good, out = "a,tea\n" * 297, ["--set", "bad-lines=skip", "--json"]
     (folder / "few.csv").write_bytes(b"shop,item\n" + good.encode() + b"one cell\na,b\xff\nthree,cells,here\n")
     done = forks.run("sketch", "few.csv", *MADE, *out, cwd=folder)
     assert done.returncode == 0, "1 % is not more than 1 %"
@@ -151,24 +151,26 @@ def test_options_read_another_dialect(folder: Path, forks: Forks) -> None:
     (folder / "en.csv").write_text("shop,item,n\na,Käse,1.5\na,Öl,-0.25\n")
     fine = ss.SJLT(sketch_dim=64, sparsity=4, seed=3, resolution="1/4")
     (folder / "p.json").write_text(fine.to_json())
-    how = ["--delimiter", ";", "--encoding", "cp1252", "--decimal", ","]
+    how = ["--set", "delimiter=;", "--set", "encoding=cp1252", "--set", "decimal=,"]
     forks.succeeded("sketch", "en.csv", "--value", "n", *MADE, cwd=folder)
     true = load_raw(folder / "r.raw-sketch").state
     (folder / "r.raw-sketch").unlink()
     forks.succeeded("sketch", "de.csv", "--value", "n", *MADE, *how, cwd=folder)
     assert load_raw(folder / "r.raw-sketch").state == true
     (folder / "r.raw-sketch").unlink()
-    forks.piped("sketch", "-", "--format", "csv", "--value", "n", *MADE, *how, cwd=folder,
+    forks.piped("sketch", "-", "--set", "format=csv", "--value", "n", *MADE, *how, cwd=folder,
                 stdin=(folder / "de.csv").read_bytes())  # fmt: skip
     assert load_raw(folder / "r.raw-sketch").state == true
 
 
 @pytest.mark.parametrize(("given", "written"), [("0,5", "0.5"), ("50%", "0.5"), ("50 %", "0.5")])
 def test_numbers_with_a_comma_or_in_percent_are_spelt_out(given: str, written: str, folder: Path, forks: Forks) -> None:
-    for option in (["--epsilon", given], [f"--epsilon={given}"], ["--epsilon", 1, "--l1", given]):
-        said = forks.refused("release", "r.raw-sketch", *option, "-o", "y.sketch", cwd=folder)
+    choose = ["choose-bound", "ok.csv", "--agreement", "units.json", "--candidates", "5"]
+    agree = ["agree", "--index", "item", "-o", "y.json", "--l1", given]
+    for call in ([*choose, "--epsilon", given], [*choose, f"--epsilon={given}"], agree):
+        said = forks.refused(*call, cwd=folder)
         assert f"got {given!r}: write {written}" in said
-    assert "write" not in forks.refused("release", "r.raw-sketch", "--epsilon", "many", "-o", "y.sketch", cwd=folder)
+    assert "write" not in forks.refused(*choose, "--epsilon", "many", cwd=folder)
 
 
 def test_a_report_replaces_its_page_if_asked(folder: Path, forks: Forks) -> None:
@@ -199,16 +201,9 @@ def test_windows_are_keys_of_an_agreement_without_a_key_column(folder: Path, for
         assert bool(says) == ("were cut" in done.stderr)
     state = load_raw(folder / "4.raw-sketch").state
     assert {key: state[key].mass for key in state} == {f"2026-{m:02d}": 25 - 5 * m for m in range(1, 5)}
-    released = [
-        "release",
-        "4.raw-sketch",
-        "--epsilon",
-        5,
-        "--public-key",
-        "2026-01,2026-02",
-        "-o",
-        "4.parquet",
-        "--json",
-    ]
+    ends = ["--first", "2026-01", "--set", "last=2026-02", "--set", "windows=keys", "--epsilon", 5]
+    forks.succeeded("agree", "4.raw-sketch", *timed, *ends, "-o", "terms.json", cwd=folder)
+    released = ["release", "4.raw-sketch", "--agreement", "terms.json", "-o", "4.parquet", "--json"]
     guarantee = json.loads(forks.succeeded(*released, cwd=folder))["guarantee"]
+    assert list(ss.load(folder / "4.parquet")) == ["2026-01", "2026-02"]
     assert (guarantee["max_keys"], guarantee["basis"]) == (4, "enforced")

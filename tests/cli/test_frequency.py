@@ -59,7 +59,7 @@ def asked(forks: Forks, folder: Path, *arguments: object) -> Any:
 
 
 def test_items_of_an_option_are_estimated_as_by_the_library(folder: Path, forks: Forks) -> None:
-    options = ["--items", 'tea, salt,"jam, red"', "--items", "milk", "--confidence", "0.9", "--estimator", "mean"]
+    options = ["--items", 'tea, salt,"jam, red"', "--items", "milk", "--confidence", "0.9", "--set", "estimator=mean"]
     (found,) = asked(forks, folder, "one.sketch", *options)
     expected = ss.frequency(
         ss.load(folder / "one.sketch"), ["tea", "salt", "jam, red", "milk"], confidence=0.9, estimator="mean"
@@ -69,7 +69,7 @@ def test_items_of_an_option_are_estimated_as_by_the_library(folder: Path, forks:
 
 @pytest.mark.parametrize("name", ["words.txt", "words.csv", "words.jsonl", "words.pq"])
 def test_a_dictionary_may_be_of_any_format(name: str, folder: Path, forks: Forks) -> None:
-    index = [] if name == "words.txt" else ["--index", "word"]
+    index = [] if name == "words.txt" else ["--set", "index=word"]
     found = asked(forks, folder, "both.parquet", "--dictionary", name, *index)
     table = ss.load(folder / "both.parquet")
     assert [(one["of"], one["items"]) for one in found] == [
@@ -131,7 +131,7 @@ def test_items_are_cast_by_the_agreement(folder: Path, forks: Forks) -> None:
     for arguments, message in [
         (["visits.sketch", "--items", "x,2"], "give --agreement FILE"),
         ([*given, "--items", "x"], "an item has the parts shop, week, with commas between them"),
-        ([*given, "--items", "x,2", "--index", "shop"], "leave out --index"),
+        ([*given, "--items", "x,2", "--set", "index=shop"], "where no agreement says it: leave it out"),
         ([*given, "--items", "x,soon"], "a value that is not of the agreed type integer"),
         (["one.sketch", "--agreement", "agreed.json", "--items", "x,2"], "agreement"),
     ]:
@@ -152,7 +152,7 @@ def test_without_an_agreement_indices_below_another_dim_are_integers(tmp_path: P
 def test_raw_sketches_are_asked_only_when_told(tmp_path: Path, forks: Forks) -> None:
     save_raw(RawSketch(visits()), tmp_path / "mine.raw-sketch")
     refused = forks.refused("frequency", "mine.raw-sketch", "--items", "x,2", cwd=tmp_path)
-    assert "give --raw to query it all the same" in refused
+    assert "give --raw to read it all the same" in refused
     done = forks.run("frequency", "mine.raw-sketch", "--raw", "--items", "x,2", "--json", cwd=tmp_path)
     (found,) = json.loads(done.stdout)
     assert (found["secret"], found["items"][0]["estimate"]) == (True, 900.0)
@@ -166,11 +166,11 @@ def test_mistakes_are_sentences(folder: Path, monkeypatch: pytest.MonkeyPatch, f
         (["--items", "tea", "--dictionary", "words.txt"], "name the items: --items tea,jam, or --dictionary FILE"),
         ([], "name the items"),
         (["--items", "tea", "--top", "0"], "--top must be at least 1, got 0"),
-        (["--dictionary", "words.csv"], "state which column of words.csv holds the items: --index COLUMN"),
-        (["--dictionary", "words.csv", "--index", "name"], "name"),
+        (["--dictionary", "words.csv"], "words.csv has 2 columns that may hold the items"),
+        (["--dictionary", "words.csv", "--set", "index=name"], "name"),
         (["--dictionary", "none.txt"], "there are no items"),
-        (["--dictionary", "nowhere.csv", "--index", "word"], "nowhere.csv does not exist"),
-        (["--dictionary", "words.txt", "--index", "a,b"], "the lines of words.txt are one column"),
+        (["--dictionary", "nowhere.csv", "--set", "index=word"], "nowhere.csv does not exist"),
+        (["--dictionary", "words.txt", "--set", "index=a,b"], "the lines of words.txt are one column"),
         (["--dictionary", "words.txt"], "4 rows are too many for a screen"),
         (["--items", "tea", "-o", "a.txt"], "named *.parquet or *.csv"),
         (["--items", "tea", "--confidence", "95"], "confidence must lie in (0, 1), got 95.0"),

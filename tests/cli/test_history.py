@@ -66,7 +66,7 @@ def test_a_range_is_written_for_other_commands(forks: Forks, folder: Path, rows:
 
 
 def test_changes_of_a_length_are_those_of_the_library(forks: Forks, folder: Path, rows: list[PrivateSketch]) -> None:
-    found = asked(forks, folder, "--length", 7, "--picture", folder / "weeks.svg")
+    found = asked(forks, folder, "--length", 7, "--set", f"picture={folder / 'weeks.svg'}")
     changes = History(rows, names=NAMES).changes(7)
     assert found["alarms"] == changes.alarms == ["2024-01-29"]
     assert [row["p_value"] for row in found["windows"]] == changes.table["p_value"].to_pylist()
@@ -77,14 +77,27 @@ def test_changes_of_a_length_are_those_of_the_library(forks: Forks, folder: Path
 
 
 def test_a_curve_of_ranges_is_that_of_the_library(forks: Forks, folder: Path, rows: list[PrivateSketch]) -> None:
-    found = asked(forks, folder, "--length", 10, "--every", 5, "--of", "squared_norm", "--picture", folder / "norm.svg")
+    found = asked(
+        forks,
+        folder,
+        "--length",
+        10,
+        "--set",
+        "every=5",
+        "--set",
+        "of=squared_norm",
+        "--set",
+        f"picture={folder / 'norm.svg'}",
+    )
     expected = History(rows, names=NAMES).series(10, 5)
     assert found["ranges"] == expected.to_pylist()
     picture = (folder / "norm.svg").read_text()
     assert "Squared norm over time" in picture
     assert "Dashed" not in picture
-    assert "2024-01-06" in forks.succeeded("history", folder, "--length", 10, "--every", 5, "--of", "squared_norm")
-    assert "no count of units" in forks.refused("history", folder, "--length", 10, "--of", "units", cwd=folder)
+    assert "2024-01-06" in forks.succeeded(
+        "history", folder, "--length", 10, "--set", "every=5", "--set", "of=squared_norm"
+    )
+    assert "no count of units" in forks.refused("history", folder, "--length", 10, "--set", "of=units", cwd=folder)
 
 
 def test_without_options_the_schedule_is_shown(forks: Forks, folder: Path) -> None:
@@ -117,7 +130,7 @@ def test_a_key_of_tables_is_named(forks: Forks, tmp_path: Path) -> None:
         (["--range", "0..99"], "0 to 40"),
         (["--range", "May"], "not the name of a window"),
         (["--range", "0..3", "--length", "7"], "one at a time"),
-        (["--every", "3"], "--every goes with --length"),
+        (["--set", "every=3"], "--set every goes with --length"),
         (["--key", "north"], "no key north"),
         (["-o", "a.sketch"], "--range once"),
         (["--range", "0..3", "-o", "a.csv"], ".sketch"),

@@ -55,10 +55,12 @@ def test_a_passphrase_comes_from_a_file_the_environment_or_a_terminal(
     tmp_path: Path, forks: Forks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "pass").write_text("correct horse\n")
-    forks.succeeded("party", "key", "new", "west.pem", "--name", "W", "--passphrase-file", "pass", cwd=tmp_path)
+    monkeypatch.setitem(ENVIRONMENT, "STREAMSKETCH_PASSPHRASE_FILE", "pass")
+    forks.succeeded("party", "key", "new", "west.pem", "--name", "W", "--protect", cwd=tmp_path)
     assert b"ENCRYPTED" in (tmp_path / "west.pem").read_bytes()
+    forks.succeeded("party", "key", "show", "west.pem", cwd=tmp_path)
+    monkeypatch.delitem(ENVIRONMENT, "STREAMSKETCH_PASSPHRASE_FILE")
     assert "no terminal to ask at" in forks.refused("party", "key", "show", "west.pem", cwd=tmp_path)
-    forks.succeeded("party", "key", "show", "west.pem", "--passphrase-file", "pass", cwd=tmp_path)
     monkeypatch.setitem(ENVIRONMENT, "STREAMSKETCH_PASSPHRASE", "correct horse")
     forks.succeeded("party", "key", "show", "west.pem", cwd=tmp_path)
     monkeypatch.setitem(ENVIRONMENT, "STREAMSKETCH_PASSPHRASE", "wrong")

@@ -106,7 +106,19 @@ def test_what_is_left_is_shown_for_people(books: Path, forks: Forks) -> None:
 
 
 def test_other_releases_are_charged_by_hand_once_a_job(books: Path, forks: Forks) -> None:
-    charge = ["ledger", "charge", LEDGER, "--dataset", "sales", "--l1", "1", "--note", "a count", "--once", "job 7"]
+    charge = [
+        "ledger",
+        "charge",
+        LEDGER,
+        "--dataset",
+        "sales",
+        "--bound",
+        "l1=1",
+        "--note",
+        "a count",
+        "--once",
+        "job 7",
+    ]
     first = json.loads(forks.succeeded(*charge, "--epsilon", "1", "--json", cwd=books))
     assert first == json.loads(forks.succeeded(*charge, "--epsilon", "1", "--json", cwd=books))
     assert first["left"]["epsilon"] == 1.0
@@ -116,7 +128,19 @@ def test_other_releases_are_charged_by_hand_once_a_job(books: Path, forks: Forks
 
 
 def test_an_audit_ends_with_1_and_says_which_entry(books: Path, forks: Forks) -> None:
-    charge = ["ledger", "charge", LEDGER, "--dataset", "sales", "--l1", "1", "--note", "a count", "--epsilon", "0.5"]
+    charge = [
+        "ledger",
+        "charge",
+        LEDGER,
+        "--dataset",
+        "sales",
+        "--bound",
+        "l1=1",
+        "--note",
+        "a count",
+        "--epsilon",
+        "0.5",
+    ]
     for _ in range(2):
         forks.succeeded(*charge, cwd=books)
     audit = ["ledger", "audit", LEDGER]

@@ -32,7 +32,19 @@ def test_a_plan_is_printed_within_eighty_columns(forks: Forks) -> None:
 
 
 def test_a_plan_in_json_makes_a_projection_with_any_seed(forks: Forks) -> None:
-    options = ("--dim", 5000, "--delta", 1e-6, "--l1", "5/2", "--step", "1/2", "--accept", "--json")
+    options = (
+        "--set",
+        "dim=5000",
+        "--delta",
+        1e-6,
+        "--set",
+        "l1=5/2",
+        "--set",
+        "step=1/2",
+        "--set",
+        "accept=yes",
+        "--json",
+    )
     done = forks.run(*ASKED, *options)
     assert done.returncode == 0
     plan = json.loads(done.stdout)
@@ -66,7 +78,7 @@ def test_a_plan_says_when_nothing_can_be_told_apart(tmp_path: Path, forks: Forks
 
 @pytest.mark.parametrize("keyed", [False, True])
 def test_a_plan_leaves_an_agreement_to_release_by(*, keyed: bool, tmp_path: Path, forks: Forks) -> None:
-    columns = ("--index", "route", "--value", "seats", *(("--key", "carrier:text") if keyed else ()))
+    columns = ("--index", "route", "--set", "value=seats", *(("--set", "key=carrier:text") if keyed else ()))
     forks.succeeded(*ASKED, *columns, "-o", "agreed.json", cwd=tmp_path)
     agreed = ss.Agreement.load(tmp_path / "agreed.json")
     assert isinstance(agreed.projection, ss.CountSketch)
@@ -79,22 +91,31 @@ def test_a_plan_leaves_an_agreement_to_release_by(*, keyed: bool, tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--epsilon", 1, "--events", 9, "--dim", "many"), "dim must be a whole number or 'hashed', got 'many'"),
-        (("--epsilon", 0, "--events", 9), "epsilon must be a finite number > 0"),
-        (("--events", 9), "Missing option '--epsilon'"),
-        (("--epsilon", 1, "--events", 9, "--index", "item"), "are columns of an agreement: name it, --output FILE"),
-        (("--epsilon", 1, "--events", 9, "-o", "agreed.json"), "an agreement names the columns that are sketched"),
-        (("--epsilon", 1, "--events", 9, "-o", "agreed.txt"), "written to a file named *.json"),
+        (
+            ("--epsilon", 1, "--set", "events=9", "--set", "dim=many"),
+            "dim must be a whole number or 'hashed', got 'many'",
+        ),
+        (("--epsilon", 0, "--set", "events=9"), "epsilon must be a finite number > 0"),
+        (("--set", "events=9"), "Missing option '--epsilon'"),
+        (
+            ("--epsilon", 1, "--set", "events=9", "--index", "item"),
+            "are columns of an agreement: name it, --output FILE",
+        ),
+        (
+            ("--epsilon", 1, "--set", "events=9", "-o", "agreed.json"),
+            "an agreement names the columns that are sketched",
+        ),
+        (("--epsilon", 1, "--set", "events=9", "-o", "agreed.txt"), "written to a file named *.json"),
         (("--epsilon", 1, "--items", 9), "No such option: --items"),
         (("--epsilon", 1), "a plan needs squared_distances"),
-        (("--epsilon", 1, "--events", 9, "--l1", "x"), "must be a finite number"),
-        (("--epsilon", 1, "--squared-distance", 9, "--step", 0), "step must be a positive fraction"),
+        (("--epsilon", 1, "--set", "events=9", "--set", "l1=x"), "must be a finite number"),
+        (("--epsilon", 1, "--squared-distance", 9, "--set", "step=0"), "step must be a positive fraction"),
         (
-            ("--epsilon", 1, "--events", 9, "--dim", 7, "--max-cells", 5),
+            ("--epsilon", 1, "--set", "events=9", "--set", "dim=7", "--set", "max-cells=5"),
             "no sketch has at most 5 cells; raise max_cells to 7 or more",
         ),
         (
-            ("--epsilon", 1, "--events", 9, "--max-cells", 1),
+            ("--epsilon", 1, "--set", "events=9", "--set", "max-cells=1"),
             "no sketch has at most 1 cell; raise max_cells to 16 or more",
         ),
     ],
@@ -112,12 +133,12 @@ def test_a_plan_that_misses_its_goal_writes_no_agreement_unless_told(tmp_path: P
     assert missed.stdout.startswith("Plan: ")
     assert not list(tmp_path.iterdir())
     assert forks.run(*asked[:-4], "--json", cwd=tmp_path).returncode == 1
-    assert forks.run(*asked, "--accept", cwd=tmp_path).returncode == 0
+    assert forks.run(*asked, "--set", "accept=yes", cwd=tmp_path).returncode == 0
     assert ss.Agreement.load(tmp_path / "a.json").neighbours == ss.L1(1)
 
 
 UNITS = ("plan", "units", "--epsilon", 1, "--delta", 1e-6, "--unit", "customer")
-TYPICAL = (*UNITS, "--items", "10,40,160", "--in-keys", 3, "--units", "500,3000")
+TYPICAL = (*UNITS, "--items", "10,40,160", "--set", "in-keys=3", "--units", "500,3000")
 
 
 def test_a_plan_for_whole_units_is_that_of_python(forks: Forks) -> None:
@@ -125,14 +146,14 @@ def test_a_plan_for_whole_units_is_that_of_python(forks: Forks) -> None:
     plan = ss.planning.plan_units(typical, epsilon=1, delta=1e-6, unit="customer", units=[500, 3000])
     assert forks.succeeded(*TYPICAL) == f"{plan}\n"
     assert json.loads(forks.succeeded(*TYPICAL, "--json")) == json.loads(json.dumps(plan.to_dict()))
-    points = forks.succeeded(*TYPICAL, "--question", "point", "--match", 0.02, "--cosine", 0.1)
+    points = forks.succeeded(*TYPICAL, "--set", "question=point", "--set", "match=0.02", "--cosine", 0.1)
     assert "Predicted error of the amount of one item in a sum" in points
 
 
 @pytest.mark.parametrize("keyed", [False, True])
 def test_a_plan_for_units_leaves_an_agreement_on_their_bound(*, keyed: bool, tmp_path: Path, forks: Forks) -> None:
     (tmp_path / "keys.csv").write_text("key,units\nnorth,900\nsouth,60\n")
-    sizes = ("--keys", "keys.csv", "--key", "shop") if keyed else ("--units", 4000)
+    sizes = ("--units", "keys.csv", "--key", "shop") if keyed else ("--units", 4000)
     asked = ("plan", "units", "--epsilon", 1, "--delta", 1e-6, "--items", 20, "--unit", "who:integer")
     shown = forks.succeeded(*asked, *sizes, "--index", "item:integer", "-o", "agreed.json", cwd=tmp_path)
     assert "who" in shown
@@ -176,8 +197,8 @@ def test_a_file_of_keys_says_which_stand_out(
         pq.write_table(pa.table(rows), tmp_path / file)
     else:
         pc.write_csv(pa.table(rows), tmp_path / file)
-    asked = (*UNITS, "--items", 20, "--keys", file)
-    assert forks.succeeded(*asked, "--picture", "keys.svg", cwd=tmp_path) == f"{plan_of_keys}\n"
+    asked = (*UNITS, "--items", 20, "--units", file)
+    assert forks.succeeded(*asked, "--set", "picture=keys.svg", cwd=tmp_path) == f"{plan_of_keys}\n"
     assert (tmp_path / "keys.svg").read_text() == picture_of_keys(plan_of_keys)
     if columns == ("key", "units"):
         fields = json.loads(forks.succeeded(*asked, "--json", cwd=tmp_path))
@@ -191,12 +212,23 @@ def test_a_plan_for_signs_is_that_of_python(forks: Forks) -> None:
     plan = ss.planning.plan_signs(publish, projection, members=5_000, signs=[32, 64])
     found = forks.succeeded(*asked, "--signs", "32,64", "--json")
     assert json.loads(found)["options"] == json.loads(json.dumps(plan.to_dict()))["options"]
-    narrow = (*asked, "--cosine", "0.7,0.9", "--rest", 0.1, "--nearest", 4, "--top", 20)
-    shown = forks.succeeded(*narrow, "--signs", "64", "--exact-query")
+    narrow = (*asked, "--cosine", "0.7,0.9", "--set", "rest=0.1", "--set", "nearest=4", "--set", "top=20")
+    shown = forks.succeeded(*narrow, "--signs", "64", "--set", "exact-query=yes")
     more: dict[str, Any] = {"cosine": [0.7, 0.9], "rest": 0.1, "nearest": 4, "top": 20, "exact_query": True}
     publish = ss.signs.DPSignOPORPRR(epsilon=2, neighbours=ss.OneCoordinate(1, unit="word"))
     assert shown == f"{ss.planning.plan_signs(publish, projection, members=5_000, signs=[64], **more)}\n"
-    logistic = ("--mechanism", "DP-Sign-logistic", "--l1", 1, "--norm", 100, "--dim", 5_000, "--signs", 32)
+    logistic = (
+        "--set",
+        "mechanism=DP-Sign-logistic",
+        "--set",
+        "l1=1",
+        "--set",
+        "norm=100",
+        "--set",
+        "dim=5000",
+        "--signs",
+        32,
+    )
     assert "DP-Sign-logistic" in forks.succeeded(*asked, *logistic)
 
 
@@ -205,9 +237,9 @@ def test_a_plan_for_signs_is_that_of_python(forks: Forks) -> None:
     [
         ((), "Missing option '--members'"),
         (("--members", 9, "--items", 3), "No such option: --items"),
-        (("--members", 9, "--mechanism", "laplace"), "the mechanism of signs must be one"),
+        (("--members", 9, "--set", "mechanism=laplace"), "the mechanism of signs must be one"),
         (("--members", 90, "--signs", 1.5), "must be an integer"),
-        (("--members", 90, "--rest", "few"), "--rest takes numbers with commas"),
+        (("--members", 90, "--set", "rest=few"), "--set rest takes numbers with commas"),
         (("--members", 90, "-o", "a.json"), "an agreement names the columns"),
     ],
 )
@@ -241,20 +273,26 @@ def test_a_plan_for_signs_leaves_an_agreement_that_publishes_them(tmp_path: Path
 )
 def test_files_that_hold_no_keys_are_refused(rows: str, message: str, tmp_path: Path, forks: Forks) -> None:
     (tmp_path / "keys.csv").write_text(rows)
-    assert message in forks.refused(*UNITS, "--items", 20, "--keys", "keys.csv", cwd=tmp_path)
+    assert message in forks.refused(*UNITS, "--items", 20, "--units", "keys.csv", cwd=tmp_path)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--items", 5, "--units", 9, "--keys", "a.csv"), "--units and --keys both state how many units a key has"),
-        (("--items", 5, "--units", 9, "--picture", "a.png"), "written to a file named *.svg"),
-        (("--items", 5, "--units", 9, "--question", "point", "--picture", "a.svg"), "keys are lost for cosines and"),
-        (("--keys", "a.csv"), "Missing option '--items'"),
+        (("--items", 5, "--units", 9, "--units", "a.csv"), "a.csv does not exist"),
+        (("--items", 5, "--units", 9, "--set", "picture=a.png"), "written to a file named *.svg"),
+        (
+            ("--items", 5, "--units", 9, "--set", "question=point", "--set", "picture=a.svg"),
+            "keys are lost for cosines and",
+        ),
+        (("--units", "a.csv"), "Missing option '--items'"),
         (("--items", "many", "--units", 9), "--items takes numbers with commas, such as 3,10,40, got 'many'"),
         (("--items", 5), "the number of units in a key is missing"),
         (("--items", 5, "--units", 9, "--l1", 5), "No such option: --l1"),
-        (("--items", 5, "--units", 9, "--question", "sum"), "question must be one of cosine, distance, mean, point"),
+        (
+            ("--items", 5, "--units", 9, "--set", "question=sum"),
+            "question must be one of cosine, distance, mean, point",
+        ),
         (("--items", 5, "--index", "item", "--units", 9), "are columns of an agreement"),
         (("--items", 5, "--units", 9, "--index", "i", "-o", "b.json"), "state the column of units: --unit NAME:TYPE"),
     ],

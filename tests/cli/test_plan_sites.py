@@ -28,7 +28,7 @@ def write(folder: Path, **more: int) -> Path:
 def test_a_plan_of_sites_makes_an_agreement(forks: Forks, tmp_path: Path) -> None:
     made, picture = tmp_path / "agreement.json", tmp_path / "power.svg"
     columns = write(tmp_path, seed=5)
-    done = forks.succeeded(*ASKED, "--features", columns, "--shift", 0.5, "-o", made, "--picture", picture)
+    done = forks.succeeded(*ASKED, "--features", columns, "--shift", 0.5, "-o", made, "--set", f"picture={picture}")
     features = load_features(columns, None)
     plan = plan_sites(features, units=3000, shift=MeanShift(0.5), epsilon=1.0, unit="patient")
     assert done == f"{plan}\n"
@@ -50,14 +50,14 @@ def test_a_goal_that_is_missed_writes_no_agreement(forks: Forks, tmp_path: Path)
     assert "is not reached" in done.stdout
     assert "agreement.json is not written: it takes" in done.stderr
     assert not made.exists()
-    forks.succeeded(*asked, "--unit", "patient", "-o", made, "--accept")
+    forks.succeeded(*asked, "--unit", "patient", "-o", made, "--set", "accept=yes")
     agreed = ss.Agreement.load(made).features
     assert agreed is not None
     assert agreed.seed == 9
 
 
 def test_a_plan_of_sites_in_json(forks: Forks) -> None:
-    plan = json.loads(forks.succeeded("plan", "sites", "--numbers", 5, "--units", 4000, "--times", 2, "--json"))
+    plan = json.loads(forks.succeeded("plan", "sites", "--features", 5, "--units", 4000, "--set", "times=2", "--json"))
     assert plan["question"] == "sites"
     assert plan["guarantee"]["epsilon"] < 1
     assert plan["chosen"]["power"] >= 0.8
@@ -66,13 +66,13 @@ def test_a_plan_of_sites_in_json(forks: Forks) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--shift", 0.5), "state what is compared"),
-        (("--numbers", 3), "state one difference to be found"),
-        (("--numbers", 3, "--shift", 1, "--moved", 0.1), "state one difference"),
-        (("--numbers", 3, "--moved", 0.1, "--in-columns", 2), "--in-columns does not apply to --moved"),
-        (("--numbers", 3, "--shift", 1, "--items", 3), "No such option: --items"),
-        (("--numbers", 3, "--shift", 0.9, "-o", "x.json"), "which --numbers does not"),
-        (("--numbers", 3, "--shift", 0.5, "--units", "few"), "takes one number or two"),
+        (("--shift", 0.5), "Missing option '--features'"),
+        (("--features", 3), "state one difference to be found"),
+        (("--features", 3, "--shift", 1, "--set", "moved=0.1"), "state one difference"),
+        (("--features", 3, "--set", "moved=0.1", "--set", "in-columns=2"), "--set in-columns does not apply to moved"),
+        (("--features", 3, "--shift", 1, "--items", 3), "No such option: --items"),
+        (("--features", 3, "--shift", 0.9, "-o", "x.json"), "which a number of them does not"),
+        (("--features", 3, "--shift", 0.5, "--units", "few"), "takes one number or two"),
     ],
 )
 def test_mistakes_are_named(forks: Forks, tmp_path: Path, options: tuple[Any, ...], words: str) -> None:

@@ -98,15 +98,18 @@ def test_release_refuses_what_it_cannot_guarantee(raws: Path, forks: Forks) -> N
         ([*one, "--epsilon", "0", "--l1", "1"], "epsilon must be a finite number > 0"),
         ([*one, "--epsilon", "1", "--l1", "some"], "bound"),
         ([*one, *spend, "--mechanism", "gaussian"], "delta"),
-        ([*one, *spend, "--keys-are-public"], "holds one stream"),
-        ([*many, *spend], "--public-key NAME"),
+        ([*one, *spend, "--keys-are-public"], "no key column"),
+        ([*many, *spend], "--public-key KEY"),
         (["a1.raw-sketch", "-o", "a.sketch", *spend], "already exists and is not replaced"),
         (["a1.raw-sketch", "-o", "x.raw-sketch", *spend], "named *.sketch, got x.raw-sketch"),
-        (["a.sketch", "-o", "x.sketch", *spend], "a.sketch is a release, not a raw sketch"),
-        (["sales.csv", "-o", "x.sketch", *spend], "To sketch a table: streamsketch sketch sales.csv"),
-        (["nowhere.raw-sketch", "-o", "x.sketch", *spend], "does not exist"),
-        ([*one, "--l1", "1"], "state what the release spends: --epsilon"),
-        ([*one, *spend, "--mechanism", "magic"], "mechanism must be one of auto, laplace"),
+        (["a.sketch", "-o", "x.sketch"], "a.sketch is a release, not a raw sketch"),
+        (["sales.csv", "-o", "x.sketch"], "`streamsketch agree sales.csv --index COLUMN"),
+        (["nowhere.raw-sketch", "-o", "x.sketch"], "does not exist"),
+        (
+            one,
+            "follows no agreement that says what a release spends. To add it: `streamsketch agree a1.raw-sketch",
+        ),
+        ([*one, *spend, "--mechanism", "magic"], "names the mechanism 'magic', which is unknown here"),
     ]:
         assert message in forks.refused("release", *arguments, cwd=raws)
     assert load_raw(raws / "a1.raw-sketch").releases == (), "a refused release spends nothing"
@@ -118,9 +121,11 @@ def test_a_release_that_could_not_be_written_says_that_it_is_remembered(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
+    terms = {"neighbours": ss.L1(1, unit="event"), "terms": ss.Terms(epsilon=1)}
+    ss.Agreement.of(PROJECTION, index="item").replace(**terms).save(raws / "terms.json")
     monkeypatch.setattr(ss.PrivateSketch, "save", full)
     with pytest.raises(
         ss.InvalidInputError, match=r"x\.sketch cannot be written: No space .* has recorded the release"
     ):
-        release([raws / "a1.raw-sketch"], output=raws / "x.sketch", epsilon=1.0, l1="1")
+        release([str(raws / "a1.raw-sketch")], agreement=raws / "terms.json", output=str(raws / "x.sketch"))
     assert len(load_raw(raws / "a1.raw-sketch").releases) == 1

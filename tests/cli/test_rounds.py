@@ -13,7 +13,7 @@ from tests.cli.running import Forks
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)
 PARTIES = ("--party", "north.pub", "--party", "south.pub")
-NEW = ("party", "round", "new", "round.json", "--agreement", "sales.json", "--epsilon", "1")
+NEW = ("party", "round", "new", "round.json", "--agreement", "sales.json")
 
 
 @pytest.fixture
@@ -26,7 +26,8 @@ def folder(tmp_path: Path) -> Path:
         sketch.update([1, 2], [count, 700])
         ss.storage.save_raw(sketch, tmp_path / f"{name}.raw-sketch")
     (tmp_path / "p.json").write_text(PROJECTION.to_json())
-    ss.Agreement(PROJECTION, index="item", neighbours=ss.L1(1, unit="sale")).save(tmp_path / "sales.json")
+    sales = ss.Agreement(PROJECTION, index="item", neighbours=ss.L1(1, unit="sale"), terms=ss.Terms(epsilon=1))
+    sales.save(tmp_path / "sales.json")
     return tmp_path
 
 
@@ -71,14 +72,14 @@ def test_a_round_from_keys_to_a_release(folder: Path, forks: Forks) -> None:
 def test_a_round_counts_units_as_agreed_on(folder: Path, forks: Forks) -> None:
     people = pa.table({"item": ["milk"], "customer": ["Ann"]})
     agreement = ss.agree(people, ss.SJLT(sketch_dim=64, sparsity=4, seed=3), index="item", unit="customer")
+    agreement = agreement.replace(terms=ss.Terms(epsilon="1e5", delta="1e-6"))
     agreement.save(folder / "a.json")
     for name, count in (("north", 5), ("south", 8)):
         rows = "".join(f"{'milk' if one % 2 else 'tea'},{name} {one}\n" for one in range(count))
         (folder / f"{name}.csv").write_text(f"item,customer\n{rows}")
         raw = f"{name} bounded.raw-sketch"
         forks.succeeded("sketch", f"{name}.csv", "--agreement", "a.json", "-o", raw, cwd=folder)
-    budget = "--epsilon", "1e5", "--delta", "1e-6"
-    forks.succeeded("party", "round", "new", "round.json", "--agreement", "a.json", *budget, *PARTIES, cwd=folder)
+    forks.succeeded("party", "round", "new", "round.json", "--agreement", "a.json", *PARTIES, cwd=folder)
     sign_by_all(folder, forks)
     assert (
         "one customer has data at one party alone"
@@ -162,7 +163,7 @@ def test_what_is_no_round_is_said_to_be_none(folder: Path, forks: Forks) -> None
 
 
 def test_rounds_that_say_too_little_are_refused(folder: Path, forks: Forks) -> None:
-    new = ("party", "round", "new", "round.json", "--epsilon", "1")
+    new = ("party", "round", "new", "round.json")
     ss.Agreement(PROJECTION, index="item", neighbours=ss.L1(2, unit="visit")).save(folder / "a.json")
     ss.Agreement(PROJECTION, index="item").save(folder / "open.json")
     visits = ss.Agreement(PROJECTION, index="item", neighbours=ss.L1(2, unit="visit"))
@@ -173,11 +174,17 @@ def test_rounds_that_say_too_little_are_refused(folder: Path, forks: Forks) -> N
         ((*new, *PARTIES), "Missing option '--agreement'"),
         ((*new, *PARTIES, "--agreement", "p.json"), "it is a projection alone"),
         ((*new, *PARTIES, "--agreement", "open.json"), "does not say how much one unit can change"),
-        ((*new, *PARTIES, "--agreement", "terms.json"), "says what is released, and how; leave out --epsilon"),
-        ((*new[:4], *PARTIES, "--agreement", "a.json"), "state what the round spends: --epsilon EPSILON"),
-        ((*new[:4], *PARTIES, "--agreement", "signs.json"), "a round adds noise, and signs.json publishes by"),
-        ((*new, "--agreement", "a.json"), "2 to 1024 parties"),
-        ((*new, *PARTIES, "--agreement", "a.json", "--honest", "1"), "honest must be"),
+        (
+            (*new, *PARTIES, "--agreement", "terms.json", "--epsilon", "1"),
+            "No such option: --epsilon. An agreement says",
+        ),
+        (
+            (*new, *PARTIES, "--agreement", "a.json"),
+            "a.json does not say what the round spends: `streamsketch agree a.json",
+        ),
+        ((*new, *PARTIES, "--agreement", "signs.json"), "a round adds noise, and signs.json publishes by"),
+        ((*new, "--agreement", "terms.json"), "2 to 1024 parties"),
+        ((*new, *PARTIES, "--agreement", "terms.json", "--honest", "1"), "honest must be"),
         (("party", "round", "show", "p.json"), "p.json is not a round: it has no 'signatures'"),
         (("party", "round", "new", "round.txt", "--agreement", "a.json"), "named *.json"),
         (("party", "round", "combine", "p.json", "p.json", "-o", "s.sketch"), "p.json is not a round"),
@@ -186,7 +193,8 @@ def test_rounds_that_say_too_little_are_refused(folder: Path, forks: Forks) -> N
     said = ("party", "round", "new", "people.json", *PARTIES, "--agreement", "terms.json", "--json")
     made = json.loads(forks.succeeded(*said, cwd=folder))
     assert "ε = 2, δ = 0 for one visit of at most 2" in made["guarantee"]["text"]
-    made = json.loads(forks.succeeded(*new, *PARTIES, "--agreement", "a.json", "--json", cwd=folder))
+    forks.succeeded("agree", "a.json", "--epsilon", "1", "-o", "added.json", cwd=folder)
+    made = json.loads(forks.succeeded(*new, *PARTIES, "--agreement", "added.json", "--json", cwd=folder))
     assert "one visit of at most 2" in made["guarantee"]["text"]
     table = PROJECTION.table()
     table.update(["a"], [1], [1])

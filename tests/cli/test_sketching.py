@@ -69,7 +69,7 @@ def test_append_adds_to_what_is_there(folder: Path, forks: Forks) -> None:
 
 
 def test_a_format_that_is_said_is_the_files_however_it_is_named(folder: Path, forks: Forks) -> None:
-    options = [*EVENTS, "--projection", "agreed.json", "-o", "a.raw-sketch", "--format", "csv"]
+    options = [*EVENTS, "--projection", "agreed.json", "-o", "a.raw-sketch", "--set", "format=csv"]
     (folder / "sales.csv").rename(folder / "sales.parquet")
     # without the time, whose bytes decide what else of these could be a header line
     (folder / "packed.gz").write_bytes(gzip.compress((folder / "sales.parquet").read_bytes(), mtime=0))
@@ -124,7 +124,7 @@ FULL = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
 @pytest.mark.parametrize(
     ("arguments", "before", "message"),
     [
-        (["-", "--format", "csv"], CLOSED, "standard input (-) is closed; there is nothing to read"),
+        (["-", "--set", "format=csv"], CLOSED, "standard input (-) is closed; there is nothing to read"),
         (["sales.csv"], FULL, "a.raw-sketch cannot be read or written: disk I/O error"),
     ],
 )
@@ -168,11 +168,11 @@ def test_sketch_refuses_what_it_cannot_sketch(folder: Path, forks: Forks) -> Non
         (["bad.csv", *EVENTS, *agreed, *out], "plain decimal numbers"),
         (["gaps.parquet", *EVENTS, *agreed, *out], "the column shop has nulls (1 of 2 rows read together)"),
         (["sales.txt", *EVENTS, *agreed, *out], "as it is read as lines of text. If it is CSV, "),
-        (["sales.txt", *EVENTS, *agreed, *out], "--format csv"),
+        (["sales.txt", *EVENTS, *agreed, *out], "--set format=csv"),
         (["twice.csv", "--index", "item", *agreed, *out], "twice.csv has item more than once"),
         (["twice.csv.gz", "--index", "item", *agreed, *out], "twice.csv.gz has item more than once"),
         (["bad.jsonl", *EVENTS, *agreed, *out], "line 1 of bad.jsonl"),
-        (["-", *EVENTS, *agreed, *out], "state what standard input is: --format csv"),
+        (["-", *EVENTS, *agreed, *out], "state what standard input is: --set format=csv"),
         (["-", "sales.csv", *EVENTS, *agreed, *out], "is read alone"),
         (["agreed.json", *EVENTS, *agreed, *out], "is not a Parquet file"),
     ]:

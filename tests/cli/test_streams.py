@@ -18,7 +18,7 @@ from tests.cli.sales import EVENTS, PROJECTION, expected
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
 def test_standard_input_makes_the_same_sketch(form: str, folder: Path, forks: Forks) -> None:
     stdin = (folder / f"sales.{form}").read_bytes().rstrip(b"\n")  # the end of the stream ends the last line
-    options = ["--format", form, "--projection", "agreed.json", "-o", "a.raw-sketch"]
+    options = ["--set", f"format={form}", "--projection", "agreed.json", "-o", "a.raw-sketch"]
     done = forks.run("sketch", "-", *EVENTS, *options, cwd=folder, stdin=stdin)
     assert done.returncode == 0, done.stderr
     assert load_raw(folder / "a.raw-sketch").state == expected()
@@ -38,8 +38,8 @@ def test_a_signal_in_the_middle_of_a_stream_loses_nothing_that_was_written(
 ) -> None:
     header, *_ = (folder / "sales.csv").read_bytes().split(b"\n")
     rows = (folder / "sales.csv").read_bytes().removeprefix(header + b"\n")
-    options = ["--format", "csv", "--projection", "agreed.json", "-o", "a.raw-sketch", "--every"]
-    every = "0.1" if number == signal.SIGKILL else "3600"
+    options = ["--set", "format=csv", "--projection", "agreed.json", "-o", "a.raw-sketch", "--set"]
+    every = "every=0.1" if number == signal.SIGKILL else "every=3600"
     command = ["sketch", "-", *EVENTS, *options, every]
     with forks.started(command, folder, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as stream:
         assert stream.stdin is not None
@@ -70,7 +70,7 @@ def test_a_quote_within_a_field_is_a_letter_in_a_stream_as_in_a_file(tmp_path: P
     (tmp_path / "agreed.json").write_text(PROJECTION.to_json())
     events = ["--index", "item", "--value", "n", "--projection", "agreed.json"]
     assert forks.run("sketch", "a.csv", *events, "-o", "a.raw-sketch", cwd=tmp_path).returncode == 0
-    stream = ["sketch", "-", "--format", "csv", *events, "-o", "b.raw-sketch"]
+    stream = ["sketch", "-", "--set", "format=csv", *events, "-o", "b.raw-sketch"]
     assert forks.run(*stream, cwd=tmp_path, stdin=lines.encode()).returncode == 0
     told = PROJECTION.sketch()
     told.update(['5" pipe', "x", 'x"y"z', 'a\n"b"', '7" pipe'], [1, 2, 4, 8, 16])
@@ -85,11 +85,11 @@ def test_a_pipe_is_read_as_a_file_once(folder: Path, forks: Forks) -> None:
     os.mkfifo(folder / "pipe")
     for form in ("csv", "jsonl"):
         with started(["/bin/cp", f"sales.{form}", "pipe"], folder):
-            done = forks.run(*command, "--format", form, cwd=folder)
+            done = forks.run(*command, "--set", f"format={form}", cwd=folder)
         assert done.returncode == 0, done.stderr
         assert load_raw(folder / "a.raw-sketch").state == expected()
         (folder / "a.raw-sketch").unlink()
-    for form in ([], ["--format", "parquet"]):
+    for form in ([], ["--set", "format=parquet"]):
         with started(["/bin/cp", "sales.parquet", "pipe"], folder):
             assert "pipe is a pipe, and a pipe must carry" in forks.refused(*command, *form, cwd=folder)
 
@@ -122,7 +122,7 @@ signal.signal = signal_and_one_more
 
 @pytest.mark.parametrize(("script", "taken"), [(INTERRUPTED_WITHIN_ARROW, 2), (INTERRUPTED_BETWEEN_HANDLERS, 0)])
 def test_a_signal_that_comes_at_a_bad_moment_is_not_lost(script: str, taken: int, folder: Path, forks: Forks) -> None:
-    options = ["--index", "item", "--format", "csv", "--projection", "agreed.json", "-o", "a.raw-sketch"]
+    options = ["--index", "item", "--set", "format=csv", "--projection", "agreed.json", "-o", "a.raw-sketch"]
     command = ["sketch", "-", *options]
     pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
     with forks.started(command, folder, script, **pipes) as stream:
@@ -136,7 +136,7 @@ def test_a_signal_that_comes_at_a_bad_moment_is_not_lost(script: str, taken: int
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
 def test_a_pipe_interrupted_while_nothing_comes_ends_at_once(form: str, folder: Path, forks: Forks) -> None:
     os.mkfifo(folder / "pipe")
-    options = ["--format", form, "--projection", "agreed.json", "-o", "a.raw-sketch"]
+    options = ["--set", f"format={form}", "--projection", "agreed.json", "-o", "a.raw-sketch"]
     command = ["sketch", "pipe", *EVENTS, *options]
     with forks.started(command, folder) as running, open_when_read(folder / "pipe", running) as pipe:
         pipe.write((folder / f"sales.{form}").read_bytes())
@@ -147,14 +147,14 @@ def test_a_pipe_interrupted_while_nothing_comes_ends_at_once(form: str, folder: 
 
 
 def test_a_stream_of_csv_without_a_header_is_refused(folder: Path, forks: Forks) -> None:
-    options = ["--format", "csv", "--projection", "agreed.json", "-o", "a.raw-sketch"]
+    options = ["--set", "format=csv", "--projection", "agreed.json", "-o", "a.raw-sketch"]
     done = forks.run("sketch", "-", *EVENTS, *options, cwd=folder, stdin=b"")
     assert done.returncode == 2
     assert "CSV must begin with the names of columns. a.raw-sketch holds the 0 events before" in done.stderr
 
 
 def test_a_bad_line_ends_a_stream_and_keeps_what_came_before(folder: Path, forks: Forks) -> None:
-    options = ["--format", "jsonl", "--projection", "agreed.json", "-o", "a.raw-sketch"]
+    options = ["--set", "format=jsonl", "--projection", "agreed.json", "-o", "a.raw-sketch"]
     good = (folder / "sales.jsonl").read_bytes()
     done = forks.run("sketch", "-", *EVENTS, *options, cwd=folder, stdin=good)
     assert done.returncode == 0
@@ -164,7 +164,7 @@ def test_a_bad_line_ends_a_stream_and_keeps_what_came_before(folder: Path, forks
     assert "holds the 4 events before" in bad.stderr
     assert "private-name" not in bad.stderr
     assert load_raw(folder / "a.raw-sketch").state == expected()
-    again = ["--index", "a", "--format", "csv", "--projection", "agreed.json", "-o", "b.raw-sketch"]
+    again = ["--index", "a", "--set", "format=csv", "--projection", "agreed.json", "-o", "b.raw-sketch"]
     twice = forks.run("sketch", "-", *again, cwd=folder, stdin=b"a,a\n1,2\n")
     assert "standard input has a more than once" in twice.stderr
 
@@ -175,7 +175,7 @@ def test_events_that_are_appended_at_the_same_time_all_count(tmp_path: Path, for
     (tmp_path / "rows.csv").write_text("item\n" + "x\n" * rows)
     options = ["--index", "item", "--projection", "agreed.json", "-o", "a.raw-sketch", "--append"]
     forks.succeeded("sketch", "rows.csv", *options, cwd=tmp_path)
-    stream = ["sketch", "-", "--format", "csv", *options, "--every", "0.01"]
+    stream = ["sketch", "-", "--set", "format=csv", *options, "--set", "every=0.01"]
     append = ["sketch", "rows.csv", *options]
     with contextlib.ExitStack() as stack:
         streaming = stack.enter_context(forks.started(stream, tmp_path, stdin=subprocess.PIPE))
@@ -196,8 +196,8 @@ def test_events_that_are_appended_at_the_same_time_all_count(tmp_path: Path, for
 
 
 def test_a_stream_goes_on_in_a_new_file_when_its_file_is_moved(folder: Path, forks: Forks) -> None:
-    options = ["--index", "item", "--format", "csv", "--projection", "agreed.json", "-o", "a.raw-sketch"]
-    with forks.started(["sketch", "-", *options, "--every", "0.05"], folder, stdin=subprocess.PIPE) as stream:
+    options = ["--index", "item", "--set", "format=csv", "--projection", "agreed.json", "-o", "a.raw-sketch"]
+    with forks.started(["sketch", "-", *options, "--set", "every=0.05"], folder, stdin=subprocess.PIPE) as stream:
         assert stream.stdin is not None
         stream.stdin.write(b"item\nx\n")
         stream.stdin.flush()

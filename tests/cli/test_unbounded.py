@@ -25,9 +25,9 @@ from tests.cli.killing import PIECE_BYTES
 from tests.cli.running import PATIENCE, Forks, started, wait_until_read, wait_until_there
 from tests.streams.naive import AGREEMENT, HEADER, KEYS, Row, batch_of, beat, bound_by, over_in, windows_of, write
 
-OPTIONS = ["--agreement", "agreement.json", "--job", "job.json", "-o", "s.raw-stream"]
+OPTIONS = ["--agreement", "agreement.json", "--job", "job.json", "--set", "state=s.raw-stream"]
 FILE = ["stream", "file", "log.csv", *OPTIONS]
-PIPE = ["stream", "pipe", "--format", "csv", *OPTIONS]
+PIPE = ["stream", "pipe", "--set", "format=csv", *OPTIONS]
 
 
 def drawn_log(count: int, seed: int, seconds: int = 360) -> list[Row]:
@@ -148,7 +148,7 @@ def test_killed_before_any_operation_on_a_file(
     (folder / "log.csv").write_text(text_of(rows))
     if schedule is not None:
         write(folder, schedule=schedule, window="20 s")
-    command = [*FILE, "--summary", "told.json"]
+    command = [*FILE, "--set", "summary=told.json"]
     monkeypatch.setattr(intake_log, "BLOCK_BYTES", PIECE_BYTES)
     shutil.copytree(folder, warm := folder.with_name("warm"))
     forks.warm(*command, cwd=warm)
@@ -215,7 +215,7 @@ def test_killed_at_any_time_while_the_log_grows(
         assert {name: now[name] for name in seen} == seen, "what was published never changes"
         seen.update(now)
 
-    command = [*(PIPE if piped else [*FILE, "--follow"]), "--every", "0.02"]
+    command = [*(PIPE if piped else [*FILE, "--set", "follow=yes"]), "--set", "every=0.02"]
     for _ in range(3):
         with (
             started(["tail", "-c", "+1", "-f", "log.csv"], folder, stdout=subprocess.PIPE) as tail,
@@ -263,7 +263,7 @@ def test_killed_while_a_log_is_rotated(how: str, folder: Path, forks: Forks, mon
         del lines[:count]
 
     for _ in range(2):
-        with forks.started([*FILE, "--follow", "--every", "0.02"], folder) as running:
+        with forks.started([*FILE, "--set", "follow=yes", "--set", "every=0.02"], folder) as running:
             for _ in range(2):
                 before = state.stat().st_mtime_ns if state.exists() else 0
                 grow(60)
@@ -287,11 +287,11 @@ def test_a_log_that_is_gone_is_refused_and_its_loss_accepted(folder: Path, forks
     (folder / "log.csv").write_text(text_of(rows[:30]))
     forks.succeeded(*FILE, cwd=folder)
     (folder / "log.csv").write_text("".join(row.line for row in rows[30:]))
-    assert "If the rest is lost, --accept-loss continues with what is there" in forks.refused(*FILE, cwd=folder)
-    done = forks.run(*FILE, "--accept-loss", cwd=folder)
+    assert "If the rest is lost, --set accept_loss=yes continues with what is there" in forks.refused(*FILE, cwd=folder)
+    done = forks.run(*FILE, "--set", "accept_loss=yes", cwd=folder)
     assert done.returncode == 0
     assert "warning: log.csv is read from its beginning" in done.stderr
-    assert "log.csv is read" not in forks.run(*FILE, "--accept-loss", cwd=folder).stderr
+    assert "log.csv is read" not in forks.run(*FILE, "--set", "accept_loss=yes", cwd=folder).stderr
     stream = stream_in(folder)
     assert stream.events == sum(map(len, windows_of(rows)[0].values()))
 
@@ -310,10 +310,13 @@ def test_messages_are_read_once_whatever_offset_a_consumer_begins_at(
     folder: Path, forks: Forks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows, chance, lines = drawn_log(600, 14), random.Random(15), []  # noqa: S311 - a test's data
-    state, command = folder / "s.raw-stream", ["stream", "pipe", "--messages", *OPTIONS, "--summary", "told.json"]
+    state, command = (
+        folder / "s.raw-stream",
+        ["stream", "pipe", *OPTIONS, "--set", "format=messages", "--set", "summary=told.json"],
+    )
     lines = messages_of(rows, 1000)
     for end in (200, 500):
-        with forks.started([*command, "--every", "0.02"], folder, stdin=subprocess.PIPE) as running:
+        with forks.started([*command, "--set", "every=0.02"], folder, stdin=subprocess.PIPE) as running:
             assert running.stdin is not None
             first = json.loads((folder / "told.json").read_text())["last_offset"] - 1000 if end > 200 else 0
             running.stdin.writelines(lines[first - chance.randrange(min(first, 50) + 1) : end])
@@ -333,7 +336,7 @@ def test_messages_are_read_once_whatever_offset_a_consumer_begins_at(
     forks.succeeded(*command, cwd=folder, stdin=b"".join(lines[last:]))
     check_exact(folder, rows, monkeypatch)
     assert json.loads((folder / "told.json").read_text())["offsets_missing"] == 0
-    assert "holds a position in messages: give --messages" in forks.refused(*PIPE, cwd=folder)
+    assert 'holds a position in messages: set "format": "messages" in the job' in forks.refused(*PIPE, cwd=folder)
 
 
 def test_a_log_fed_again_is_read_once_and_a_longer_one_on(
@@ -378,9 +381,9 @@ def test_dropped_rows_are_said_and_kept(folder: Path, forks: Forks) -> None:
     """The alarm's rate is the job's, which may change while a state goes on."""
     late = [Row(place, "north", "a", 1, "Ann") for place in range(9)]
     (folder / "log.csv").write_text(text_of([Row(100, "north", "a", 1, "Bob"), *late]))
-    assert "lies where releases are published" in forks.refused(*FILE, "--dead-letters", "out", cwd=folder)
+    assert "lies where releases are published" in forks.refused(*FILE, "--set", "dead_letters=out", cwd=folder)
     (folder / "letters").mkdir()
-    done = forks.run(*FILE, "--dead-letters", "letters", cwd=folder)
+    done = forks.run(*FILE, "--set", "dead_letters=letters", cwd=folder)
     assert done.returncode == 0
     assert "warning: 90 % of the rows read" in done.stderr
     assert "9 late, 0 too far ahead, 0 malformed" in done.stderr
@@ -424,8 +427,8 @@ def test_heartbeats_move_the_watermark_of_a_silent_log(folder: Path, forks: Fork
         cells = [row.line.rstrip("\n").split(",") for row in rows]
         lines = [json.dumps({name: cell or None for name, cell in zip(names, row, strict=True)}) for row in cells]
         data = text_of(rows) if form == "csv" else "\n".join(lines) + "\n"
-        options = [*OPTIONS[:-1], f"{form}.raw-stream", "--summary", f"{form}.json"]
-        forks.succeeded("stream", "pipe", "--format", form, *options, cwd=folder, stdin=data.encode())
+        options = [*OPTIONS[:-1], f"state={form}.raw-stream", "--set", f"summary={form}.json"]
+        forks.succeeded("stream", "pipe", "--set", f"format={form}", *options, cwd=folder, stdin=data.encode())
         assert json.loads((folder / f"{form}.json").read_text())["rows_late"] == 1
         assert (folder / f"{form}.json").stat().st_mode & 0o777 == 0o600
         (path,) = (folder / "out").iterdir()
@@ -443,15 +446,15 @@ def test_a_bad_line_ends_a_stream_or_is_left_out(folder: Path, forks: Forks, mon
     assert "row 32 of log.csv: the column at holds text that is not a time" in done.stderr
     assert "s.raw-stream holds what was read before, and continues from there" in done.stderr
     assert "private-time" not in done.stderr
-    told = json.loads(forks.succeeded(*FILE, "--bad-lines", "skip", "--json", cwd=folder))
+    told = json.loads(forks.succeeded(*FILE, "--set", "bad_lines=skip", "--json", cwd=folder))
     assert told["bad_lines"] == 1
     check_exact(folder, rows, monkeypatch)
-    told = json.loads(forks.succeeded(*FILE, "--bad-lines", "skip", "--json", cwd=folder))
+    told = json.loads(forks.succeeded(*FILE, "--set", "bad_lines=skip", "--json", cwd=folder))
     assert told["bad_lines"] == 1, "counted over all runs"
     log = folder / "log.csv"
     for count in (2, 3):  # the same command goes on, with the same file
         log.write_text(log.read_text() + "worse-time,north,a,1,Ann\n")
-        told = json.loads(forks.succeeded(*FILE, "--bad-lines", "kept.csv", "--json", cwd=folder))
+        told = json.loads(forks.succeeded(*FILE, "--set", "bad_lines=kept.csv", "--json", cwd=folder))
         assert told["bad_lines"] == count
     assert (folder / "kept.csv").read_text() == HEADER + 2 * "worse-time,north,a,1,Ann\n"
 
@@ -469,8 +472,8 @@ def test_with_heartbeats_no_line_of_a_unit_ends_the_stream(form: str, folder: Pa
     else:  # a line with too few fields lacks them
         names = HEADER.strip().split(",")
         data = "".join(json.dumps(dict(zip(names, line, strict=False))) + "\n" for line in lines)
-    options = [*OPTIONS, "--summary", "told.json"]
-    said = forks.run("stream", "pipe", "--format", form, *options, cwd=folder, stdin=data.encode())
+    options = [*OPTIONS, "--set", "summary=told.json"]
+    said = forks.run("stream", "pipe", "--set", f"format={form}", *options, cwd=folder, stdin=data.encode())
     assert said.returncode == 0, said.stderr
     assert "1 bad line left out" in said.stderr
     assert "3 malformed rows dropped" in said.stderr
@@ -485,18 +488,23 @@ def test_with_heartbeats_no_line_of_a_unit_ends_the_stream(form: str, folder: Pa
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["file", "log.csv", "--agreement", "agreement.json", "-o", "s.raw-stream"], "Missing option '--job'"),
-        (["file", "log.csv", "--job", "job.json", "-o", "s.raw-stream"], "Missing option '--agreement'"),
+        (["file", "log.csv", "--agreement", "agreement.json"], "Missing option '--job'"),
+        (["file", "log.csv", "--job", "job.json"], "Missing option '--agreement'"),
         (["file", "log.csv", "log.csv", *OPTIONS], "unexpected extra argument"),
-        (["file", "log.csv", "--messages", *OPTIONS], "No such option: --messages"),
+        (["file", "log.csv", *OPTIONS, "--messages"], "No such option: --messages"),
+        (
+            ["file", "log.csv", *OPTIONS, "--set", "format=messages"],
+            "read from standard input, by `streamsketch stream",
+        ),
+        (["pipe", *OPTIONS, "--messages"], "Write --set format=messages"),
         (["pipe", *OPTIONS], "state what standard input is"),
-        (["pipe", "--format", "csv", "--follow", *OPTIONS], "No such option: --follow"),
-        (["pipe", "--format", "csv", "--messages", *OPTIONS], "--messages are read from standard input"),
+        (["pipe", *OPTIONS, "--follow"], "The job says that: --set follow=VALUE"),
         (["file", "log.parquet", *OPTIONS], "state what log.parquet is"),
         (["file", "log.csv.gz", *OPTIONS], "state what log.csv.gz is"),
-        (["file", "log.csv", *OPTIONS[:-1], "s.raw-sketch"], "written to a file named *.raw-stream"),
-        (["file", "log.csv", *OPTIONS, "--every", "0"], "--every must be"),
-        (["file", "log.csv", *OPTIONS, "--summary", "told.txt"], "a summary is written to a file named *.json"),
+        (["file", "log.csv", *OPTIONS[:-1], "state=s.raw-sketch"], "written to a file named *.raw-stream"),
+        (["file", "log.csv", *OPTIONS, "--set", "every=0"], "every must be a number of seconds > 0"),
+        (["file", "log.csv", *OPTIONS, "--set", "summary=told.txt"], "a summary is written to a file named *.json"),
+        (["file", "log.csv", *OPTIONS, "-o", "s.raw-stream"], "The job says that: --set state=VALUE"),
     ],
 )
 def test_mistakes_are_sentences(arguments: list[str], said: str, folder: Path, forks: Forks) -> None:
@@ -523,7 +531,7 @@ def test_after_the_last_window_of_a_schedule_the_command_ends(folder: Path, fork
     write(folder, schedule={"kind": "tree", "horizon": 3})
     (folder / "log.csv").write_text(text_of(drawn_log(60, 9)))
     for _ in range(2):
-        done = forks.run(*FILE, "--follow", cwd=folder)
+        done = forks.run(*FILE, "--set", "follow=yes", cwd=folder)
         assert done.returncode == 0, done.stderr
         assert "All windows of the agreement are released" in done.stderr
         assert "3 windows released into out" in done.stderr

@@ -42,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             FlinkCluster(known.jars, Path(folder), task_managers=known.task_managers) as cluster,
         ):
             print(f"Flink with {known.task_managers} task managers: {cluster.web_page}", flush=True)  # noqa: T201
-            claims = [] if any(given.split("=")[0] == "--claims" for given in job) else [f"--claims={folder}/claims"]
+            own = "--set=claims=" if job[0] == "streamsketch" else "--claims="
+            claims = [] if any(given.startswith(own) for given in job) else [f"{own}{folder}/claims"]
             options = [*claims, "--", *cluster.pipeline_options()]
             command = [sys.executable, "-m", *job, *options]
             return subprocess.run(command, check=False).returncode  # noqa: S603

@@ -140,15 +140,14 @@ class Stream:
         moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(start))
         agreement, job = split(
             AGREEMENT, stream=_STREAM, time="time", window=WINDOW, delay=DELAY, start=moment, epsilon=1,
-            public_keys=KEYS, folder="out",
+            public_keys=KEYS, folder="out", servers=self.kafka.servers, topic=_TOPIC, expansion=self.kafka.expansion,
+            format=self._form, root_key="root key", claims="claims",
         )  # fmt: skip
         agreement.save(self.folder / "agreement.json")
         job.save(self.folder / "job.json")
         topic = [self.kafka.servers, _TOPIC, self.kafka.expansion, self._form]
-        arguments = ["streamsketch", "stream", "beam", f"--root-key={key}", f"--claims={self.folder / 'claims'}"]
-        arguments += [f"--{name}={self.folder / name}.json" for name in ("agreement", "job")]
-        options = zip(("servers", "topic", "expansion", "format"), topic, strict=True)
-        arguments += [*(f"--{name}={value}" for name, value in options), "--"]
+        arguments = ["streamsketch", "stream", "beam"]
+        arguments += [*(f"--{name}={self.folder / name}.json" for name in ("agreement", "job")), "--"]
         if self._count_alone:
             arguments = ["tests.clusters.counting", str(self.folder), *topic]
         log = self._open.enter_context((self.folder / "job.log").open("wb"))

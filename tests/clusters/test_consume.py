@@ -51,8 +51,8 @@ def begun(folder: Path, **changes: Any) -> Path:
 
 
 def command(kafka: Kafka, folder: Path, topic: str, *more: str) -> list[str]:
-    names = [f"--agreement={folder}/agreement.json", f"--job={folder}/job.json", f"--topic={topic}"]
-    return [sys.executable, "-m", "streamsketch", "stream", "kafka", *names, f"--servers={kafka.servers}", *more]
+    names = [f"--agreement={folder}/agreement.json", f"--job={folder}/job.json", f"--set=topic={topic}"]
+    return [sys.executable, "-m", "streamsketch", "stream", "kafka", *names, f"--set=servers={kafka.servers}", *more]
 
 
 def run(given: list[str]) -> subprocess.CompletedProcess[str]:
@@ -84,7 +84,10 @@ def test_a_reader_that_is_killed_publishes_the_same_bytes(secure: Kafka, tmp_pat
     longest = time.monotonic() - started
     for _ in range(kills):
         process = subprocess.Popen(  # noqa: S603 - our own command
-            command(secure, folder, topic, "--every=0.05"), cwd=ROOT, stderr=subprocess.DEVNULL, start_new_session=True
+            command(secure, folder, topic, "--set=every=0.05"),
+            cwd=ROOT,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         time.sleep(longest * rng.uniform(0.2, 1))
         os.killpg(process.pid, signal.SIGKILL)
@@ -97,8 +100,8 @@ def test_a_reader_that_is_killed_publishes_the_same_bytes(secure: Kafka, tmp_pat
 def test_a_signal_saves_and_ends(secure: Kafka, tmp_path: Path) -> None:
     fill(secure, "signalled")
     folder = begun(tmp_path / "s", stream="sales")
-    given = command(secure, folder, "signalled", "--log=json", f"--client-settings={secure.client_settings}")
-    given = [f"--servers={secure.secure}" if one.startswith("--servers") else one for one in given]
+    given = command(secure, folder, "signalled", "--set=log=json", f"--set=client_settings={secure.client_settings}")
+    given = [f"--set=servers={secure.secure}" if one.startswith("--set=servers") else one for one in given]
     with (folder / "log").open("wb") as log, subprocess.Popen(given, cwd=ROOT, stderr=log) as process:  # noqa: S603
         wait_for(lambda: len(list((folder / "out").rglob("*.sketch"))) == 2 * MINUTES)
         process.send_signal(signal.SIGTERM)
@@ -122,7 +125,7 @@ def test_an_added_partition_is_read(secure: Kafka, tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         process.wait(60)
     assert "partition 1 was added" in (folder / "log").read_text()
-    state = run([*command(secure, folder, "grown", "--once", f"--summary={folder}/s.json")])
+    state = run([*command(secure, folder, "grown", "--once", f"--set=summary={folder}/s.json")])
     assert state.returncode == 0, state.stderr
     summary = json.loads((folder / "s.json").read_text())
     assert (summary["rows_late"], summary["rows_read"]) == (0, 100 * MINUTES + 200 * MINUTES)
@@ -156,7 +159,7 @@ def test_what_retention_removed_is_refused(secure: Kafka, tmp_path: Path) -> Non
     refused = run(command(secure, folder, "lost", "--once"))
     assert refused.returncode == 2
     assert "partition 0 of lost begins at offset 10, but 0 is to be read next" in refused.stderr
-    accepted = run(command(secure, folder, "lost", "--once", "--accept-loss"))
+    accepted = run(command(secure, folder, "lost", "--once", "--set=accept_loss=yes"))
     assert accepted.returncode == 0, accepted.stderr
     assert len(released(folder)) == MINUTES
 
@@ -165,7 +168,7 @@ def test_a_wrong_password_is_said(secure: Kafka, tmp_path: Path) -> None:
     folder, settings = begun(tmp_path / "wrong"), tmp_path / "client.properties"
     settings.touch(mode=0o600)
     settings.write_text(secure.client_settings.read_text().replace(PASSWORD, "wrong"))
-    given = command(secure, folder, "none", "--once", f"--client-settings={settings}")
-    answer = run([f"--servers={secure.secure}" if one.startswith("--servers") else one for one in given])
+    given = command(secure, folder, "none", "--once", f"--set=client_settings={settings}")
+    answer = run([f"--set=servers={secure.secure}" if one.startswith("--set=servers") else one for one in given])
     assert answer.returncode == 2
     assert "SASL authentication error: Authentication failed" in answer.stderr

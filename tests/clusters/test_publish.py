@@ -26,8 +26,8 @@ def fill(folder: Path, windows: range) -> None:
 
 
 def command(kafka: Kafka, folder: Path, topic: str, *more: str) -> list[str]:
-    place = [policy_in(folder), f"--servers={kafka.servers}", f"--topic={topic}"]
-    return [sys.executable, "-m", "streamsketch", "stream", "publish", *place, "--every=0.05", *more]
+    place = [policy_in(folder), f"--set=servers={kafka.servers}", f"--set=releases_topic={topic}"]
+    return [sys.executable, "-m", "streamsketch", "stream", "publish", *place, "--set=check_every=0.05", *more]
 
 
 def policy_in(folder: Path) -> str:
@@ -87,7 +87,7 @@ def test_a_topic_that_forgets_is_refused(kafka: Kafka, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("kafka")
 def test_a_broker_that_is_not_there_ends_in_a_sentence(tmp_path: Path) -> None:
-    place = [policy_in(tmp_path / "out"), "--servers=127.0.0.1:1", "--topic=none", "--once"]
+    place = [policy_in(tmp_path / "out"), "--set=servers=127.0.0.1:1", "--set=releases_topic=none", "--once"]
     answer = run(sys.executable, "-m", "streamsketch", "stream", "publish", *place)
     assert answer.returncode == 2
     assert any(line.startswith("error: ") for line in answer.stderr.splitlines())

@@ -23,8 +23,8 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
 
 def publish(kafka: Kafka, folder: Path, topic: str, settings: Path | None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "streamsketch", "stream", "publish", policy_in(folder), "--once"]
-    command += [f"--servers={kafka.secure}", f"--topic={topic}"]
-    command += [] if settings is None else [f"--client-settings={settings}"]
+    command += [f"--set=servers={kafka.secure}", f"--set=releases_topic={topic}"]
+    command += [] if settings is None else [f"--set=client_settings={settings}"]
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False)  # noqa: S603
 
 

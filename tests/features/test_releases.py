@@ -53,7 +53,8 @@ def test_a_release_of_features_is_charged_signed_and_names_its_agreement(folder:
     assert ledger.left("ward").epsilon == 1
     table = ss.load(folder / "a.parquet")
     assert {site: one.values.tolist() for site, one in table.items()} == expected(ROWS.slice(0, 2))
-    assert {one.agreement for one in table.values()} == {AGREEMENT.fingerprint}
+    terms = AGREEMENT.replace(terms=ss.Terms(epsilon=2, delta="1e-06"), keys=["N", "S"])
+    assert {one.agreement for one in table.values()} == {terms.fingerprint}
     assert str(table["N"].guarantee.neighbours) == str(ss.SketchL2(1, unit="patient", max_keys=1))
     key = Key.generate("North")
     sign(folder / "a.parquet", key)

@@ -86,8 +86,8 @@ def test_command_releases_each_window_of_features_once(clip: str | None, tmp_pat
         "agreement.json",
         "--job",
         "job.json",
-        "-o",
-        "s.raw-stream",
+        "--set",
+        "state=s.raw-stream",
     ]
     forks.succeeded(*command, cwd=tmp_path)
     paths = sorted((tmp_path / "out").iterdir())

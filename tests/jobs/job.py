@@ -59,21 +59,21 @@ def policy_of(place: Path, agreement: ss.Agreement = AGREEMENT, **changed: Any) 
         "public_keys": KEYS,
         "folder": str(place / "out"),
         "stream": "flights",
+        "root_key": str(place / "root key"),
+        "claims": str(place / "claims"),
     }
     return followed(agreement, **fields | changed)
 
 
 def job_of(place: Path, agreement: ss.Agreement = AGREEMENT, **changed: Any) -> StreamJob:
     """Return the job, with a folder for all that it reads and writes, and its own options and fields changed."""
-    own = {name: changed.pop(name) for name in ("epoch", "database", "dead_letters") if name in changed}
+    epoch = changed.pop("epoch", None)
     agreed, job = policy_of(place, agreement, **changed)
     return StreamJob(
         agreement=agreed,
         job=job,
         source=GrowingFolder(str(place / "log")),
-        root_key=place / "root key",
-        claims=str(place / "claims"),
-        **own,
+        epoch=epoch,
     )
 
 
@@ -90,19 +90,11 @@ def run(place: Path, runner: list[str], grow: Callable[[], None] = lambda: None,
 
 
 def options(place: Path, **changed: Any) -> list[str]:
-    """Write the files of the job, and return the arguments of the command; options are changed or left out."""
-    agreement, job = policy_of(place)
+    """Write the files of the job, with some fields changed, and return the arguments of the command."""
+    agreement, job = policy_of(place, **{"incoming": str(place / "log")} | changed)
     agreement.save(place / "agreement.json")
     job.save(place / "job.json")
-    named = {
-        "agreement": place / "agreement.json",
-        "job": place / "job.json",
-        "folder": place / "log",
-        "root-key": place / "root key",
-        "claims": place / "claims",
-    }
-    named |= {name.replace("_", "-"): value for name, value in changed.items()}
-    return ["stream", "beam", *(f"--{name}={value}" for name, value in named.items() if value is not None)]
+    return ["stream", "beam", f"--agreement={place / 'agreement.json'}", f"--job={place / 'job.json'}"]
 
 
 def published(folder: Path) -> dict[str, bytes]:

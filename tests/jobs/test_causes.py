@@ -199,7 +199,9 @@ def test_health_says_why(flink: tuple[Flink, str], tmp_path: Path) -> None:
         (alarms / name).touch()
     said, url = flink
     now = 100.0
-    watched = Watch(*policy_of(tmp_path), stale_after=60, alarms=alarms, causes=[FlinkJob(url)], clock=lambda: now)
+    watched = Watch(
+        *policy_of(tmp_path, stale_after=60.0, alarms=str(alarms)), causes=[FlinkJob(url)], clock=lambda: now
+    )
     watched.look()
     assert watched.health()["healthy"], "what is refused is an alarm, and the stream goes on"
     now, said.jobs["j1"] = 170.0, "FAILING"
@@ -220,7 +222,7 @@ def test_a_locked_sink_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with contextlib.closing(connect(tmp_path / "r.db", isolation_level=None)) as other:
         other.execute("CREATE TABLE releases (stream, window_start, kind, key)")
         other.execute("BEGIN EXCLUSIVE")
-        watched = Watch(*policy_of(tmp_path), database=f"sqlite:{tmp_path}/r.db")
+        watched = Watch(*policy_of(tmp_path, database=f"sqlite:{tmp_path}/r.db"))
         watched.look()
     assert "the sink is locked by another process" in watched.complaints()
 

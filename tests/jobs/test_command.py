@@ -20,7 +20,7 @@ from tests.jobs.running import command
         (["beam"], "stream", "StreamJob", "apache_beam", r"needs Apache Beam \(the extra `beam` of streamsketch\)"),
         (["watch"], "serving", "Server", "prometheus_client", r"needs prometheus-client \(the extra `streams`"),
         (
-            ["publish", "--servers=a:1", "--topic=b"],
+            ["publish", "--set=servers=a:1", "--set=releases_topic=b"],
             "topics",
             "Publisher",
             "confluent_kafka",
@@ -50,7 +50,7 @@ def test_a_job_without_a_name_is_of_no_cluster(tmp_path: Path) -> None:
     job = tmp_path / "job.json"
     job.write_text(json.dumps({"job": 1, "delay": 0, "folder": "out"}))
     with pytest.raises(ss.InvalidInputError, match="names no stream, so no cluster follows it"):
-        command("stream", "publish", f"--job={job}", "--servers=a:1", "--topic=b")
+        command("stream", "publish", f"--job={job}", "--set=servers=a:1", "--set=releases_topic=b")
 
 
 def test_what_stands_beside_a_job_needs_no_beam() -> None:

@@ -278,7 +278,7 @@ def test_the_log_names_silent_partitions_and_the_remedy(tmp_path: Path, caplog: 
     read.step(0)
     found = [json.loads(record.getMessage()) for record in caplog.records]
     silent = {one["partition"]: one["text"] for one in found if one["event"] == "silent"}
-    text = "its clock stood still for 60 s, and all windows wait for it. Write heartbeats, or pass --idle-after"
+    text = "its clock stood still for 60 s, and all windows wait for it. Write heartbeats, or set idle_after in the job"
     assert silent[PARTITIONS] == text
 
 

@@ -76,9 +76,9 @@ def test_the_watch_says_that_rows_are_dropped_and_then_that_all_is_well(tmp_path
     folder, now = tmp_path / "counts", [1000.0]
     folder.mkdir()
     (tmp_path / "out").mkdir()
-    policy = policy_of(tmp_path, start=at(0))
+    policy = policy_of(tmp_path, start=at(0), stale_after=100.0)
     cause = DroppedRows(folder, policy.job.max_dropped)
-    watch = Watch(*policy, causes=[cause], stale_after=100, clock=lambda: now[0])
+    watch = Watch(*policy, causes=[cause], clock=lambda: now[0])
 
     def said(seconds: int, **counts: int) -> list[str]:
         now[0] += seconds

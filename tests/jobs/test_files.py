@@ -322,5 +322,5 @@ def test_the_command_runs_the_job_and_says_what_is_released(sales: Path, capsys:
         command("release", *given, "--agreement", sales / "bare.json", *beam)
     with pytest.raises(ss.InvalidInputError, match="--again: not for releases on a cluster"):
         command("release", *given, "--agreement", sales / "sales.json", "--again", *beam)
-    with pytest.raises(ss.InvalidInputError, match="--run-id: these are for a cluster"):
-        command("release", *given, "--agreement", sales / "sales.json", "--run-id", "monday")
+    with pytest.raises(ss.InvalidInputError, match="run-id and root-key are for a cluster"):
+        command("release", *given, "--agreement", sales / "sales.json", "--set", "run-id=monday")

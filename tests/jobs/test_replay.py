@@ -45,7 +45,7 @@ class Given(NamedTuple):
 
 def ran(place: Path, log: list[Record] = LOG) -> StreamJob:
     """Let a job run; return it as its operator replays it."""
-    fields: dict[str, Any] = {name: getattr(job_of(place), name) for name in ("agreement", "job", "root_key", "claims")}
+    fields: dict[str, Any] = {name: getattr(job_of(place), name) for name in ("agreement", "job")}
     assert StreamJob(source=Given(log), **fields).run() == 0
     return StreamJob(source=Given(log), epoch=1, **fields)
 
@@ -84,13 +84,13 @@ def test_the_command_reads_the_topic_and_ends_with_1_where_a_release_differs(
     ran(tmp_path)
     broker = Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1})  # librdkafka's own, in this process
     (address,) = broker.list_topics(timeout=30).brokers.values()
-    files = [one for one in options(tmp_path, folder=None) if one.startswith("--")]
-    given = ["stream", "replay", *files, f"--servers={address.host}:{address.port}", "--epoch=1", "--json"]
+    files = [one for one in options(tmp_path, incoming=None) if one.startswith("--")]
+    given = ["stream", "replay", *files, f"--set=servers={address.host}:{address.port}", "--epoch=1", "--json"]
     for topic, log in {"whole": LOG, "cut": LOG[1:]}.items():
         for one in log:
             broker.produce(topic, one.content, partition=0, timestamp=one.timestamp)
         assert broker.flush(30) == 0
         capsys.readouterr()
-        assert command(*given, f"--topic={topic}") == (0 if topic == "whole" else 1)
+        assert command(*given, f"--set=topic={topic}") == (0 if topic == "whole" else 1)
         found = json.loads(capsys.readouterr().out)
         assert found == {"slots": 6, "same_bytes": 6 - (topic == "cut"), "same_sums": 6, "missing": 0}

@@ -98,10 +98,11 @@ def test_nothing_is_computed_from_a_release_that_was_refused(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"folder": None}, "comes from --folder, or from --servers, --topic, --expansion; .* is missing"),
-        ({"folder": None, "servers": "a:1", "topic": "b"}, "--expansion is missing"),
-        ({"topic": "b"}, "leave out --topic"),
-        ({"format": "json"}, "leave out --format"),
+        ({"incoming": None}, "set incoming, a growing folder; or servers, topic and expansion"),
+        ({"incoming": None, "servers": "a:1", "topic": "b"}, "needs expansion in the job"),
+        ({"topic": "b"}, "both incoming and topic"),
+        ({"format": "json"}, "leave out format"),
+        ({"root_key": None}, "a cluster needs root_key in the job"),
     ],
 )
 def test_a_stream_has_one_source(changed: dict[str, Any], message: str, tmp_path: Path) -> None:

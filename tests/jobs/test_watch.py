@@ -64,8 +64,8 @@ def remove(copy: tuple[Path, str | None], minute: int, key: str) -> None:
 
 def watch(stream: tuple[Path, str | None], clock: Callable[[], float], **changed: Any) -> Watch:
     place, database = stream
-    given: dict[str, Any] = {"stale_after": 100, "alarms": place / "claims/flights.alarms"}
-    return Watch(*policy_of(place), database=database, **given | changed, clock=clock)
+    given: dict[str, Any] = {"stale_after": 100, "alarms": f"{place}/claims/flights.alarms", "database": database}
+    return Watch(*policy_of(place, **given | changed), clock=clock)
 
 
 @contextlib.contextmanager
@@ -199,8 +199,9 @@ def test_the_command_listens_on_loopback_alone_and_keeps_the_line_of_health(
 ) -> None:
     place, database = copy
     files = options(place)[2:4]  # the agreement and the job
-    own = [f"--alarms={place}/claims/flights.alarms", "--port=0", f"--health={place}/health.json", "--every=0.1"]
-    given = ["stream", "watch", *files, *own, *([f"--database={database}"] if database else [])]
+    own = [f"alarms={place}/claims/flights.alarms", "port=0", f"health={place}/health.json", "check_every=0.1"]
+    own += [f"database={database}"] if database else []
+    given = ["stream", "watch", *files, *(f"--set={one}" for one in own)]
     with forks.started(given, ROOT, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         said = process.stdout.readline().decode()

@@ -30,7 +30,7 @@ from streamsketch.privacy.layout import Layout
 from streamsketch.release import AdditiveNoise
 from streamsketch.release.additive_noise import CalibratedNoise
 from streamsketch.sketching.bounding import clip, units
-from tests.cli.agreeing import FILE
+from tests.cli.agreeing import FILE, TERMS
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed
 from tests.observables.steps import Tape, steps_of
 from tests.observables.test_commands import run
@@ -434,7 +434,7 @@ def test_commands_show_nothing_of_one_unit_and_publish_no_summary(
     seen = [one for one, _ in found]
     assert seen[0]["end"] == "done", seen[0]
     assert seen[0]["exit code"] == 0, seen[0]["stderr"]
-    assert list(seen[0]["files"]) == ["all.parquet"]
+    assert list(seen[0]["files"]) == ["all.parquet", TERMS], "the release, and the agreement that it follows"
     assert_alike(seen)
     secrets = [files_in(secret)["told.json"] for _, secret in found]
     assert {mode for mode, _, _ in secrets} == {0o600}
@@ -552,7 +552,7 @@ def bound_chosen_by_command(world: list[Row], folder: Path, patch: pytest.Monkey
         fixed.setattr(bound_choice, "_first_to_succeed", lambda *_: 1)
         seen["exit code"] = run("choose-bound", "rows.csv", *columns, *asked)
         run("choose-bound", "rows.csv", *columns, *asked, "--json")
-        run("choose-bound", "rows.csv", *columns, *asked, "--squared-distance", "9", "--trade-off", "told.json")
+        run("choose-bound", "rows.csv", *columns, *asked, "--set", "squared-distance=9", "--set", "trade-off=told.json")
         edges = [-1, 1, 5, 50, 1000, math.inf]
         totals = totals_of(world)
         counts = np.array([((totals > low) & (totals <= high)).sum() for low, high in itertools.pairwise(edges)])

@@ -12,7 +12,7 @@ from streamsketch.core.numbers import Ints
 from streamsketch.storage import load_raw, save_raw
 from streamsketch.storage.database import Database, Row
 from streamsketch.storage.sketches import RawSketch
-from tests.cli.agreeing import by_agreement
+from tests.cli.agreeing import agreeing, by_agreement
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed
 from tests.observables.test_releases import (
     KEYS,
@@ -35,7 +35,8 @@ def run(*arguments: str) -> int:
     from streamsketch.cli import app as cli  # noqa: PLC0415 - commands load all of the library
 
     try:
-        cli.app(args=by_agreement(arguments, Path.cwd()), prog_name="streamsketch", standalone_mode=False)
+        for call in agreeing(arguments, Path.cwd()) or (by_agreement(arguments, Path.cwd()),):
+            cli.app(args=call, prog_name="streamsketch", standalone_mode=False)
     except ss.StreamsketchError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2

@@ -58,8 +58,8 @@ def consumed(folder: Path, hers: list[bytes], capfd: pytest.CaptureFixture[str],
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jobs, "Partitions", lambda *_, **__: log)
         patch.setattr(jobs, "Brokers", lambda *_, **__: None)
-        stated = ["--agreement", str(folder / "a.json"), "--job", str(folder / "p.json"), "--servers", "x:1"]
-        status = run("stream", "kafka", *stated, "--topic", "sales", "--format", "json", "--once", *options)
+        stated = ["--agreement", str(folder / "a.json"), "--job", str(folder / "p.json"), "--set", "servers=x:1"]
+        status = run("stream", "kafka", *stated, "--set", "topic=sales", "--set", "format=json", "--once", *options)
     printed = capfd.readouterr()
     return status, (printed.out + printed.err).replace(str(folder), "…")
 
@@ -82,7 +82,7 @@ def test_lines_of_json_do_not_depend_on_the_rows_of_one_unit(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], form: str
 ) -> None:
     """Not their number, and not whether there are so many that a limit is crossed."""
-    worlds = [consumed(tmp_path / str(n), [HERS[form]] * n, capfd, "--log", "json") for n in (0, 1, 5, 300)]
+    worlds = [consumed(tmp_path / str(n), [HERS[form]] * n, capfd, "--set", "log=json") for n in (0, 1, 5, 300)]
     (first, *others) = [(status, timeless(printed)) for status, printed in worlds]
     assert [line["event"] for line in first[1]] == ["released", "ended"]
     assert all(other == first for other in others)
@@ -91,7 +91,7 @@ def test_lines_of_json_do_not_depend_on_the_rows_of_one_unit(
 
 def test_text_and_counts_are_for_the_operator(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     hers = [HERS["late"]] * 5
-    _, printed = consumed(tmp_path / "a", hers, capfd, "--log", "text", "--counts", str(tmp_path / "counts"))
+    _, printed = consumed(tmp_path / "a", hers, capfd, "--set", f"counts={tmp_path}/counts")
     assert re.search(r"rows_dropped.*\b\d late", printed)
     assert "secret: 198 events" in printed
     assert json.loads((tmp_path / "counts/consume.json").read_text())["late"] == 5
@@ -135,23 +135,13 @@ FAULTS: dict[str, Callable[[dict[str, list[Any]]], dict[str, list[Any]]]] = {
     "other capitals": lambda rows: {name.title(): column for name, column in rows.items()} | {CANARY: rows["sold"]},
 }
 COMMANDS = {
-    "sketch": ["stream", "file", "{file}", "--agreement", "a.json", "-o", "o.raw-sketch"],
-    "sketch, summary": [
-        "stream",
-        "file",
-        "{file}",
-        "--agreement",
-        "a.json",
-        "--summary",
-        "s.json",
-        "-o",
-        "o.raw-sketch",
-    ],
+    "sketch": ["sketch", "{file}", "--agreement", "a.json", "-o", "o.raw-sketch"],
+    "sketch, summary": ["sketch", "{file}", "--agreement", "a.json", "--summary", "t.json", "-o", "o.raw-sketch"],
     "choose-bound": [
         *("choose-bound", "{file}", "--unit-column", "customer", "--index", "item", "--candidates", "1,5,20"),
         *("--epsilon", "1", "--value", "sold", "--projection", "m.json"),
     ],
-    "stream": ["stream", "file", "{file}", "--agreement", "s.json", "--job", "p.json", "-o", "o.raw-stream"],
+    "stream": ["stream", "file", "{file}", "--agreement", "s.json", "--job", "p.json", "--set", "state=o.raw-stream"],
 }
 
 

@@ -194,7 +194,7 @@ def test_a_key_is_contributed_to_alike_with_and_without_data(tmp_path: Path, mon
 
 # --- in a shell -----------------------------------------------------------------------------------------------------
 
-ROUND = ["--agreement", "a.json", "--epsilon", "1", "--party", "n.pub", "--party", "s.pub"]
+ROUND = ["--agreement", "a.json", "--party", "n.pub", "--party", "s.pub"]
 CHARGED = ["--ledger", "ledger.sqlite", "--dataset", "sales"]
 
 
@@ -204,7 +204,8 @@ def files_of_keys(_: list[Event]) -> None:
         key.save(f"../secret/{name}.pem")
         Path(f"{name}.pub").write_text(key.public.to_text())
         Path(f"../secret/{name}.pub").write_text(key.public.to_text())
-    ss.Agreement(PROJECTION, index="item", neighbours=ss.L1(1, unit="sale")).save("a.json")
+    agreed = ss.Agreement(PROJECTION, index="item", neighbours=ss.L1(1, unit="sale"), terms=ss.Terms(epsilon=1))
+    agreed.save("a.json")
 
 
 def contribute(party: str, raw: str, *more: str) -> list[str]:

@@ -34,9 +34,7 @@ def test_agreement_and_job_of_the_page_are_those_of_a_job(tmp_path: Path) -> Non
     for text in (alone, shared):
         job = StreamJob(
             agreement=agreement,
-            job=dataclasses.replace(Job.from_json(text), stream="flights"),
+            job=dataclasses.replace(Job.from_json(text), stream="flights", root_key="key", claims="claims"),
             source=GrowingFolder("log"),
-            root_key=Path("key"),
-            claims="claims",
         )
         assert job.public_keys == list(agreement.keys)

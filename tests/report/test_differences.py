@@ -145,12 +145,12 @@ def test_the_command_takes_a_dictionary(tmp_path: Path, forks: Forks) -> None:
     found = {"north": release(900, 300), "east": release(100, 4000)}
     ss.PrivateTable(found).save(tmp_path / "all.parquet")
     (tmp_path / "words.csv").write_text("word,kind\ntea,drink\njam,food\nsalt,food\n")
-    options = ["--why", "words.csv", "--index", "word", "--category", "kind"]
+    options = ["--why", "words.csv", "--set", "index=word", "--set", "category=kind"]
     forks.run("report", "all.parquet", "-o", "a.html", *options, cwd=tmp_path)
     page = (tmp_path / "a.html").read_text()
     assert re.search(r"drink: -?[\d,.]+ ± ", section_of(page))
     assert "hold at once" in page
-    refused = forks.refused("report", "all.parquet", "-o", "b.html", "--category", "kind", cwd=tmp_path)
+    refused = forks.refused("report", "all.parquet", "-o", "b.html", "--set", "category=kind", cwd=tmp_path)
     assert "give --why DICTIONARY" in refused
     refused = forks.refused("report", "all.parquet", "-o", "b.html", "--why", "words.csv", cwd=tmp_path)
-    assert "--index COLUMN" in refused
+    assert "--set index=COLUMN" in refused

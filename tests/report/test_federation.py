@@ -296,7 +296,7 @@ def test_the_command_reports_a_folder_by_its_agreement(tmp_path: Path, forks: Fo
     assert "Sites in sites" in (tmp_path / "page.html").read_text()
     forks.run("report", "sites/old.sketch", "sites/north.sketch", "-o", "two.html", *options, cwd=tmp_path)
     assert "Sites compared" in (tmp_path / "two.html").read_text()
-    done = forks.run("report", "sites", "-o", "b.html", *options, "--tolerance", "1", "--json", cwd=tmp_path)
+    done = forks.run("report", "sites", "-o", "b.html", *options, "--set", "tolerance=1", "--json", cwd=tmp_path)
     found = json.loads(done.stdout)
     assert found["file"] == "b.html"
     assert found["stand_out"] == []
@@ -305,7 +305,7 @@ def test_the_command_reports_a_folder_by_its_agreement(tmp_path: Path, forks: Fo
         ("--agreement", "a.json", "--by", "mean"): "--by is not for the report of a federation",
         ("--agreement", "a.json", "--share", "age=4"): "hashed",
         ("--share", "code=E11"): "name their --agreement",
-        ("--tolerance", "1"): "name their --agreement",
+        ("--set", "tolerance=1"): "name their --agreement",
     }.items():
         assert said in forks.refused("report", "sites", "-o", "c.html", *arguments, cwd=tmp_path)
     assert not (tmp_path / "c.html").exists()

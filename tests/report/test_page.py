@@ -431,7 +431,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_command_writes_a_page_of_a_folder(folder: Path, forks: Forks) -> None:
-    forks.succeeded("report", "all", "-o", "report.html", "--title", "Shops & more", cwd=folder)
+    forks.succeeded("report", "all", "-o", "report.html", "--set", "title=Shops & more", cwd=folder)
     text = (folder / "report.html").read_text()
     assert "<h1>Shops &amp; more</h1>" in text
     assert "8 private sketches of 64 cells" in text
@@ -470,8 +470,8 @@ def test_report_refuses_what_it_cannot_show(folder: Path, forks: Forks) -> None:
         (["all", "-o", "r.pdf"], "named *.html, got r.pdf"),
         (["twice", "-o", "r.html"], "a and b: two of these sketches share the noise"),
         (["bad", "-o", "r.html"], "a.sketch is not a valid private sketch"),
-        (["all", "-o", "r.html", "--plan", "notes.json"], "notes.json is not a plan"),
-        (["all", "-o", "r.html", "--plan", "deep.json"], "deep.json is not a plan"),
+        (["all", "-o", "r.html", "--set", "plan=notes.json"], "notes.json is not a plan"),
+        (["all", "-o", "r.html", "--set", "plan=deep.json"], "deep.json is not a plan"),
         (["all"], "Missing option '--output'"),
     ]:
         assert message in forks.refused("report", *arguments, cwd=folder)

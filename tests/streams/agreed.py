@@ -1,5 +1,6 @@
 """An agreement and a job from one set of fields, as tests of streams vary them."""
 
+import dataclasses
 from typing import Any
 
 import streamsketch as ss
@@ -12,7 +13,7 @@ _WINDOWS = {
     "period": "period", "max_windows": "max_windows",
 }  # fmt: skip
 _TERMS = ("epsilon", "delta", "mechanism")
-_JOB = ("folder", "delay", "clock", "max_ahead", "max_dropped", "ledger", "dataset", "stream", "comparisons")
+_JOB = tuple(field.name for field in dataclasses.fields(Job))
 _AGREED = ("public_keys", "clip", "schedule", "neighbours")
 
 

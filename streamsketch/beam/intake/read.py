@@ -55,9 +55,9 @@ class ReadColumns(beam.PTransform):
     multiline
         Whether CSV cells in double quotes may hold line breaks. By default, they may if an agreement without a column
         of units is given. Where units are bounded, it is refused: if quotes in people's own text are not doubled, one
-        person's text can hide other people's rows. Convert such files to Parquet, or use ``streamsketch sketch
-        --multiline``, whose guarantee states that condition. So leave it out, too, if you name columns and bound units
-        later.
+        person's text can hide other people's rows. Convert such files to Parquet, or use ``streamsketch sketch --set
+        multiline=yes``, whose guarantee states that condition. So leave it out, too, if you name columns and bound
+        units later.
 
     Raises
     ------
@@ -165,7 +165,7 @@ class _Reads(NamedTuple):
                 raise InvalidInputError(
                     f"units are bounded, the column {columns.unit.name}, so CSV cells cannot hold line breaks here: "
                     "leave out multiline, and convert files with such cells to Parquet; or read them by `streamsketch "
-                    "sketch --multiline`"
+                    "sketch --set multiline=yes`"
                 )
             return cls(RowReader(columns, time, multiline=multiline, **written).options, intake)
         names = list(dict.fromkeys(columns))

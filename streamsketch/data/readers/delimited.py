@@ -148,7 +148,7 @@ def _not_csv(path: str, columns: list[str], error: Exception, header: list[str],
     if _DECIMAL_COMMA.search(str(error)):
         return InvalidInputError(
             f"{path} cannot be read as CSV ({', '.join(where)}): a number has a decimal comma. If all have one, state "
-            "decimal=',', on the command line --decimal ,"
+            "decimal=',', on the command line --set decimal=,"
         )
     return InvalidInputError(
         f"{path} cannot be read as CSV ({', '.join(where) or type(error).__name__}). It needs a header line with the "
@@ -171,7 +171,7 @@ def csv_header(line: bytes, path: str, columns: list[str], delimiter: str = ",")
     if len(names) == 1 and names[0] not in columns and (other := next((one for one in ";\t|," if one in names[0]), "")):
         raise InvalidInputError(
             f"{path} has one column only; if {other!a} is its delimiter, pass that as delimiter, on the command line "
-            f"--delimiter {other!r}"
+            f"--set delimiter={other!r}"
         )
     if missing := [name for name in columns if name not in names]:
         if kind := other_kind(line):

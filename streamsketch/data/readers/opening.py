@@ -36,7 +36,7 @@ _OTHERS = (
     (b"%PDF", "a PDF document", "export its table as CSV"),
 )
 _UTF_16 = "text in UTF-16"
-_STATE_IT = "state its encoding, such as encoding='{0}', on the command line --encoding {0}"
+_STATE_IT = "state its encoding, such as encoding='{0}', on the command line --set encoding={0}"
 
 
 def open_file(path: str | os.PathLike[str]) -> Any:

@@ -107,11 +107,11 @@ def not_a_row(*, multiline: bool, whole: bool) -> str:
     if multiline:
         return (
             "is not CSV: a quote is not closed, text follows a closing quote, or there is a carriage return without "
-            "a newline. Quotes within quotes are doubled. If a line break always ends a row, give --no-multiline (in "
-            "Python multiline=False)"
+            "a newline. Quotes within quotes are doubled. If a line break always ends a row, give --set multiline=no "
+            "(in Python multiline=False)"
         )
     remedy = (
-        "if the writer of the file quotes cells with line breaks, `sketch --multiline` reads them (in Python "
+        "if the writer of the file quotes cells with line breaks, `sketch --set multiline=yes` reads them (in Python "
         "multiline=True); or write Parquet or JSON lines"
         if whole
         else "write cells with line breaks as JSON lines"

@@ -19,7 +19,7 @@ def batches(blocks: "Iterable[list[bytes]]", path: str, columns: list[str]) -> "
     if missing := [name for name in columns if name not in _COLUMNS]:
         raise InvalidInputError(
             f"{path} has no column {', '.join(missing)}, only {', '.join(_COLUMNS)}, as it is read as lines of text. "
-            f"If it is CSV, state this format, on the command line --format csv"
+            f"If it is CSV, state this format, on the command line --set format=csv"
         )
     for lines in blocks:
         yield _lines(lines, path, columns)

@@ -83,10 +83,10 @@ def test_a_point_is_no_decimal_comma(agreement: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("data", "says"), [
     ("town;rate\nŁódź;1\n".encode("iso8859-2"), r"\(row 2, column town\): it is not in UTF-8, but perhaps in Latin-1"),
-    ("town;rate\nx;1\n".encode("utf-16"), "is text in UTF-16, not in UTF-8; .*--encoding utf-16"),
+    ("town;rate\nx;1\n".encode("utf-16"), "is text in UTF-16, not in UTF-8; .*--set encoding=utf-16"),
     ("town;rate\nx;1\n".encode("utf-16-le"), "is text in UTF-16"),
     ("straße;town;rate\nx;y;1\n".encode("latin-1"), "is not in UTF-8, but perhaps in Latin-1"),
-    (b"town;rate\nx;3,01\n", "a number has a decimal comma.*--decimal ,"),
+    (b"town;rate\nx;3,01\n", "a number has a decimal comma.*--set decimal=,"),
     (b"town;rate\n" + 9 * b"x;1\n" + b"x;secret\n", r"cannot be read as CSV \(row 11, column rate\)"),
     (b" Town ;rate\nx;1\n", "has no column town: CSV .*; a column's name differs from town in case or in blanks$"),
     (b"x;1\ny;2\n", "has no column town, rate: CSV must begin with a header line that names all columns$"),
