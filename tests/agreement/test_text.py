@@ -192,7 +192,7 @@ def test_the_command_states_a_rule(tmp_path: Path, forks: Forks) -> None:
     refused = forks.refused(
         "agree", "--index", "item:text", "-o", str(tmp_path / "x.json"), "--set", "text=lower", cwd=tmp_path
     )
-    assert "--set text takes" in refused
+    assert "a rule for text has the steps NFC or NFKC" in refused
 
 
 # --- readers and engines ---------------------------------------------------------------------------------------------
