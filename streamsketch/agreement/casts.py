@@ -86,6 +86,34 @@ def numbers(array: "pa.Array", name: str, resolution: Fraction | None, rows: Row
     raise _no_numbers(kind, name)
 
 
+def misfits(array: "pa.Array", column: Column | None) -> Mask:
+    """Return which texts certainly are not of a column's type, or without a column no numbers: bool, (n,).
+
+    All that it marks, `cast` or `numbers` refuse; they may refuse more. One look at a column finds these rows, however
+    many they are.
+    """
+    kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+    form = _DECIMAL
+    if column is not None and column.places is None:
+        form = {"integer": _WHOLE, "boolean": r"^(?i:true|false|0|1)$"}.get(column.type, "")
+    if not form or not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return np.zeros(len(array), dtype=np.bool_)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    fits = pc.fill_null(pc.match_substring_regex(array, form), fill_value=True)
+    marked: Mask = ~fits.to_numpy(zero_copy_only=False)
+    return marked
+
+
+def misfit(name: str, kind: "pa.DataType", row: int, column: Column | None) -> str:
+    """Return what is wrong with a row that `misfits` marks, without its value."""
+    wanted = "a plain decimal number of up to 12 places" if column is None else f"of the agreed type {column.type}"
+    return (
+        f"the column {name} holds {kind}, and in row {row:,} a text that is not {wanted}: correct the row or leave it "
+        "out"
+    )
+
+
 def check_numeric(kind: "pa.DataType", name: str) -> None:
     """Raise `InvalidInputError` for a type of which no value is a number; text may hold numbers."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind

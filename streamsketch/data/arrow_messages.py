@@ -12,6 +12,28 @@ _DICTIONARY, _ROWS = 2, 3  # kinds of messages, as Message.fbs of Arrow numbers 
 _BITS, _FEW = 8, 4096  # a row takes a bit at least; a few may be nulls alone, which take nothing
 
 
+_FREELY = 1 << 26  # bytes that any message may unpack to
+_TIMES = 100  # its own size that a larger message may unpack to
+
+
+def most_unpacked(size: int, most: int) -> int:
+    """Return to how many bytes a message of this size may unpack: to 64 MiB or 100 times its size, and not to more.
+
+    Few bytes then cannot take all memory of a stream, whoever writes them.
+
+    Examples
+    --------
+    >>> most_unpacked(7_000, 1 << 28) >> 20, most_unpacked(1_000_000, 1 << 28), most_unpacked(1 << 28, 1 << 28) >> 20
+    (64, 100000000, 256)
+    """
+    return min(most, max(_FREELY, _TIMES * size))
+
+
+def unpacked_size(batch: "pa.RecordBatch") -> int:
+    """Return how many bytes a batch has, with its dictionaries and views resolved."""
+    return int(batch.nbytes) + sum(_decoded(column, -1) for column in batch.columns)
+
+
 def message_batches(data: "bytes | pa.Buffer", most: int) -> "tuple[pa.Schema, list[pa.RecordBatch]]":
     """Return the schema and the batches of an Arrow IPC stream, whose structure is valid; codes and text may not be.
 

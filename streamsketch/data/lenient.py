@@ -19,7 +19,12 @@ _NUMBERS = (int, float, Decimal, np.number)
 
 def lenient_json(line: bytes | str) -> Any:
     """Return JSON with its decimals exact, and with what Python's parser refuses of numbers: NaN, and long integers."""
-    return json.loads(line, parse_float=Decimal, parse_int=_integer, parse_constant=float)
+    return _LENIENT.decode(line if isinstance(line, str) else text_of_json(line))
+
+
+def text_of_json(line: bytes) -> str:
+    """Return the text of JSON in bytes, as `json.loads` decodes them."""
+    return line.decode(json.detect_encoding(line), "surrogatepass")
 
 
 def _integer(text: str) -> int | float:
@@ -27,6 +32,9 @@ def _integer(text: str) -> int | float:
         return int(text)
     except ValueError:  # more digits than Python reads, so an infinity
         return float(text)
+
+
+_LENIENT = json.JSONDecoder(parse_float=Decimal, parse_int=_integer, parse_constant=float)
 
 
 def decimal_text(value: Decimal) -> str:

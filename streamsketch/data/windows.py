@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamsketch.core.libraries import pa, pc
 from streamsketch.core.numbers import Ints, short
@@ -24,6 +25,7 @@ _NAME = re.compile(r"(\d{4}-\d{2})(-\d{2}(?:T(\d{2})[-:]?(\d{2})(?:[-:]?(\d{2})(
 _WEEK = re.compile(r"(\d{4})-W(\d{2})", re.ASCII)
 _1970 = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
+_BEGINS = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _ZONED = r"[T ].*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 
 Whole = TypeVar("Whole", int, Ints)
@@ -155,14 +157,73 @@ def times_in(column: "pa.Array", name: str, form: str | None = None) -> "pa.Arra
             instants = pc.if_else(zoned, column, None).cast(pa.timestamp("us", tz="UTC"))
             return pc.coalesce(plain, instants.cast(pa.timestamp("us")))
     except pa.ArrowException:
-        looks = (
-            "in ISO 8601, such as 2024-05-31 or 2024-05-31T12:00:00Z; state its format"
-            if form is None
-            else f"in the format {form}; correct the format or the text"
-        )
         # Arrow's own message quotes the cell, which is private
-        raise InvalidInputError(f"the column {name} holds text that is not a time {looks}") from None
+        raise InvalidInputError(not_a_time(name, form)) from None
     raise InvalidInputError(f"the column {name} must hold times, dates, or text with times or dates; got {kind}")
+
+
+def not_a_time(name: str, form: str | None = None) -> str:
+    """Return what is wrong with a column whose text is not a time, without a cell."""
+    looks = (
+        "in ISO 8601, such as 2024-05-31 or 2024-05-31T12:00:00Z; state its format"
+        if form is None
+        else f"in the format {form}; correct the format or the text"
+    )
+    return f"the column {name} holds text that is not a time {looks}"
+
+
+def readable_times(column: "pa.Array", form: str | None = None) -> NDArray[np.bool_]:
+    """Return which cells `times_in` reads, each judged by itself: bool, (n,). All, if the column is not text.
+
+    Text that Python reads too is read at once, and of the rest only what begins as a date, text by text.
+
+    Examples
+    --------
+    >>> readable_times(pa.array(["2026-11-22", "soon", "2026-02-30", "2026-11-22T10:00Z"])).tolist()
+    [True, False, False, True]
+    """
+    kind = value_type(column)
+    found = np.ones(len(column), dtype=np.bool_)
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return found
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    try:
+        likely = np.fromiter((_is_likely(text, form) for text in column.to_pylist()), np.bool_, len(column))
+        times_in(column.filter(pa.array(likely)), "")
+    except (InvalidInputError, UnicodeDecodeError):
+        likely = np.zeros(len(column), dtype=np.bool_)
+    suspects = ~likely
+    if form is None:  # Arrow reads no time that begins otherwise
+        begins = pc.fill_null(pc.match_substring_regex(column, _BEGINS), fill_value=False)
+        found = begins.to_numpy(zero_copy_only=False).copy()
+        suspects &= found
+    for place in np.flatnonzero(suspects).tolist():
+        found[place] = _is_time(column.slice(place, 1), form)
+    return found
+
+
+def _is_likely(text: str | None, form: str | None) -> bool:
+    """Return whether Python reads a text as a time; it need not read what Arrow does."""
+    if text is None or form is not None:
+        return False
+    try:
+        dt.datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_time(cell: "pa.Array", form: str | None) -> bool:
+    if cell.null_count:
+        return False
+    for zone in (None, "UTC"):
+        try:
+            _ = cell.cast(pa.timestamp("us", tz=zone)) if form is None else pc.strptime(cell, format=form, unit="us")
+        except pa.ArrowException:
+            continue
+        return True
+    return False
 
 
 def micros_in(column: "pa.Array", name: str, form: str | None = None) -> Ints:

@@ -1,5 +1,6 @@
 """Arrow columns of any layout: which of their cells are missing, and how to read rows if some are bad."""
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, TypeVar
 
@@ -12,6 +13,22 @@ from streamsketch.errors import InvalidInputError
 
 Mask: TypeAlias = NDArray[np.bool_]
 Read = TypeVar("Read")
+
+
+class BadRowsError(InvalidInputError):
+    """Rows of a batch cannot be added, and nothing of the batch was.
+
+    Parameters
+    ----------
+    text
+        What is wrong with the first of them.
+    rows
+        What is wrong with each of them, by their places in the batch: all that can be judged without the others.
+    """
+
+    def __init__(self, text: str, rows: dict[int, str]) -> None:
+        super().__init__(text)
+        self.rows = rows
 
 
 def plain(array: "pa.Array") -> "pa.Array":
@@ -120,3 +137,68 @@ def salvage(
             waiting += [(middle, stop), (start, middle)]
             continue
         yield found
+
+
+def add_readable(
+    add: Callable[["pa.RecordBatch", int], Any],
+    batch: "pa.RecordBatch",
+    on_bad: Callable[[int, Exception], Any],
+    errors: Any = InvalidInputError,
+) -> int:
+    """Add a batch without its bad rows, and return how many were added: every reader's way to leave rows out.
+
+    If `BadRowsError` says which rows are bad, they are left out together, so that many cost little more than few. Only
+    rows of which that is not known are found by bisection.
+
+    Parameters
+    ----------
+    add
+        A function of rows and of the place of their first one in the batch. It must raise before it changes anything.
+    batch
+        The rows.
+    on_bad
+        A function that is called with the place of each bad row, and with the error.
+    errors
+        The exceptions that ``add`` raises for bad rows, as for `salvage`.
+
+    Examples
+    --------
+    >>> added, bad = [], []
+    >>> def add(rows, place):
+    ...     wrong = [at for at, cell in enumerate(rows.column("sold").to_pylist()) if cell < 0]
+    ...     if wrong:
+    ...         raise BadRowsError("sold is negative", dict.fromkeys(wrong, "sold is negative"))
+    ...     added.extend(rows.column("sold").to_pylist())
+    >>> rows = pa.RecordBatch.from_pydict({"sold": [1, -2, 3, -4]})
+    >>> add_readable(add, rows, lambda place, error: bad.append(place)), added, bad
+    (2, [1, 3], [1, 3])
+    """
+    places = np.arange(batch.num_rows)
+    while places.size:
+        try:
+            add(batch, int(places[0]))
+        except BadRowsError as error:
+            bad = sorted(error.rows)
+            for place in bad:
+                on_bad(int(places[place]), InvalidInputError(error.rows[place]))
+            good = np.ones(places.size, dtype=np.bool_)
+            good[bad] = False
+            batch, places = batch.filter(pa.array(good)), places[good]
+        except errors:
+            break
+        else:
+            return int(places.size)
+    if not places.size:
+        return 0
+    left, refused = batch, 0
+
+    def refuse(place: int, error: Exception) -> None:
+        nonlocal refused
+        refused += 1
+        on_bad(int(places[place]), error)
+
+    def read(start: int, stop: int) -> None:
+        add(left.slice(start, stop - start), int(places[min(start, places.size - 1)]))
+
+    deque(salvage(read, places.size, refuse, errors), 0)
+    return int(places.size) - refused

@@ -14,6 +14,7 @@ from streamsketch.data.readers.delimited import Dialect, csv_header, csv_piece
 from streamsketch.data.readers.json_lines import json_batch
 from streamsketch.data.readers.rows import LONGEST_ROW, first_row, not_a_row, split_rows, strict_until, whole_rows
 from streamsketch.errors import InvalidInputError
+from streamsketch.intake.columns import add_readable
 
 if TYPE_CHECKING:
     from streamsketch.core.libraries import pa
@@ -302,6 +303,9 @@ class Lines:
         if not data.strip():
             self._number += data.count(b"\n") if self.format == "jsonl" else 0
             return
+        if self.format == "jsonl" and not self.bad.stops:
+            self._read_objects(data, add)
+            return
         waiting = [[data]]  # a stack of consecutive parts, the next one on top
         while waiting:
             part = waiting.pop()
@@ -327,11 +331,28 @@ class Lines:
             else:
                 self.refuse(whole, why)
 
+    def _read_objects(self, data: bytes, add: Add) -> None:
+        """Pass rows of JSON to ``add`` without bad ones, each line parsed once."""
+        first, lines, reasons = self._number, data.removesuffix(b"\n").split(b"\n"), dict[int, str]()
+        batch = self._of_json(lines, reasons.__setitem__)
+        numbers = [number for number, line in enumerate(lines, first) if line.strip() and number not in reasons]
+
+        def refuse(place: int, error: Exception) -> None:
+            reasons[numbers[place]] = f"line {numbers[place]:,} of {self.name}: {error}"
+
+        self.bad.rows += add_readable(lambda rows, place: add(rows, numbers[place]), batch, refuse)
+        for number in sorted(reasons):
+            self._number = number
+            self.refuse(lines[number - first] + b"\n", reasons[number])
+        self._number = first + data.count(b"\n")
+
+    def _of_json(self, lines: list[bytes], on_bad: Callable[[int, str], object] | None = None) -> "pa.RecordBatch":
+        options: dict[str, Any] = {"any_text": self.any_text, "lenient": self.lenient, "on_bad": on_bad}
+        return json_batch(lines, self.name, self.columns, self.text, self._number, **options)
+
     def _read(self, data: bytes) -> "pa.RecordBatch":
         if self._header is None:
-            lines = data.split(b"\n")
-            options: dict[str, Any] = {"any_text": self.any_text, "lenient": self.lenient}
-            return json_batch(lines, self.name, self.columns, self.text, self._number, **options)
+            return self._of_json(data.split(b"\n"))
         return csv_piece(data, self._header, self.name, self.columns, self.text, self.dialect, self._number)
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 
 from streamsketch.agreement.agreed_features import AgreedFeatures
 from streamsketch.agreement.agreement import Agreement
-from streamsketch.agreement.casts import Rows, cast, numbers
+from streamsketch.agreement.casts import Rows, cast, misfit, misfits, numbers
 from streamsketch.core.libraries import pa
 from streamsketch.core.numbers import Ints
 from streamsketch.core.wrong import AGREEMENT, wrong_type
@@ -334,18 +334,42 @@ class Intake:
         # a dictionary may hold a bad text of another row; decoded, each row is judged by its own text
         dictionaries = {name: array for name, array in columns.items() if pa.types.is_dictionary(array.type)}
         columns = columns | {name: array.dictionary_decode() for name, array in dictionaries.items()}
+        reasons = self._misfits(columns, rows)
         good = np.ones(len(rows), dtype=np.bool_)
+        good[list(reasons)] = False
+        places = np.flatnonzero(good)
+        tried, numbered = self._at(good, columns, rows)
 
         def part(start: int, stop: int) -> None:
-            read({name: array.slice(start, stop - start) for name, array in columns.items()}, rows[start:stop])
+            read({name: array.slice(start, stop - start) for name, array in tried.items()}, numbered[start:stop])
 
         def bad(place: int, error: Exception) -> None:
-            good[place] = False
-            on_bad(int(rows[place]), str(error))
+            reasons[int(places[place])] = str(error)
 
-        deque(salvage(part, len(rows), bad), 0)
-        kept = pa.array(good)
-        return read({name: array.filter(kept) for name, array in columns.items()}, np.asarray(rows)[good], on_bad)
+        deque(salvage(part, places.size, bad), 0)
+        for place in sorted(reasons):
+            on_bad(int(rows[place]), reasons[place])
+        good[list(reasons)] = False
+        kept, numbered = self._at(good, columns, rows)
+        return read(kept, numbered, on_bad)
+
+    def _misfits(self, columns: _Columns, rows: Rows) -> dict[int, str]:
+        """Return what is wrong with rows whose text certainly is not of the agreed type, by place."""
+        agreement = self._agreement
+        looked: dict[str, Any] = {one.name: one for one in agreement.columns}
+        if agreement.value is not None and not self._keeps:
+            looked.setdefault(agreement.value, None)
+        found: dict[int, str] = {}
+        for name, column in looked.items():
+            for place in np.flatnonzero(misfits(columns[name], column)).tolist():
+                found.setdefault(place, misfit(name, columns[name].type, int(rows[place]), column))
+        return found
+
+    @staticmethod
+    def _at(flags: Mask, columns: _Columns, rows: Rows) -> tuple[_Columns, Rows]:
+        """Return the columns and the numbers of some rows."""
+        kept = pa.array(flags)
+        return {name: array.filter(kept) for name, array in columns.items()}, np.asarray(rows)[flags]
 
 
 def _blank(name: str, row: int) -> str:

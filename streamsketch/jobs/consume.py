@@ -325,7 +325,7 @@ class TopicStream:
 
     def _save(self) -> None:
         stream, before = self.stream, self.stream.released
-        stream.bad_lines = self._bad_before + self._malformed.rows
+        stream.bad_lines = self._bad_before + self._malformed.rows + self._malformed.undecodable
         stream.save(self._position)  # which logs alarms of slots that hold other bytes
         self._count()
         if (count := stream.released - before) and stream.newest_released is not None:
@@ -339,7 +339,7 @@ class TopicStream:
     def _rows(self) -> RowCounts:
         """How many rows were read, late and malformed, since the stream began."""
         found = self.stream.windows.counts
-        late, malformed = found.rows_late, self._bad_before + self._malformed.rows
+        late, malformed = found.rows_late, self._bad_before + self._malformed.rows + self._malformed.undecodable
         return RowCounts(found.bounding.rows_read + late + malformed, late, 0, malformed)
 
     def _count(self) -> None:

@@ -15,9 +15,9 @@ from streamsketch.agreement.agreement import Agreement
 from streamsketch.core.concealed import concealed
 from streamsketch.core.files import open_secret, write_all
 from streamsketch.core.limits import current_limits
-from streamsketch.data.arrow_messages import message_batches
+from streamsketch.data.arrow_messages import message_batches, most_unpacked, unpacked_size
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake.columns import salvage, single_value
+from streamsketch.intake.columns import add_readable, single_value
 from streamsketch.intake.files import RowReader
 from streamsketch.intake.framing import heartbeat, is_heartbeat, json_rows
 from streamsketch.intake.lines import BadLines, Lines
@@ -26,6 +26,7 @@ Format: TypeAlias = Literal["arrow", "json"]
 Add: TypeAlias = Callable[[pa.RecordBatch, int], Any]
 
 _TOGETHER = 1 << 16  # rows that are added at once
+_BYTES = 1 << 26  # or their bytes, once they are unpacked
 _ANY = Exception
 """What reading a row may raise: libraries raise many types, and one not caught would stop the stream."""
 
@@ -62,7 +63,9 @@ class Malformed:
     def __init__(self, path: Path | None, size: int = 0) -> None:
         self.path, self._known = path, size
         self.rows = 0
-        """How many rows could not be read; a message that cannot be decoded counts as one."""
+        """How many rows could not be read, apart from those of messages that could not be decoded."""
+        self.messages = self.undecodable = 0
+        """How many messages with content were read, and how many of them could not be decoded at all."""
 
     def __enter__(self) -> Self:
         if self.path is not None:
@@ -117,8 +120,8 @@ class Payloads:
     >>> found = []
     >>> payloads = Payloads(agreement, "at", "json", malformed)
     >>> payloads.add(0, messages, lambda rows, offset: found.append((rows.num_rows, offset)))
-    >>> found, malformed.rows
-    ([(1, 0)], 1)
+    >>> found, malformed.rows, malformed.undecodable
+    ([(1, 0)], 1, 0)
     """
 
     def __init__(self, agreement: Agreement, time: str, form: Format, malformed: Malformed) -> None:
@@ -135,11 +138,13 @@ class Payloads:
         """
         run: list[Message] = []
         for message in messages:
+            if not message.is_beat:
+                self._malformed.messages += 1
             if message.content:
                 run.append(message)
                 continue
             if not message.is_beat:
-                self._refuse(partition, message, "a message with a key and no content has no row")
+                self._refuse_whole(partition, message, "a message with a key and no content has no row")
                 continue
             self._add_rows(partition, run, add)
             run = []
@@ -153,6 +158,10 @@ class Payloads:
         if messages:
             (self._add_arrow if self._form == "arrow" else self._add_json)(partition, messages, add)
 
+    def _refuse_whole(self, partition: int, message: Message, why: str) -> None:
+        self._malformed.undecodable += 1
+        self._malformed.take(partition, message, why)
+
     def _refuse(self, partition: int, message: Message, why: str, *, again: bool = False) -> None:
         self._malformed.rows += 1
         if not again:
@@ -162,24 +171,31 @@ class Payloads:
 
     def _add_arrow(self, partition: int, messages: Sequence[Message], add: Add) -> None:
         waiting: list[tuple[pa.RecordBatch, Message]] = []
-        rows = 0
+        rows = size = 0
         for message in messages:
+            if size + len(message.content) > _BYTES:  # before the next is unpacked
+                self._add_together(partition, waiting, add)
+                waiting, rows, size = [], 0, 0
             try:
                 batches = list(self._decoded(message.content))
             except _ANY as error:
-                self._refuse(partition, message, _why(error))
+                self._refuse_whole(partition, message, _why(error))
                 continue
             for batch in batches:
                 if waiting and (batch.schema != waiting[0][0].schema or rows + batch.num_rows > _TOGETHER):
                     self._add_together(partition, waiting, add)
-                    waiting, rows = [], 0
+                    waiting, rows, size = [], 0, 0
                 waiting.append((batch, message))
                 rows += batch.num_rows
+                size += unpacked_size(batch)
+            if size > _BYTES:
+                self._add_together(partition, waiting, add)
+                waiting, rows, size = [], 0, 0
         self._add_together(partition, waiting, add)
 
     def _decoded(self, content: bytes) -> Iterator[pa.RecordBatch]:
         """Yield the columns of an Arrow message; raise unless each is there once."""
-        schema, batches = message_batches(content, current_limits().max_bytes)
+        schema, batches = message_batches(content, most_unpacked(len(content), current_limits().max_bytes))
         for name in self._names:
             if schema.names.count(name) != 1:
                 raise InvalidInputError(f"there is no column {name!r}, or more than one")
@@ -198,8 +214,8 @@ class Payloads:
         ends = np.cumsum([batch.num_rows for batch, _ in waiting])
         refused = -1
 
-        def read(start: int, stop: int) -> None:
-            add(_checked(joined.slice(start, stop - start)), waiting[0][1].offset)
+        def read(rows: pa.RecordBatch, _: int) -> None:
+            add(_checked(rows), waiting[0][1].offset)
 
         def drop(place: int, error: Exception) -> None:
             nonlocal refused
@@ -209,12 +225,11 @@ class Payloads:
             refused = message.offset
 
         try:
-            for _ in salvage(read, joined.num_rows, drop, _ANY):
-                pass
+            add_readable(read, joined, drop, _ANY)
         except _ANY as error:  # in every row, as a column of another type is
             _raise_if_of_the_machine(error)
             for message in dict.fromkeys(message for _, message in waiting):
-                self._refuse(partition, message, _why(error))
+                self._refuse_whole(partition, message, _why(error))
 
     # --- JSON -----------------------------------------------------------------------------------------------
 
@@ -223,7 +238,7 @@ class Payloads:
         for place, message in enumerate(messages):
             found = json_rows(message.content)
             if not found:
-                self._refuse(partition, message, "a message of white space has no row")
+                self._refuse_whole(partition, message, "a message of white space has no row")
             lines += found
             offsets += [place] * len(found)
         refused = -1

@@ -17,10 +17,10 @@ from streamsketch.core.numbers import Ints
 from streamsketch.data.arrow_messages import message_batches
 from streamsketch.data.calendar import check_times_of_day
 from streamsketch.data.columns import key_column
-from streamsketch.data.windows import LARGEST_TIME, micros_in
+from streamsketch.data.windows import LARGEST_TIME, micros_in, not_a_time, readable_times
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.intake.clock import Clock
-from streamsketch.intake.columns import missing, salvage
+from streamsketch.intake.columns import BadRowsError, missing, salvage
 from streamsketch.intake.rows import Intake
 from streamsketch.once.keys import StateSecret, number_bytes
 from streamsketch.sketching.bounding.admission import Admission
@@ -262,14 +262,18 @@ class Windows:
 
         A row is late if its window was closed, or was over before the row by the clock of its source. So batches of any
         size lead to the same windows. If heartbeats move the watermark, rows of units raise no error: each row that
-        cannot be read is dropped and counted by itself.
+        cannot be read is dropped and counted by itself. Otherwise the error states each row that cannot be added
+        (`BadRowsError`), unless a column is at fault.
         """
         self.clocks.of(source)
         try:
             return self._add(batch, first, source)
-        except InvalidInputError:
+        except InvalidInputError as error:
             if not self._tolerant:
-                raise
+                bad = self._bad_rows(batch, source)
+                if not bad:
+                    raise
+                raise BadRowsError(str(error), bad) from None
         readable = self._readable(batch)
         return self._add(batch.filter(pa.array(readable)), first, source, batch.filter(pa.array(~readable)))
 
@@ -284,11 +288,7 @@ class Windows:
         after = np.zeros_like(timely) if self.end is None else numbers >= self.end
         ahead = clock.ahead(times, beats)
         if (ahead & (beats | (not self._tolerant))).any():
-            most = policy.limit.most
-            raise InvalidInputError(
-                f"the column {policy.time} has a time that is more than {most:,} window{'' if most == 1 else 's'} "
-                f"(max_ahead) after the rows before it; correct the time, or set a larger max_ahead"
-            )
+            raise InvalidInputError(self._too_far_ahead)
         far = kept & ahead
         kept &= ~ahead
         rows = batch if kept.all() else batch.filter(pa.array(kept))
@@ -337,17 +337,75 @@ class Windows:
         untimed = missing(batch.column(self._policy.time))
         beats, lacking = self._kinds(batch)
         readable = ~untimed
-
         times = np.flatnonzero(~beats & readable)
-
-        def drop(place: int, _: Exception) -> None:
-            readable[times[place]] = False
-
-        deque(salvage(lambda start, stop: self._times(batch.take(pa.array(times[start:stop]))), times.size, drop), 0)
+        readable[times[~self._with_times(batch.take(pa.array(times)))]] = False
         places, bad = np.flatnonzero(~lacking & readable), list[int]()
         Intake(self._agreement, on_bad=lambda place, _: bad.append(place)).cast(batch.take(pa.array(places)), 0)
         readable[places[bad]] = False
         return readable | untimed
+
+    def _bad_rows(self, batch: pa.RecordBatch, source: str | None) -> dict[int, str]:
+        """Return why rows cannot be added, by their places, each judged by itself; none if a column is at fault."""
+        policy, found = self._policy, dict[int, str]()
+        time = batch.column(policy.time)
+        untimed = missing(time)
+        if not self._drops:
+            found |= dict.fromkeys(np.flatnonzero(untimed).tolist(), self._no_time)
+        try:
+            timed = np.flatnonzero(~untimed)
+            readable = self._with_times(batch.take(pa.array(timed)))
+            found |= dict.fromkeys(timed[~readable].tolist(), not_a_time(policy.time, policy.time_format))
+            judged = timed[readable]
+            rows = batch.take(pa.array(judged))
+            times, (beats, lacking) = self._times(rows), self._kinds(rows)
+            ahead = self.clocks.of(source).ahead(times, beats)
+            found |= dict.fromkeys(judged[ahead].tolist(), self._too_far_ahead)
+            kept = ~ahead & ~(lacking if self._drops else beats)
+            places = judged[kept]
+            why: dict[int, str] = {}
+            Intake(self._agreement, on_bad=why.__setitem__).cast(rows.filter(pa.array(kept)), 0)
+            for place, reason in why.items():
+                one = int(places[place])
+                if not self._times_limit_casts or not self._is_castable(batch.slice(one, 1)):
+                    found[one] = reason
+        except InvalidInputError:
+            return {}
+        return found
+
+    @property
+    def _times_limit_casts(self) -> bool:
+        """Whether rows that are cast one by one may have other times than rows that are cast together."""
+        return any(column.type == "timestamp" for column in self._agreement.columns)
+
+    def _is_castable(self, row: pa.RecordBatch) -> bool:
+        try:
+            self._intake.cast(row)
+        except InvalidInputError:
+            return False
+        return True
+
+    def _with_times(self, batch: pa.RecordBatch) -> Flags:
+        """Return which rows have a time that can be read, each judged by itself: bool, (n,)."""
+        found = readable_times(batch.column(self._policy.time), self._policy.time_format)
+        places = np.flatnonzero(found)
+
+        def drop(place: int, _: Exception) -> None:
+            found[places[place]] = False
+
+        deque(salvage(lambda start, stop: self._times(batch.take(pa.array(places[start:stop]))), places.size, drop), 0)
+        return found
+
+    @property
+    def _too_far_ahead(self) -> str:
+        most = self._policy.limit.most
+        return (
+            f"the column {self._policy.time} has a time that is more than {most:,} window{'' if most == 1 else 's'} "
+            f"(max_ahead) after the rows before it; correct the time, or set a larger max_ahead"
+        )
+
+    @property
+    def _no_time(self) -> str:
+        return f"the column {self._policy.time} is null or blank in a row, and the agreement refuses missing values"
 
     def _times(self, batch: pa.RecordBatch) -> Ints:
         named = batch.column(self._policy.time), self._policy.time, self._policy.time_format
@@ -368,9 +426,7 @@ class Windows:
         if not untimed.any():
             return batch, 0
         if not self._drops:
-            raise InvalidInputError(
-                f"the column {self._policy.time} is null or blank in a row, and the agreement refuses missing values"
-            )
+            raise InvalidInputError(self._no_time)
         return batch.filter(pa.array(~untimed)), int(untimed.sum())
 
     def _empty(self) -> UnitsWindow | SumsWindow:

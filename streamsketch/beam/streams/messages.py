@@ -24,7 +24,7 @@ from streamsketch.beam.intake.rows import alike_rows, feature_columns
 from streamsketch.beam.intake.windows import LATE, column_of
 from streamsketch.beam.streams.lateness import PartitionClock, micros_of
 from streamsketch.core.limits import current_limits
-from streamsketch.data.arrow_messages import message_batches
+from streamsketch.data.arrow_messages import message_batches, most_unpacked
 from streamsketch.data.lenient import lenient_column, lenient_json
 from streamsketch.data.windows import Tumbling, microseconds
 from streamsketch.errors import InvalidInputError
@@ -236,7 +236,7 @@ class _Decode(beam.DoFn):
     def _decoded(self, message: bytes) -> Iterator[pa.RecordBatch | bytes]:
         """Yield the valid rows of an Arrow message, and the message if some are not valid."""
         try:
-            schema, batches = message_batches(message, current_limits().max_bytes)
+            schema, batches = message_batches(message, most_unpacked(len(message), current_limits().max_bytes))
             self._shaped(pa.RecordBatch.from_pylist([], schema=schema))  # faults of the whole message
         except _ANY:
             yield message

@@ -2,12 +2,12 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
 from streamsketch.core.libraries import pa, pa_json
-from streamsketch.data.lenient import decimal_text, lenient_json, lenient_text
+from streamsketch.data.lenient import decimal_text, lenient_json, lenient_text, text_of_json
 from streamsketch.data.readers.opening import (
     NUMBER_FORM,
     arrows_own,
@@ -47,6 +47,7 @@ def json_batch(
     *,
     any_text: bool = False,
     lenient: Sequence[str] = (),
+    on_bad: Callable[[int, str], object] | None = None,
 ) -> "pa.RecordBatch":
     """Return lines of JSON objects as a record batch: the ``text`` columns as text, the others as exact decimals.
 
@@ -55,15 +56,18 @@ def json_batch(
     text columns that are ``lenient``, as features are, a line may hold anything, or nothing: lists of numbers become
     their text, and what is no text, number, boolean or such a list becomes null.
 
+    With ``on_bad``, a line that is not an object with these fields is left out, and the function is called with its
+    number, counted from ``first``, and what is wrong. Each line is parsed once, however many are bad.
+
     Raises
     ------
     InvalidInputError
-        For a line that is not an object with these fields, by its number, counted from ``first``.
+        Without ``on_bad``, for the first such line.
     """
     found = by_arrow(lines, columns, text)
-    return (
-        line_by_line(lines, path, columns, text, first, any_text=any_text, lenient=lenient) if found is None else found
-    )
+    if found is not None:
+        return found
+    return line_by_line(lines, path, columns, text, first, any_text=any_text, lenient=lenient, on_bad=on_bad)
 
 
 def by_arrow(lines: list[bytes], columns: list[str], text: list[str]) -> "pa.RecordBatch | None":
@@ -116,6 +120,7 @@ def line_by_line(
     *,
     any_text: bool = False,
     lenient: Sequence[str] = (),
+    on_bad: Callable[[int, str], object] | None = None,
 ) -> "pa.RecordBatch":
     """Return the columns of lines that Arrow does not read as wanted, one by one."""
     to_text = _any_text if any_text else _json_text
@@ -124,7 +129,7 @@ def line_by_line(
         if not line.strip():
             continue
         try:
-            row = lenient_json(line) if lenient else json.loads(line, parse_float=Decimal, parse_constant=_refuse)
+            row = lenient_json(line) if lenient else _STRICT.decode(text_of_json(line))
             if not isinstance(row, dict):
                 raise TypeError  # noqa: TRY301 - as what follows raises
             found = [
@@ -137,10 +142,14 @@ def line_by_line(
             ]
         except (ValueError, ArithmeticError, KeyError, TypeError, RecursionError) as error:
             # the library's own text may quote the line, which is private
-            raise InvalidInputError(
+            why = (
                 f"line {number} of {path} is not a JSON object with the fields {', '.join(columns)}: text or integers "
                 f"for keys and indices, {NUMBER_FORM} for values ({type(error).__name__}){_hint(line)}"
-            ) from None
+            )
+            if on_bad is None:
+                raise InvalidInputError(why) from None
+            on_bad(number, why)
+            continue
         for column, value in zip(cells, found, strict=True):
             column.append(value)
     kinds = [pa.string() if name in text else number_type() for name in columns]
@@ -189,3 +198,6 @@ def _json_number(value: Any) -> Decimal:
 
 def _refuse(_: str) -> None:
     raise ValueError
+
+
+_STRICT = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse)  # made once, as it costs more than a line
