@@ -5,6 +5,8 @@ Every message states what was wrong, the values on both sides and the remedy. No
 ``TypeError``. Causes and remedies are in docs/reference/error-messages.md.
 """
 
+from typing import TypeVar
+
 _MOST_SHOWN = 1000
 """Characters of a message: one may quote a file that has thousands of columns, or names of any length."""
 
@@ -37,11 +39,23 @@ class StreamsketchError(Exception):
     InvalidInputError
     """
 
+    reason: str | None = None
+    """A stable code of the cause, for the logs of streams (`docs/how-to/runbook.md`); None if it has none."""
+
     def __str__(self) -> str:
         return printable(self._text(), _MOST_SHOWN)
 
     def _text(self) -> str:
         return super().__str__()
+
+
+Error = TypeVar("Error", bound=StreamsketchError)
+
+
+def with_reason(error: Error, reason: str) -> Error:
+    """Return an error with a code of its cause, one of `streamsketch.once.reasons.REASONS`."""
+    error.reason = reason
+    return error
 
 
 class InvalidInputError(StreamsketchError, ValueError):
@@ -81,6 +95,8 @@ class DependentNoiseError(StreamsketchError, ValueError):
 
 class LedgerError(StreamsketchError, ValueError):
     """A charge does not fit into a data set's privacy budget, or a ledger was changed."""
+
+    reason = "budget"
 
 
 class SignatureError(StreamsketchError, ValueError):

@@ -5,12 +5,12 @@ import datetime as dt
 import functools
 from collections.abc import Iterator
 
-from streamsketch.accounting.store import COLUMNS, PATIENCE, Row, Transaction, check_row
+from streamsketch.accounting.store import COLUMNS, PATIENCE, Row, Transaction, UnreachableLedgerError, check_row
 from streamsketch.errors import InvalidInputError
 
 try:
     import sqlalchemy
-    from sqlalchemy.exc import SQLAlchemyError
+    from sqlalchemy.exc import InterfaceError, InternalError, OperationalError, SQLAlchemyError
 except ModuleNotFoundError:
     raise ModuleNotFoundError(
         "a ledger in a database needs SQLAlchemy and psycopg (the extra `postgres` of streamsketch)"
@@ -51,7 +51,10 @@ class DatabaseStore:
                 yield _DatabaseTransaction(connection)
         except SQLAlchemyError as error:
             cause = " ".join(str(getattr(error, "orig", None) or error).split())
-            raise InvalidInputError(f"{_shown(self._address)} cannot be used as a ledger: {cause}") from None
+            # down, too busy, or a standby, which is read-only
+            away = isinstance(error, OperationalError | InterfaceError | InternalError)
+            kind = UnreachableLedgerError if away else InvalidInputError
+            raise kind(f"{_shown(self._address)} cannot be used as a ledger: {cause}") from None
 
 
 class _DatabaseTransaction:

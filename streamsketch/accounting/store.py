@@ -22,6 +22,12 @@ _ADD = "INSERT INTO streamsketch_ledger (number, previous, body, hash) VALUES (?
 Row = tuple[int, str, str, str]
 
 
+class UnreachableLedgerError(InvalidInputError):
+    """A ledger cannot be reached now: its server is down or a standby, or another writer holds it for long."""
+
+    reason = "ledger_unreachable"
+
+
 class Transaction(Protocol):
     """A view of the table that is locked against other writers until it ends."""
 
@@ -75,6 +81,10 @@ class FileStore:
                     raise
                 connection.execute("COMMIT")
         except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+                raise UnreachableLedgerError(
+                    f"{self._path} has been held by another writer for {PATIENCE} s; end that one"
+                ) from None
             raise InvalidInputError(f"{self._path} is not a ledger, or cannot be written: {error}") from None
         except UnicodeDecodeError:  # of what SQLite says about a damaged schema, which it quotes
             raise InvalidInputError(

@@ -16,7 +16,8 @@ from streamsketch.cli._showing import plural, progress_bar, show_json
 from streamsketch.cli._unbounded import charge_of, dead_letters_in, slots_of, write_summary
 from streamsketch.core.files import exclusive
 from streamsketch.jobs.logs import logs
-from streamsketch.once.rows import OtherRowsError
+from streamsketch.once.reasons import continued
+from streamsketch.once.waiting import Waiting
 from streamsketch.streams.job import Job
 from streamsketch.streams.policy import StreamPolicy
 from streamsketch.streams.stream import Stream
@@ -47,23 +48,23 @@ class KafkaTopic:
         """Read the topic until it ends, or forever; write the state and releases."""
         agreed, run_by, path = self.agreement, self.job, self.state
         StreamPolicy(agreed, run_by).publisher()  # to find mistakes before anything is written
-        charge, letters = charge_of(run_by, agreed), dead_letters_in(run_by)
+        waiting = Waiting()
+        charge, letters = charge_of(run_by, agreed, waiting), dead_letters_in(run_by)
         run_by.need(("servers", "topic"), "`streamsketch stream kafka`")
         servers, topic = str(run_by.servers), str(run_by.topic)
-        form = message_form(run_by)
         with extras():
             brokers = jobs.Brokers(servers, settings_in(run_by.client_settings))
         number = None
         with logs(run_by.log, topic=topic), ExitStack() as stack:
             try:
-                sink = stack.enter_context(slots_of(run_by))
+                sink = stack.enter_context(slots_of(run_by, waiting))
                 stack.enter_context(exclusive(path))
                 stream = Stream(agreed, run_by, path, charge, sink=sink, strict=True, dead_letters=letters)
                 malformed = None if run_by.malformed is None else Path(run_by.malformed)
                 bad = stack.enter_context(jobs.Malformed(malformed, jobs.malformed_size(stream)))
                 partitions = jobs.Partitions(brokers, topic, run_by.group or jobs.group_of(run_by.stream or topic))
                 stack.callback(partitions.close)
-                payloads = jobs.Payloads(agreed, stream.policy.time, form, bad)
+                payloads = jobs.Payloads(agreed, stream.policy.time, message_form(run_by), bad)
                 read = jobs.TopicStream(
                     stream,
                     partitions,
@@ -75,18 +76,18 @@ class KafkaTopic:
                     counts=None if run_by.counts is None else Path(run_by.counts),
                 )
                 with Stop() as stop:
+                    waiting.stop = stop.is_set
                     _run(read, stop, run_by, once=self.once)
                     number = stop.number
                 if run_by.log == "json":
                     jobs.log_end(stopped=number is not None, finished=stream.is_finished)
-            except ss.StreamsketchError as error:
+            except (ss.StreamsketchError, OSError) as error:
                 if run_by.log == "json":
                     jobs.log_failure(error)
                     raise typer.Exit(2) from None
-                if isinstance(error, OtherRowsError) or not path.exists():
+                if not path.exists() or not isinstance(error, ss.StreamsketchError):
                     raise
-                remedy = f"{path} holds what was read before, and the same command continues"
-                raise ss.InvalidInputError(f"{error}. {remedy}") from None
+                raise ss.InvalidInputError(continued(error, path)) from None
         if run_by.log == "json" and not as_json:  # standard error has lines of JSON alone, without counts
             raise typer.Exit(0 if number is None else 128 + number)
         if stream.is_finished and run_by.log == "text":

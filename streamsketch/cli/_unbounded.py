@@ -5,7 +5,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,10 +27,11 @@ from streamsketch.intake.log import Log
 from streamsketch.intake.messages import Messages
 from streamsketch.intake.rotation import LostLogError
 from streamsketch.once.charges import LedgerCharge
-from streamsketch.once.counts import MAX_DROPPED, RowCounts
+from streamsketch.once.counts import RowCounts, RowLimits
 from streamsketch.once.dead_letters import DeadLetters
-from streamsketch.once.rows import OtherRowsError
+from streamsketch.once.reasons import REASONS, reason_of
 from streamsketch.once.sinks import Sink, sink_in
+from streamsketch.once.waiting import Waiting, waiting_for
 from streamsketch.streams.job import Job
 from streamsketch.streams.policy import StreamPolicy
 from streamsketch.streams.stream import Stream
@@ -62,7 +63,8 @@ class UnboundedLog:
         agreement, job = self.agreement, self.job
         policy = StreamPolicy(agreement, job)
         policy.publisher()  # to find mistakes before anything is written
-        form, charge = self._checked(), charge_of(job, agreement)
+        waiting = Waiting()
+        form, charge = self._checked(), charge_of(job, agreement, waiting)
         dead_letters = dead_letters_in(job)
         # where units do not move the clock, no line of theirs ends the stream either
         mode = job.bad_lines or "stop"
@@ -75,7 +77,7 @@ class UnboundedLog:
                 raise ss.InvalidInputError(
                     f"{self._name} is a pipe, which is read until it ends: leave out follow in the job"
                 )
-            sink = stack.enter_context(slots_of(job))
+            sink = stack.enter_context(slots_of(job, waiting))
             stack.enter_context(exclusive(self.state))
             bad = stack.enter_context(bad_lines)
             reader = RowReader(
@@ -88,8 +90,9 @@ class UnboundedLog:
             )
             stream = Stream(agreement, job, self.state, charge, sink=sink, dead_letters=dead_letters)
             with Stop() as stop:
+                waiting.stop = stop.is_set
                 try:
-                    complaints = _Complaints(job.max_dropped, job.every)
+                    complaints = _Complaints(job.limits, job.every)
                     with self._opened(descriptor, reader, form, stream.position) as log:
                         stream.require(log.conditions)
                         self._read(stream, log, bad, stop, complaints)
@@ -113,7 +116,7 @@ class UnboundedLog:
             say(f"{self.state}, secret: {facts}. Agreement {agreement.fingerprint}.")
 
     def _with_remedy(self, error: ss.StreamsketchError) -> ss.StreamsketchError:
-        if isinstance(error, OtherRowsError):
+        if not REASONS[reason_of(error)].continues:
             return error  # from which nothing goes on
         remedy = f"{self.state} holds what was read before, and continues from there"
         if isinstance(error, LostLogError) and (self._of_messages or self.log is not None):
@@ -203,8 +206,8 @@ def write_summary(path: str, summary: dict[str, Any]) -> None:
 
 
 @contextmanager
-def slots_of(job: Job) -> Iterator[Sink | None]:
-    """Yield the open sink of a job's stream; None for files of windows, if the stream has no name."""
+def slots_of(job: Job, waiting: Waiting | None = None) -> Iterator[Sink | None]:
+    """Yield the open sink of a job's stream, which waits; None for files of windows, if the stream has no name."""
     if job.stream is None:
         if job.database is not None:
             raise ss.InvalidInputError('a database goes with a job that names its stream: set "stream": "NAME"')
@@ -212,7 +215,7 @@ def slots_of(job: Job) -> Iterator[Sink | None]:
         yield None
         return
     try:
-        with sink_in(job.database or job.folder) as sink:
+        with waiting_for(sink_in(job.database or job.folder), waiting or Waiting()) as sink:
             yield sink
     except ModuleNotFoundError as error:
         if error.name != "obstore":
@@ -220,16 +223,19 @@ def slots_of(job: Job) -> Iterator[Sink | None]:
         raise ModuleNotFoundError("object stores need obstore (the extra `objects` of streamsketch)") from None
 
 
-def charge_of(job: Job, agreement: ss.Agreement) -> Any:
+def charge_of(job: Job, agreement: ss.Agreement, waiting: Waiting) -> Any:
     """Return the object that charges each window to the job's ledger, if it has one, and the data set."""
     if job.ledger is None:
         return None
-    if not Path(job.ledger).is_file():
+    if "://" not in job.ledger and not Path(job.ledger).is_file():
         raise ss.InvalidInputError(f"there is no ledger {job.ledger}; make it, and enter the data set's budget")
     ledger = ss.Ledger(job.ledger)
     ledger.left(job.dataset or "")
 
-    return LedgerCharge(ledger, job.dataset, agreement.projection)
+    def until(attempt: Callable[[], Any]) -> Any:
+        return waiting.until("ledger", attempt)
+
+    return LedgerCharge(ledger, job.dataset, agreement.projection, until)
 
 
 def dead_letters_in(job: Job) -> DeadLetters | None:
@@ -245,8 +251,8 @@ def dead_letters_in(job: Job) -> DeadLetters | None:
 class _Complaints:
     """Warns on standard error if more rows are dropped than a job allows, at most once in a number of seconds."""
 
-    def __init__(self, most: float | None, every: float) -> None:
-        self._most, self._every = MAX_DROPPED if most is None else most, every
+    def __init__(self, limits: RowLimits, every: float) -> None:
+        self._limits, self._every = limits, every
 
     def begin(self, counts: RowCounts) -> None:
         """Count from here."""
@@ -257,6 +263,6 @@ class _Complaints:
         seconds = time.monotonic() - self._at
         if last or seconds >= self._every:
             words = f"read in {seconds:.0f} s" if seconds >= 1 else "read"
-            for sentence in counts.since(self._before).complaints(self._most, words):
+            for sentence in counts.since(self._before).complaints(self._limits, words).values():
                 say(f"warning: {sentence}")
             self.begin(counts)

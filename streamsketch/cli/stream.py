@@ -180,7 +180,7 @@ def watch(
     with extras():
         causes: list[jobs.Cause] = [] if run_by.flink is None else [jobs.FlinkJob(run_by.flink, run_by.flink_job)]
         if run_by.counts is not None:
-            causes.append(jobs.DroppedRows(Path(run_by.counts), run_by.max_dropped))
+            causes.append(jobs.DroppedRows(Path(run_by.counts), run_by.limits))
         if run_by.servers is not None and run_by.topic is not None:
             silent = run_by.silent_after or StreamPolicy(agreed, run_by).of_one_length.size / 10**6
             reached = settings_in(run_by.client_settings)

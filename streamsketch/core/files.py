@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from io import FileIO
 from pathlib import Path
 
-from streamsketch.errors import InvalidInputError
+from streamsketch.errors import InvalidInputError, with_reason
 
 try:
     import fcntl
@@ -341,7 +341,8 @@ def exclusive(path: str | os.PathLike[str]) -> Iterator[None]:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise InvalidInputError(f"{path} is in use by another process; end that one first") from None
+                used = InvalidInputError(f"{path} is in use by another process; end that one first")
+                raise with_reason(used, "in_use") from None
         yield
     finally:
         os.close(descriptor)

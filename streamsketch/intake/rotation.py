@@ -34,6 +34,8 @@ class LogFile(NamedTuple):
 class LostLogError(InvalidInputError):
     """Raised if a log is not where it was left, and not among its rotated files either."""
 
+    reason = "retention"
+
 
 def digest(data: bytes) -> str:
     """Return the digest by which bytes are recognised."""

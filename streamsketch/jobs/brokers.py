@@ -35,9 +35,13 @@ _WHERE = re.compile(r"^(?:\w+://)?[^\s]*?/(?:bootstrap|\d+): | \(after \d+ms in 
 class TopicError(StreamsketchError):
     """A topic that cannot be read, or to which slots cannot be published exactly once."""
 
+    reason: str | None = "topic"
+
 
 class UnreachableError(TopicError):
     """Brokers that do not answer; a later try may succeed."""
+
+    reason = "brokers_unreachable"
 
 
 def client_settings(path: str | os.PathLike[str]) -> dict[str, str]:

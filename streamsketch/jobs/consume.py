@@ -11,16 +11,17 @@ from typing import Any
 import pyarrow as pa
 
 from streamsketch.core.files import write_whole
-from streamsketch.errors import InvalidInputError
+from streamsketch.errors import InvalidInputError, with_reason
 from streamsketch.intake.framing import idle_after as idle_condition
 from streamsketch.intake.lines import Stop
-from streamsketch.intake.rotation import LostLogError
+from streamsketch.intake.rotation import LostLogError, digest
 from streamsketch.jobs.brokers import TopicError, UnreachableError
 from streamsketch.jobs.logs import causes_of
 from streamsketch.jobs.partitions import Bounds, Log, LostOffsetsError
-from streamsketch.jobs.payloads import Malformed, Payloads
-from streamsketch.once.counts import MAX_DROPPED, RowCounts
+from streamsketch.jobs.payloads import Malformed, Message, Payloads
+from streamsketch.once.counts import RowAlarms, RowCounts
 from streamsketch.once.logs import log_event
+from streamsketch.once.reasons import public_text, reason_of
 from streamsketch.streams.stream import Stream
 
 _LOG = logging.getLogger(__name__)
@@ -92,11 +93,12 @@ class TopicStream:
         self.stream, self._log, self._topic = stream, log, topic
         self._payloads, self._malformed, self._accept_loss = payloads, malformed, accept_loss
         self._idle_after, self._clock, self._silent = idle_after, clock, set[int]()
-        most = stream.policy.job.max_dropped
-        self._most = MAX_DROPPED if most is None else most
+        self._alarms = RowAlarms(stream.policy.job.limits)
         self._bad_before, self._missing = stream.bad_lines, 0
-        self._counts, self._counted, self._complains = counts, self._rows, False
+        self._counts, self._counted, self._complains = counts, self._rows, frozenset[str]()
+        self._closed = stream.windows.next
         self._next, self._bounds = dict[int, int](), dict[int, Bounds]()
+        self._last, self._checking = dict[int, tuple[int, str]](), set[int]()
         self._marks, self._heard = dict[int, int | None](), dict[int, float]()
         self._looked, self._saved, self._asked = clock(), -_SOONEST, -_SOONEST
         self._unreachable: str | None = None
@@ -107,22 +109,24 @@ class TopicStream:
         if stream.position is not None:
             self._restore(stream.position)
         self._look(is_new=is_new)
-        self._log.assign(self._next)
+        self._assign()
         self._save()  # with the secrets, before anything is read
 
     def _restore(self, position: Mapping[str, Any]) -> None:
         if not _is_position(position):
-            raise InvalidInputError(
-                f"the state has no offsets of a topic, so it belongs to another log; pass its own state, or {_NEW}"
-            )
+            text = f"the state has no offsets of a topic, so it belongs to another log; pass its own state, or {_NEW}"
+            raise with_reason(InvalidInputError(text), "other_topic")
         for what, ours, held in (("topic", self._topic, position["topic"]), ("id", self._identity, position["id"])):
             if None not in (ours, held) and ours != held:
-                raise InvalidInputError(
+                text = (
                     f"the state belongs to a topic with the {what} {held}, but this topic has {ours}; read that "
                     f"topic, or {_NEW}"
                 )
+                raise with_reason(InvalidInputError(text), "other_topic")
         self._next = {int(number): offset for number, offset in position["partitions"].items()}
         self._missing = position["missing"]
+        last = position.get("last", {})  # which states of earlier versions lack
+        self._last = {int(number): (int(offset), str(digest)) for number, (offset, digest) in last.items()}
 
     # --- partitions -----------------------------------------------------------------------------------------
 
@@ -145,10 +149,8 @@ class TopicStream:
         bounds = {number: Bounds(*found) for number, found in self._log.bounds().items()}
         self._looked = self._clock()
         if gone := sorted(self._next.keys() - bounds.keys()):
-            raise TopicError(
-                f"partitions {_listed(gone)} of {self._topic} are gone, so it is another topic; read the topic of the "
-                f"state, or {_NEW}"
-            )
+            text = f"partitions {_listed(gone)} of {self._topic} are gone, so it is another topic"
+            raise with_reason(TopicError(f"{text}; read the topic of the state, or {_NEW}"), "other_topic")
         self._bounds = bounds
         moved = False
         for number, (first, end, _) in sorted(bounds.items()):
@@ -162,10 +164,11 @@ class TopicStream:
                 self._lose(number, expected, first)
                 moved = True
             elif expected > end:
-                raise TopicError(
+                text = (
                     f"partition {number} of {self._topic} ends at offset {end:,}, but {expected:,} is to be read "
                     f"next, so records were removed at its end, or it is another topic; {_NEW}"
                 )
+                raise with_reason(TopicError(text), "truncated")
             self._heard.setdefault(number, self._looked)
         self.stream.add_sources(map(self.source, sorted(bounds)))
         return moved
@@ -185,7 +188,7 @@ class TopicStream:
         """List the partitions while the stream runs; return whether the brokers answered."""
         try:
             if self._look():
-                self._log.assign(self._next)
+                self._assign()
         except UnreachableError as error:
             self._tell_unreachable(str(error))
             return False
@@ -241,7 +244,7 @@ class TopicStream:
             found = {}
             if not self._look():
                 raise
-            self._log.assign(self._next)
+            self._assign()
         now = self._clock()
         for number, messages in sorted(found.items()):
             source = self.source(number)
@@ -249,8 +252,10 @@ class TopicStream:
             def add(batch: pa.RecordBatch, first: int, source: str = source) -> None:
                 self.stream.add(batch, first, source)
 
-            self._payloads.add(number, messages, add)
-            self._next[number] = messages[-1].offset + 1
+            if messages := self._unread(number, messages):
+                self._payloads.add(number, messages, add)
+                self._next[number] = messages[-1].offset + 1
+                self._last[number] = messages[-1].offset, _digest(messages[-1])
         ended = self._log.ended()
         for number, end in ended.items():
             self._next[number] = max(self._next[number], end)  # behind the last record there may be marks
@@ -261,6 +266,35 @@ class TopicStream:
         if now - self._looked >= _LOOK:
             self._looked = now
             self._look_again()
+
+    def _unread(self, number: int, messages: list[Message]) -> list[Message]:
+        """Return messages without the last one that was read before; raise `TopicError` unless it is the same one.
+
+        It is read once more after each start and after each new assignment. So a log that lost its end, and grew again
+        beyond it, is noticed.
+        """
+        last = self._last.get(number)
+        if number not in self._checking or last is None:
+            return messages
+        self._checking.discard(number)
+        offset, digest = last
+        if messages[0].offset == offset and _digest(messages[0]) == digest:
+            return messages[1:]
+        if messages[0].offset > offset and self._bounds[number].first > offset:
+            return messages  # retention removed it, after it was read
+        text = (
+            f"partition {number} of {self._topic} has another record at offset {offset:,} than the one that was read "
+            f"there, so the end of its log was lost and replaced; {_NEW}"
+        )
+        raise with_reason(TopicError(text), "truncated")
+
+    def _assign(self) -> None:
+        """Read each partition from its next offset, with the last record that was read before, if it is there still."""
+        self._checking = {number for number, (offset, _) in self._last.items() if offset >= self._bounds[number].first}
+        starts = {
+            number: self._last[number][0] if number in self._checking else at for number, at in self._next.items()
+        }
+        self._log.assign(starts)
 
     def _silence(self, ended: Collection[int], now: float) -> None:
         """Let windows end without idle partitions, and log which partitions windows wait for.
@@ -306,7 +340,8 @@ class TopicStream:
                     why = f"it is behind an open transaction of {behind:,} offsets, and its clock stood still"
                     remedy = "Its producer has to commit or abort it; heartbeats do not help"
                 text = f"{why} for {after:.0f} s, and all windows wait for it. {remedy}"
-                self._tell(logging.WARNING, "silent", text, partition=number)
+                reason = "transaction_open" if behind else None
+                self._tell(logging.WARNING, "silent", text, partition=number, reason=reason)
         return waiting
 
     def _behind_transaction(self, number: int) -> int:
@@ -337,18 +372,26 @@ class TopicStream:
 
     @property
     def _rows(self) -> RowCounts:
-        """How many rows were read, late and malformed, since the stream began."""
-        found = self.stream.windows.counts
-        late, malformed = found.rows_late, self._bad_before + self._malformed.rows + self._malformed.undecodable
-        return RowCounts(found.bounding.rows_read + late + malformed, late, 0, malformed)
+        """How many rows and messages were read and dropped, each in its unit; messages since this process began."""
+        bad = self._malformed
+        stream = self.stream.row_counts
+        unreadable = self._bad_before + bad.rows - self.stream.bad_lines  # which counts messages as well
+        return stream._replace(
+            read=stream.read + unreadable,
+            malformed=stream.malformed + unreadable,
+            messages=bad.messages,
+            undecodable=bad.undecodable,
+        )
 
-    def _count(self) -> None:
-        """Log if too many rows were dropped since the last save, and write the counts to a file."""
-        rows = self._rows
-        complaints = rows.since(self._counted).complaints(self._most, "since the last save")
-        if complaints and not self._complains:
-            self._tell(logging.WARNING, "rows_dropped", "; ".join(complaints))
-        self._counted, self._complains = rows, bool(complaints)
+    def _count(self, *, last: bool = False) -> None:
+        """Log what is wrong with the rows since the last window that ended, and write the counts to a file."""
+        rows, closed = self._rows, self.stream.windows.next - self._closed
+        found = self._alarms.look(rows.since(self._counted), "since the last look", closed)
+        for code in sorted(found.keys() - self._complains):
+            self._tell(logging.WARNING, code, found[code])
+        if closed or found or last:
+            self._counted, self._closed = rows, self.stream.windows.next
+            self._complains = frozenset(found)
         if self._counts is not None:
             self._counts.mkdir(parents=True, exist_ok=True)
             write_whole(self._counts / "consume.json", json.dumps(rows._asdict()).encode() + b"\n", secret=True)
@@ -359,6 +402,7 @@ class TopicStream:
             "topic": self._topic,
             "id": self._identity,
             "partitions": {str(number): offset for number, offset in sorted(self._next.items())},
+            "last": {str(number): [*last] for number, last in sorted(self._last.items())},
             "missing": self._missing,
             "malformed": self._malformed.size,
         }
@@ -396,8 +440,9 @@ def log_end(*, stopped: bool, finished: bool) -> None:
 
 
 def log_failure(error: Exception) -> None:
-    """Log that a stream failed, with the names of the errors, but not their texts, which may hold data."""
-    log_event(_LOG, logging.ERROR, "failed", error=type(error).__name__, cause=causes_of(error))
+    """Log that a stream failed: the code of the reason, the names of the errors, and what is public of their text."""
+    named = {"error": type(error).__name__, "cause": causes_of(error)}
+    log_event(_LOG, logging.ERROR, "failed", reason=reason_of(error), **named, text=public_text(error))
 
 
 def malformed_size(stream: Stream) -> int:
@@ -419,7 +464,20 @@ def _is_position(position: Mapping[str, Any]) -> bool:
         and all(_is_number(position.get(name)) for name in ("missing", "malformed"))
         and isinstance(partitions, dict)
         and all(name.isdecimal() and _is_number(offset) for name, offset in partitions.items())
+        and isinstance(last := position.get("last", {}), dict)
+        and all(name in partitions and _is_last(one) for name, one in last.items())
     )
+
+
+def _is_last(value: Any) -> bool:
+    """Return whether it is the offset and the digest of a record."""
+    return isinstance(value, list) and len(value) == 2 and _is_number(value[0]) and isinstance(value[1], str)  # noqa: PLR2004
+
+
+def _digest(message: Message) -> str:
+    """Return by what a record is recognised; it is in the state alone, which is secret."""
+    key = b"-" if message.key is None else b"%d " % len(message.key) + message.key
+    return digest(b"%d %b " % (message.timestamp, key) + message.content)
 
 
 def _is_number(value: Any) -> bool:

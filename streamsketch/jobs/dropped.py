@@ -1,10 +1,10 @@
-"""Reasons why a stream lacks rows: its workers' counts of rows that were late, too far ahead or malformed."""
+"""Reasons why a stream lacks rows: its workers' counts of rows that were dropped, by kind."""
 
 from pathlib import Path
 from typing import Any
 
 from streamsketch.jobs.causes import Found
-from streamsketch.once.counts import MAX_DROPPED, RowCounts, counts_in
+from streamsketch.once.counts import RowAlarms, RowCounts, RowLimits, counts_in
 
 
 class DroppedRows:
@@ -14,8 +14,8 @@ class DroppedRows:
     ----------
     folder
         The folder, ``CLAIMS/STREAM.counts``.
-    max_dropped
-        The largest share of rows that may be dropped, from 0 to 1, as in the job; None for 0.01.
+    limits
+        The largest shares of rows that may be dropped, by kind, as of the job (`Job.limits`).
 
     Examples
     --------
@@ -30,9 +30,11 @@ class DroppedRows:
     ['5 % of the rows that were read were dropped, more than max_dropped, 1 %: 5 late, 0 too far ahead, 0 malformed']
     """
 
-    def __init__(self, folder: Path, max_dropped: float | None = None) -> None:
-        self._folder, self._most = folder, MAX_DROPPED if max_dropped is None else max_dropped
+    def __init__(self, folder: Path, limits: RowLimits | None = None) -> None:
+        self._folder, self._limits = folder, limits or RowLimits()
         self._before: list[tuple[float, dict[str, RowCounts]]] = []
+        self._alarms, self._period = RowAlarms(self._limits), dict[str, str]()
+        self._period_counts: tuple[float, RowCounts] | None = None
 
     def look(self, now: float, stale_after: float) -> Found:
         """Return problems with the rows of the last ``stale_after`` seconds, and the counts of all rows.
@@ -52,7 +54,20 @@ class DroppedRows:
         words = "that were read" if first is None else f"of the last {now - first:.0f} s"
         total = _total(found)
         numbers: dict[str, Any] = {f"rows_{name}": float(count) for name, count in total._asdict().items()}
-        return recent.complaints(self._most, words), numbers
+        return [*(self._of_period(now, total, stale_after) | recent.complaints(self._limits, words)).values()], numbers
+
+    def _of_period(self, now: float, total: RowCounts, seconds: float) -> dict[str, str]:
+        """Return what was wrong in the last whole period of so many seconds, compared with those before it."""
+        if self._period_counts is None:
+            self._period_counts = now, total
+        since, before = self._period_counts
+        if now - since >= seconds > 0:
+            words = f"of the last {now - since:.0f} s"
+            found = self._alarms.look(total.since(before), words, now - since)
+            limited = total.since(before).complaints(self._limits, words)
+            self._period = {code: text for code, text in found.items() if code not in limited}
+            self._period_counts = now, total
+        return self._period
 
 
 def _total(counts: dict[str, RowCounts]) -> RowCounts:

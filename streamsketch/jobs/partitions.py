@@ -36,6 +36,8 @@ class Bounds(NamedTuple):
 class LostOffsetsError(TopicError):
     """The offset to read next is no longer in the topic."""
 
+    reason = "retention"
+
 
 class Log(Protocol):
     """The partitions of a topic; your own class needs the same members."""

@@ -100,7 +100,12 @@ METRICS = {
     "rows_read": "Rows that workers have read, including repeated work; private",
     "rows_late": "Rows dropped because their window was over; private",
     "rows_ahead": "Rows dropped because they were too far ahead of the log's clock (max_ahead); private",
-    "rows_malformed": "Messages with rows that could not be read and were dropped; private",
+    "rows_malformed": "Rows that could not be read and were dropped; private",
+    "rows_blank": "Rows dropped because they lack a value that is needed; private",
+    "rows_early": "Rows dropped because they are before the first window; private",
+    "rows_other_keys": "Rows dropped because their key is not listed; private",
+    "rows_messages": "Messages with content that were read; private",
+    "rows_undecodable": "Messages that could not be decoded; private",
     "rows_lost": "Dropped rows and messages for which the folder of dead letters had no room; private",
     "partition_lag_records": "Records of a partition that the stream has not read, from its committed offsets",
 }

@@ -273,6 +273,8 @@ class StreamJob:
             delay=policy.delay_micros / 10**6,
             limit=policy.limit,
             counts=counts,
+            first=policy.windows.start(policy.first),
+            public_keys=policy.public_keys,
             **windows,
         )
         batches, late, malformed = log | "Decode" >> decode

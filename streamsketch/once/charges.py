@@ -28,6 +28,9 @@ class LedgerCharge:
         The ledger, and the data set in it.
     projection
         The map of the releases.
+    until
+        A function of a function, which calls it until the ledger answers (`streamsketch.once.waiting.Waiting`); by
+        default it is called once.
 
     Examples
     --------
@@ -40,20 +43,25 @@ class LedgerCharge:
     ``Stream(agreement, job, path, charge)`` then charges it.
     """
 
-    def __init__(self, ledger: Ledger, dataset: str | None, projection: Projection) -> None:
-        self._ledger, self._dataset, self._projection = ledger, dataset, projection
+    def __init__(
+        self,
+        ledger: Ledger,
+        dataset: str | None,
+        projection: Projection,
+        until: Callable[[Callable[[], Any]], Any] = lambda attempt: attempt(),
+    ) -> None:
+        self._ledger, self._dataset, self._projection, self._until = ledger, dataset, projection, until
 
     def __call__(
         self, guarantee: Guarantee, data_ids: DataIds | Iterable[bytes] = (), once: str | None = None, note: str = ""
     ) -> None:
         """Charge a release, once for each text; see `Ledger.charge`."""
-        self._ledger.charge(
-            self._dataset, guarantee, projection=self._projection, data_ids=data_ids, note=note, once=once
-        )
+        named: dict[str, Any] = {"projection": self._projection, "data_ids": data_ids, "note": note, "once": once}
+        self._until(lambda: self._ledger.charge(self._dataset, guarantee, **named))
 
     def draw(self, once: str, row: int, drawn: str) -> None:
         """Enter the draw of a row; see `Ledger.draw`."""
-        self._ledger.draw(once, row, drawn)
+        self._until(lambda: self._ledger.draw(once, row, drawn))
 
     def covers(
         self,

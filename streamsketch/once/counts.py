@@ -6,6 +6,7 @@ import secrets
 import socket
 import threading
 import time
+from collections import deque
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,35 +16,79 @@ _SECONDS = 1.0  # between two writes of a worker
 _SUFFIX = ".json"
 
 
+class RowLimits(NamedTuple):
+    """Which shares of a stream's rows may be lost before its operator gets an alarm, each from 0 to 1.
+
+    Parameters
+    ----------
+    dropped
+        Of the rows: late, too far ahead or malformed.
+    undecodable
+        Of the messages: those that cannot be decoded at all.
+    blank
+        Of the rows: without a value that the agreement needs.
+    early
+        Of the rows: before the first window.
+    other_keys
+        Of the rows: of keys that are not listed.
+    volume
+        The least share of the usual number of rows.
+    """
+
+    dropped: float = 0.01
+    undecodable: float = 0.01
+    blank: float = 0.1
+    early: float = 0.1
+    other_keys: float = 0.4
+    volume: float = 0.1
+
+
 class RowCounts(NamedTuple):
-    """How many rows were read, and how many of them were dropped. Private data, without noise.
+    """How many rows were read, and how many of them were dropped, each in its own unit. Private data, without noise.
 
     Parameters
     ----------
     read
-        Rows that were read. A message that is set aside counts as one.
+        Rows that were read, without those of messages that could not be decoded.
     late
         Rows whose window was over.
     ahead
         Rows that were too far ahead of the log's clock.
     malformed
-        Rows that could not be read, or messages with such rows.
+        Rows that could not be read.
+    blank
+        Rows without a value that the agreement needs.
+    early
+        Rows before the first window.
+    other_keys
+        Rows of keys that are not listed.
+    messages
+        Messages with content that were read.
+    undecodable
+        Messages that could not be decoded, so that the number of their rows is not known.
     lost
         Dropped rows that are not among the dead letters, because their folder is full.
 
     Examples
     --------
-    >>> counts = RowCounts(read=1000, late=30)
+    >>> counts = RowCounts(read=1000, late=30, messages=10, undecodable=5)
     >>> counts.dropped
     30
-    >>> counts.complaints(0.01, "in 300 s")
-    ['3 % of the rows in 300 s were dropped, more than max_dropped, 1 %: 30 late, 0 too far ahead, 0 malformed']
+    >>> for code, sentence in counts.complaints(RowLimits(), "in 300 s").items():
+    ...     print(f"{code}: {sentence}")
+    rows_dropped: 3 % of the rows in 300 s were dropped, ...
+    messages_undecodable: 50 % of the messages in 300 s could not be decoded, more than max_undecodable, 1 %
     """
 
     read: int = 0
     late: int = 0
     ahead: int = 0
     malformed: int = 0
+    blank: int = 0
+    early: int = 0
+    other_keys: int = 0
+    messages: int = 0
+    undecodable: int = 0
     lost: int = 0
 
     @property
@@ -59,32 +104,135 @@ class RowCounts(NamedTuple):
         """Return the differences, at least 0, that is, what was counted after ``before``."""
         return RowCounts(*(max(0, one - two) for one, two in zip(self, before, strict=True)))
 
-    def complaints(self, most: float, words: str) -> list[str]:
-        """Return what is wrong with these rows, in sentences.
+    def complaints(self, limits: RowLimits, words: str) -> dict[str, str]:
+        """Return what is wrong with these rows, in sentences, by codes that do not change (`ROW_CODES`).
 
         Parameters
         ----------
-        most
-            The largest share of rows that may be dropped.
+        limits
+            The largest shares that may be lost.
         words
             When the rows were read, such as ``"in 300 s"``.
         """
-        found = []
-        if self.dropped > most * self.read:
-            share = 100 * self.dropped / max(self.read, self.dropped)
-            found.append(
-                f"{share:.3g} % of the rows {words} were dropped, more than max_dropped, {100 * most:.3g} %: "
-                f"{self.late:,} late, {self.ahead:,} too far ahead, {self.malformed:,} malformed"
+        found = {}
+        if self.dropped > limits.dropped * self.read:
+            found["rows_dropped"] = (
+                f"{_percent(self.dropped, self.read)} of the rows {words} were dropped, more than max_dropped, "
+                f"{100 * limits.dropped:.3g} %: {self.late:,} late, {self.ahead:,} too far ahead, {self.malformed:,} "
+                "malformed"
             )
         if self.ahead:
-            found.append(f"{self.ahead:,} rows {words} were too far ahead (max_ahead); check the producers' clocks")
+            found["rows_ahead"] = (
+                f"{self.ahead:,} rows {words} were too far ahead (max_ahead); check the producers' clocks"
+            )
+        for code, count, of, most, named, what in (
+            ("rows_blank", self.blank, self.read, limits.blank, "max_blank", "rows {} lack a value that is needed"),
+            ("rows_early", self.early, self.read, limits.early, "max_early", "rows {} are before the first window"),
+            (
+                "rows_of_other_keys",
+                self.other_keys,
+                self.read,
+                limits.other_keys,
+                "max_other_keys",
+                "rows {} are of keys that are not listed",
+            ),
+            (
+                "messages_undecodable",
+                self.undecodable,
+                self.messages,
+                limits.undecodable,
+                "max_undecodable",
+                "messages {} could not be decoded",
+            ),
+        ):
+            if count > most * of:
+                found[code] = (
+                    f"{_percent(count, of)} of the {what.format(words)}, more than {named}, {100 * most:.3g} %"
+                )
         if self.lost:
-            found.append(f"the folder of dead letters is full, and {self.lost:,} dropped rows {words} are not in it")
+            found["letters_full"] = (
+                f"the folder of dead letters is full, and {self.lost:,} dropped rows {words} are not in it"
+            )
         return found
 
 
-MAX_DROPPED = 0.01
-"""The share of rows that may be dropped, unless a job states another."""
+def _percent(count: int, of: int) -> str:
+    return f"{100 * count / max(of, count):.3g} %"
+
+
+ROW_CODES = {
+    "rows_dropped": "Rows are late, too far ahead or malformed",
+    "rows_ahead": "Rows are too far ahead",
+    "rows_blank": "Rows lack a value that is needed",
+    "rows_early": "Rows are before the first window",
+    "rows_of_other_keys": "Rows are of keys that are not listed",
+    "messages_undecodable": "Messages cannot be decoded",
+    "letters_full": "The folder of dead letters is full",
+    "volume_low": "Far fewer rows come than usual",
+}
+"""The codes of what may be wrong with a stream's rows: in its log, at ``/health``, and in the runbook."""
+
+_USUAL = 24  # periods that say what is usual
+_LEAST = 3  # of them
+_ROWS = 100  # of fewer rows, nothing is said to be unusual
+_RISE = 0.05  # of a share, over the usual one
+
+
+class RowAlarms:
+    """Judge counts of rows by limits and by what was usual in the periods before: the same law on every engine.
+
+    A period is a window, some windows or some seconds. Its rows of other keys, or rows that lack a value, are unusually
+    many if their share is 5 points over the median of the last 24 periods, and rows are unusually few below the job's
+    ``min_volume`` of their lower quartile. The first three periods are compared with the limits alone.
+
+    Parameters
+    ----------
+    limits
+        The limits.
+
+    Examples
+    --------
+    >>> alarms = RowAlarms(RowLimits())
+    >>> for _ in range(3):
+    ...     assert not alarms.look(RowCounts(read=1000), "of a window")
+    >>> alarms.look(RowCounts(read=90), "of a window")["volume_low"]
+    'only 90 rows of a window were read, less than min_volume, 10 %, of the usual 1,000'
+    """
+
+    def __init__(self, limits: RowLimits) -> None:
+        self._limits = limits
+        self._before: deque[tuple[RowCounts, float]] = deque(maxlen=_USUAL)
+
+    def look(self, counts: RowCounts, words: str, amount: float = 1.0) -> dict[str, str]:
+        """Return what is wrong with a period's rows, by code; ``amount`` is its length, 0 if it has not ended."""
+        found = counts.complaints(self._limits, words)
+        if amount <= 0:
+            return found
+        if len(self._before) >= _LEAST:
+            found |= self._unusual(counts, words, amount) | found
+        self._before.append((counts, amount))
+        return found
+
+    def _unusual(self, counts: RowCounts, words: str, amount: float) -> dict[str, str]:
+        found = {}
+        rates = sorted(before.read / length for before, length in self._before)
+        usual = rates[len(rates) // 4] * amount
+        if usual >= _ROWS and counts.read < self._limits.volume * usual:
+            found["volume_low"] = (
+                f"only {counts.read:,} rows {words} were read, less than min_volume, "
+                f"{100 * self._limits.volume:.3g} %, of the usual {usual:,.0f}"
+            )
+        named = {"blank": ("rows_blank", "lack a value that is needed")}
+        named |= {"other_keys": ("rows_of_other_keys", "are of keys that are not listed")}
+        for field, (code, what) in named.items():
+            shares = sorted(getattr(before, field) / before.read for before, _ in self._before if before.read)
+            median = shares[len(shares) // 2] if shares else 1.0
+            count = getattr(counts, field)
+            if counts.read >= _ROWS and count > (median + _RISE) * counts.read:
+                found[code] = (
+                    f"{_percent(count, counts.read)} of the rows {words} {what}, and usually {100 * median:.3g} %"
+                )
+        return found
 
 
 class Tally:

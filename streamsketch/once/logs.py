@@ -9,6 +9,8 @@ import json
 import logging
 from typing import Any
 
+from streamsketch.once.counts import ROW_CODES
+
 EVENT = "streamsketch_event"
 """Attribute of a log record with the event's public fields, for formatters."""
 
@@ -19,21 +21,25 @@ EVENTS: dict[str, frozenset[str]] = {
     "launched": frozenset({"runner", "restored"}),
     "submitted": frozenset({"job"}),
     "ended": frozenset({"state"}),
-    "failed": frozenset({"error", "cause", "text"}),  # a text only of errors before there are data
+    "failed": frozenset({"reason", "error", "cause", "text"}),  # a text only if `REASONS` says that it is public
     "released": frozenset({"windows", "newest"}),
     "alarm": frozenset({"stream", "epoch", "window", "key", "result", "text"}),
     "refused": frozenset({"stream", "epoch", "window", "dataset", "text"}),  # by the ledger, which holds no data
     "partition_added": frozenset({"partition", "text"}),
     "lost": frozenset({"partition"}),  # its text has offsets, which count messages
-    "silent": frozenset({"partition", "text"}),
+    "silent": frozenset({"partition", "reason", "text"}),
     "idle": frozenset({"partition", "text"}),
     "unreachable": frozenset(),  # its text is the broker's
     "reached": frozenset({"text"}),
+    "sink_unreachable": frozenset({"error"}),  # its text is the driver's
+    "sink_reached": frozenset({"text"}),
+    "ledger_unreachable": frozenset({"error"}),
+    "ledger_reached": frozenset({"text"}),
 }
 """Events by name, and the fields that everyone who may read the log may see. A text is listed only if it is made of
 public values: names, windows and keys that are released, the agreement and the job, and what the ledger says."""
 
-SECRET_EVENTS = frozenset({"rows_dropped"})
+SECRET_EVENTS = frozenset(ROW_CODES)
 """Events of which one unit's rows decide whether they occur: for the operator alone, with all of their fields."""
 
 

@@ -29,6 +29,8 @@ ANEW = "begin a new state and a new folder, with a start after what was released
 class OtherRowsError(InvalidInputError):
     """The published rows are not those of this state, so the state cannot be continued."""
 
+    reason = "other_rows"
+
 
 @concealed
 @dataclasses.dataclass(frozen=True)

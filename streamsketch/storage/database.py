@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from streamsketch.core.concealed import concealed
 from streamsketch.core.files import remove_partial, replacing
 from streamsketch.core.limits import check_length, current_limits
-from streamsketch.errors import InvalidInputError, WireFormatError
+from streamsketch.errors import InvalidInputError, WireFormatError, with_reason
 
 _SCHEMA = (
     "CREATE TABLE rows /* SECRET: exact sketches of streamsketch, not to be shared */ (id INTEGER PRIMARY KEY, "
@@ -316,7 +316,8 @@ def _check_schema(connection: sqlite3.Connection, kind: bytes) -> None:
     if _pragma(connection, "application_id") != int.from_bytes(kind):
         raise WireFormatError("first page", "is of an SQLite file of another kind")
     if (version := _pragma(connection, "user_version")) != _VERSION:
-        raise WireFormatError("version", f"{version}, but this version of streamsketch reads {_VERSION}")
+        newer = WireFormatError("version", f"{version}, but this version of streamsketch reads {_VERSION}")
+        raise with_reason(newer, "state_version")
     if connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL LIMIT 2").fetchall() != [(_SCHEMA,)]:
         raise WireFormatError("schema", "is not one that this library writes")
 

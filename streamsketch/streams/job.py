@@ -15,9 +15,18 @@ from streamsketch.core.text import check_text
 from streamsketch.data.windows import microseconds
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.intake.clock import Clock, ClockKind
+from streamsketch.once.counts import RowLimits
 from streamsketch.once.slots import check_stream
 
 VERSION = 1
+_SHARES = {
+    "max_dropped": "dropped",
+    "max_blank": "blank",
+    "max_early": "early",
+    "max_other_keys": "other_keys",
+    "max_undecodable": "undecodable",
+    "min_volume": "volume",
+}  # and the limits that they are (`RowLimits`)
 Comparisons: TypeAlias = Literal["distance", "cosine", "mean"]
 RowForm: TypeAlias = Literal["csv", "jsonl", "messages", "arrow", "json"]
 LogForm: TypeAlias = Literal["text", "json"]
@@ -56,6 +65,13 @@ class Job:
         writer inserts heartbeats, each within ``max_ahead`` of the one before.
     max_dropped
         The share of rows that may be late or malformed before the operator gets an alarm, from 0 to 1; by default 0.01.
+    max_blank, max_early, max_other_keys
+        The shares of rows that may lack a value that is needed, by default 0.1, may be before the first window, 0.1, or
+        may be of keys that are not listed, 0.4, before the operator gets an alarm.
+    max_undecodable
+        The share of messages that may not be decoded, by default 0.01.
+    min_volume
+        The share of the usual number of rows of a window, below which the operator gets an alarm, by default 0.1.
     ledger, dataset
         A ledger to which each window is charged, and the data set in it. The charge is for the neighbours as agreed: a
         unit in several windows pays for each. All windows of a schedule are charged at once, before the first.
@@ -150,6 +166,16 @@ class Job:
     clock: ClockKind = "events"
     max_ahead: float | str | None = None
     max_dropped: float | None = None
+    max_blank: float | None = None
+    max_early: float | None = None
+    max_other_keys: float | None = None
+    max_undecodable: float | None = None
+    min_volume: float | None = None
+    max_blank: float | None = None
+    max_early: float | None = None
+    max_other_keys: float | None = None
+    max_undecodable: float | None = None
+    min_volume: float | None = None
     ledger: str | None = None
     dataset: str | None = None
     stream: str | None = None
@@ -198,8 +224,10 @@ class Job:
         microseconds(self.delay, "delay", least=0)
         if self.max_ahead is not None:
             microseconds(self.max_ahead, "max_ahead")
-        if self.max_dropped is not None and not 0 <= self.max_dropped <= 1:
-            raise InvalidInputError(f"max_dropped is a share of rows from 0 to 1, got {self.max_dropped!r}")
+        for name in _SHARES:
+            share = getattr(self, name)
+            if share is not None and not 0 <= share <= 1:
+                raise InvalidInputError(f"{name} is a share of rows from 0 to 1, got {share!r}")
         self._check_numbers()
 
     def _check_texts(self) -> None:
@@ -220,6 +248,12 @@ class Job:
             raise InvalidInputError(f"port must be a number from 0 to {_MOST_PORT:,}, got {self.port}")
         if self.dead_letters_bytes is not None and self.dead_letters_bytes < 1:
             raise InvalidInputError(f"dead_letters_bytes must be at least 1, got {self.dead_letters_bytes}")
+
+    @property
+    def limits(self) -> RowLimits:
+        """Which shares of rows and messages may be lost before the operator gets an alarm."""
+        stated = {limit: getattr(self, name) for name, limit in _SHARES.items()}
+        return RowLimits(**{limit: float(share) for limit, share in stated.items() if share is not None})
 
     @property
     def delay_micros(self) -> int:
@@ -397,7 +431,7 @@ _KINDS: dict[str, Any] = {
     "max_ahead": "length",
     **dict.fromkeys(("folder", "ledger", "client_settings", "incoming", "root_key", "claims", "state"), "place"),
     **dict.fromkeys(("summary", "dead_letters", "malformed", "counts", "health", "alarms", "bad_lines"), "place"),
-    **dict.fromkeys(("max_dropped", "idle_after", "every", "stale_after", "silent_after", "check_every"), "number"),
+    **dict.fromkeys((*_SHARES, "idle_after", "every", "stale_after", "silent_after", "check_every"), "number"),
     **dict.fromkeys(("port", "dead_letters_bytes"), "whole"),
     **dict.fromkeys(("follow", "accept_loss", "count_private_data"), "yes"),
 }

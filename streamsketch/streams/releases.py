@@ -2,7 +2,7 @@
 
 from streamsketch.once.alarms import Alarm
 from streamsketch.once.charges import LedgerCharge
-from streamsketch.once.counts import RowCounts, counts_in
+from streamsketch.once.counts import RowCounts, RowLimits, counts_in
 from streamsketch.once.dead_letters import DeadLetters
 from streamsketch.once.epochs import claim_epoch
 from streamsketch.once.logs import log_event
@@ -21,6 +21,7 @@ __all__ = [
     "ReleaseOnce",
     "Released",
     "RowCounts",
+    "RowLimits",
     "Sink",
     "Slot",
     "claim_epoch",

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from streamsketch.core.concealed import concealed
 from streamsketch.core.numbers import short
-from streamsketch.errors import InvalidInputError, WireFormatError
+from streamsketch.errors import InvalidInputError, WireFormatError, with_reason
 from streamsketch.privacy.guarantee import MAX_CONDITIONS
 from streamsketch.sketching.bounding.summary import BoundingSummary
 from streamsketch.sketching.bounding.units import SECRET_BYTES
@@ -116,7 +116,9 @@ def read_state(path: str | PathLike[str]) -> Saved:
         return _read(path)
     except (WireFormatError, ValueError, KeyError, TypeError, RecursionError, struct.error) as error:
         why = str(error) if isinstance(error, WireFormatError) else "its header is not valid"
-        raise InvalidInputError(f"{Path(path)} is not the state of a stream: {why}") from None
+        reason = why.reason if isinstance(why, WireFormatError) and why.reason else "state_damaged"
+        text = f"{Path(path)} is not the state of a stream: {why}"
+        raise with_reason(InvalidInputError(text), reason) from None
 
 
 def _read(path: str | PathLike[str]) -> Saved:
@@ -129,7 +131,7 @@ def _read(path: str | PathLike[str]) -> Saved:
             for (kind, number), digest in digests.items():
                 parts[kind][number] = _content(database, f"{kind} {number}", digest)
     except NotSQLiteError:
-        raise WireFormatError("the file", f"is not one, or {_EARLIER}") from None
+        raise with_reason(WireFormatError("the file", f"is not one, or {_EARLIER}"), "state_version") from None
     return Saved(header, parts["window"], parts["waiting"], parts["held"].get(0), parts["units"])
 
 
@@ -154,7 +156,7 @@ def _content(database: Database, part: str, digest: str) -> Content:
 def _check(header: dict[str, Any]) -> None:
     """Raise `WireFormatError` unless all fields have the right type and range; only the caller can check a position."""
     if "policy" in header and "job" not in header:
-        raise WireFormatError("header.policy", _EARLIER)
+        raise with_reason(WireFormatError("header.policy", _EARLIER), "state_version")
     bounding = dataclasses.asdict(BoundingSummary())
     given = header["bounding"]
     valid = {

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.data.data_ids import DataIds
-from streamsketch.errors import InvalidInputError, WireFormatError, printable
+from streamsketch.errors import InvalidInputError, WireFormatError, printable, with_reason
 from streamsketch.once.alarms import Alarm
 from streamsketch.once.charges import Charge
 from streamsketch.once.counts import RowCounts
@@ -195,12 +195,14 @@ class Stream:
     def _restore(self, saved: Saved) -> None:
         header, policy = saved.header, self._policy
         if header["agreement"] != self._agreement.fingerprint:
-            raise InvalidInputError(
+            text = (
                 f"{self._path} follows the agreement {printable(header['agreement'], 64)}, but this agreement is "
                 f"{self._agreement.fingerprint}; use its own agreement, or {ANEW}"
             )
+            raise with_reason(InvalidInputError(text), "other_agreement")
         if changed := policy.job.changed(header["job"]):
-            raise InvalidInputError(f"{self._path} follows a job with another {', '.join(changed)}; {ANEW}")
+            text = f"{self._path} follows a job with another {', '.join(changed)}; {ANEW}"
+            raise with_reason(InvalidInputError(text), "other_agreement")
         self._id = bytes.fromhex(header["stream"])
         self._secret = StateSecret(bytes.fromhex(header["secret"]))
         self._conditions = tuple(header.get("conditions", ()))
@@ -219,7 +221,8 @@ class Stream:
             self.windows.restore(saved.windows, saved.waiting, saved.units)
             self._rows = self._restored_rows(header.get("first_draw"), saved.held)
         except WireFormatError as error:
-            raise InvalidInputError(f"{self._path} is not the state of a stream: {error}") from None
+            text = f"{self._path} is not the state of a stream: {error}"
+            raise with_reason(InvalidInputError(text), "state_damaged") from None
         self._waiting = saved.waiting
         self._versions = {int(number): bytes.fromhex(one) for number, one in header.get("versions", {}).items()}
 
@@ -234,11 +237,23 @@ class Stream:
 
     @property
     def row_counts(self) -> RowCounts:
-        """How many rows were read and dropped, without rows before the first window. Secret."""
+        """How many rows were read and dropped, each kind in its unit. Secret.
+
+        Lines that could not be read (`bad_lines`) count as malformed rows.
+        """
         counts = self.windows.counts
-        late, malformed = counts.rows_late, counts.bounding.rows_malformed + self.bad_lines
-        ahead, lost = counts.rows_ahead, 0 if self._dead_letters is None else self._dead_letters.lost
-        return RowCounts(self.events + late + malformed, late, ahead, malformed - ahead, lost)
+        bounding, late, early = counts.bounding, counts.rows_late, counts.rows_before_start
+        malformed = bounding.rows_malformed + self.bad_lines
+        return RowCounts(
+            read=self.events + late + malformed + bounding.rows_blank + early + counts.rows_after_end,
+            late=late,
+            ahead=counts.rows_ahead,
+            malformed=malformed - counts.rows_ahead,
+            blank=bounding.rows_blank,
+            early=early,
+            other_keys=bounding.rows_of_other_keys,
+            lost=0 if self._dead_letters is None else self._dead_letters.lost,
+        )
 
     @property
     def _dropped(self) -> dict[str, int]:
@@ -498,10 +513,11 @@ class Stream:
         taken = next((slot for slot in self._slots(self._policy.first) if self.sink.get(slot) is not None), None)
         taken = taken or self._file_of_a_row()
         if taken is not None:
-            raise InvalidInputError(
+            text = (
                 f"{self.sink.name(taken)} is published, but there is no state {self._path}, whose sums of earlier "
                 f"windows are needed for later rows; restore it from a backup, or {ANEW}"
             )
+            raise with_reason(InvalidInputError(text), "state_missing")
 
     def _file_of_a_row(self) -> Slot | None:
         """Return the first slot of a row whose file is in the folder."""

@@ -40,7 +40,7 @@ def test_what_a_job_drops_is_counted_and_kept(clock: str, runner: list[str], tmp
     letters = tmp_path / "letters"
     how: dict[str, Any] = {"clock": clock, "max_ahead": "1 hour", "dead_letters": str(letters)}
     assert run(tmp_path, runner, **how) == 0
-    expected, deadline = RowCounts(4, late=1, ahead=1), time.monotonic() + 60  # blank rows are not counted
+    expected, deadline = RowCounts(4, late=1, ahead=1, messages=4), time.monotonic() + 60  # blank rows are not counted
     while total(tmp_path / "claims/flights.counts") != expected and time.monotonic() < deadline:
         time.sleep(0.05)  # workers may write a second later
     assert total(tmp_path / "claims/flights.counts") == expected
@@ -77,7 +77,7 @@ def test_the_watch_says_that_rows_are_dropped_and_then_that_all_is_well(tmp_path
     folder.mkdir()
     (tmp_path / "out").mkdir()
     policy = policy_of(tmp_path, start=at(0), stale_after=100.0)
-    cause = DroppedRows(folder, policy.job.max_dropped)
+    cause = DroppedRows(folder, policy.job.limits)
     watch = Watch(*policy, causes=[cause], clock=lambda: now[0])
 
     def said(seconds: int, **counts: int) -> list[str]:

@@ -98,7 +98,7 @@ def test_text_and_counts_are_for_the_operator(tmp_path: Path, capfd: pytest.Capt
     assert CANARY not in printed
 
 
-@pytest.mark.parametrize("event", [*EVENTS, *SECRET_EVENTS])
+@pytest.mark.parametrize("event", [*EVENTS, *sorted(SECRET_EVENTS)])
 def test_only_listed_fields_of_listed_events_are_lines_of_json(event: str, capfd: pytest.CaptureFixture[str]) -> None:
     names = set().union(*EVENTS.values()) | {"text", "late", "sums"}
     with logs("json", topic="sales"):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from streamsketch.once.counts import Tally
+from streamsketch.once.counts import ROW_CODES, RowAlarms, RowLimits, Tally
 from streamsketch.streams import RowCounts, counts_in
 
 
@@ -20,13 +20,37 @@ from streamsketch.streams import RowCounts, counts_in
         (RowCounts(1000, ahead=1), 0.01, ["1 rows in a test were too far ahead (max_ahead)"]),
         (RowCounts(1000, late=2, lost=2), 0.01, ["the folder of dead letters is full, and 2 dropped rows"]),
         (RowCounts(lost=1), 0.01, ["the folder of dead letters is full"]),
+        (RowCounts(1000, blank=101), 0.01, ["10.1 % of the rows in a test lack a value that is needed"]),
+        (RowCounts(1000, early=101), 0.01, ["10.1 % of the rows in a test are before the first window"]),
+        (RowCounts(1000, other_keys=401), 0.01, ["40.1 % of the rows in a test are of keys that are not listed"]),
+        (RowCounts(10**6, messages=10, undecodable=1), 0.01, ["10 % of the messages in a test could not be decoded"]),
+        (RowCounts(1000, blank=100, early=100, other_keys=400, messages=100, undecodable=1), 0.01, []),
         (RowCounts(), 0, []),
     ],
 )
 def test_what_is_wrong_with_rows(counts: RowCounts, most: float, said: list[str]) -> None:
-    found = counts.complaints(most, "in a test")
+    found = counts.complaints(RowLimits(dropped=most), "in a test")
     assert len(found) == len(said)
-    assert all(words in sentence for words, sentence in zip(said, found, strict=True))
+    assert all(words in sentence for words, sentence in zip(said, found.values(), strict=True))
+    assert found.keys() <= ROW_CODES.keys()
+
+
+def test_what_is_unusual_for_a_stream_is_said_after_three_periods() -> None:
+    alarms = RowAlarms(RowLimits())
+    usual = RowCounts(1000, blank=20, other_keys=300)
+    assert [alarms.look(usual, "") for _ in range(5)] == [{}] * 5
+    assert list(alarms.look(usual._replace(other_keys=360), "")) == ["rows_of_other_keys"]
+    assert list(alarms.look(usual._replace(blank=80), "")) == ["rows_blank"]
+    assert alarms.look(usual._replace(blank=60, other_keys=340), "") == {}
+    assert list(alarms.look(RowCounts(99), "")) == ["volume_low"]
+    assert list(alarms.look(RowCounts(199, other_keys=60), "", 2)) == ["volume_low"]
+    assert alarms.look(RowCounts(0), "", 0) == {}, "a period that has not ended says nothing of volume"
+    few = RowAlarms(RowLimits())
+    assert [few.look(RowCounts(count, blank=count // 20), "") for count in (90, 95, 20, 9, 1, 0, 90)] == [{}] * 7
+    for limits in (RowLimits(volume=0.5), RowLimits(volume=0)):
+        judged = RowAlarms(limits)
+        found = [judged.look(RowCounts(count), "") for count in (1000, 1000, 1000, 499)]
+        assert ("volume_low" in found[-1]) == bool(limits.volume)
 
 
 def test_each_process_has_a_file_of_its_own_that_only_its_owner_reads(tmp_path: Path) -> None:

@@ -25,11 +25,12 @@ from streamsketch.beam.intake.windows import LATE, column_of
 from streamsketch.beam.streams.lateness import PartitionClock, micros_of
 from streamsketch.core.limits import current_limits
 from streamsketch.data.arrow_messages import message_batches, most_unpacked
+from streamsketch.data.columns import key_column
 from streamsketch.data.lenient import lenient_column, lenient_json
 from streamsketch.data.windows import Tumbling, microseconds
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.clock import AheadLimit
-from streamsketch.intake.columns import salvage, single_value
+from streamsketch.intake.columns import missing, salvage, single_value
 from streamsketch.intake.framing import json_rows
 from streamsketch.intake.rows import Intake
 from streamsketch.once.counts import RowCounts, Tally
@@ -82,6 +83,9 @@ class DecodeMessages(beam.PTransform):
     counts
         A local or mounted folder in which each worker keeps a file with the numbers of rows that it read and dropped
         (`streamsketch.streams.RowCounts`). The counts have no noise and are **secret**.
+    first, public_keys
+        The start of the first window, in microseconds after 1970, and the listed keys, to count rows that are before it
+        or of other keys. They stay in the batches.
     count_private_data
         Count rows that are late or too far ahead, and messages that cannot be decoded, as Beam metrics (``rows_late``,
         ``rows_ahead``, ``messages_malformed``). These counts have no noise, so they are for the operator only.
@@ -114,6 +118,8 @@ class DecodeMessages(beam.PTransform):
         delay: float | str = 0,
         limit: AheadLimit | None = None,
         counts: str | None = None,
+        first: int | None = None,
+        public_keys: Iterable[Any] | None = None,
         count_private_data: bool = False,
     ) -> None:
         super().__init__()
@@ -128,7 +134,9 @@ class DecodeMessages(beam.PTransform):
         windows = Tumbling(microseconds(size, "size"), round(offset * 10**6))
         waits = microseconds(delay, "delay", least=0)
         self._step = _Decode(agreement, time, PartitionClock(waits, *windows, limit=limit), format, count_private_data)
-        self._step.counts = counts
+        self._step.counts, self._step.first = counts, first
+        if public_keys is not None and agreement.key is not None:
+            self._step.public = agreement.key.name, key_column(public_keys, "key")
 
     def expand(self, messages: beam.PCollection) -> Any:
         """Apply the transform."""
@@ -174,11 +182,13 @@ class _Decode(beam.DoFn):
         self._features = {name: lists for name, lists in feature_columns(agreement).items() if name != time}
         self._lenient = [place for place, name in enumerate(self._names) if name in self._features]
         self.counts: str | None = None
+        self.first: int | None = None
+        self.public: tuple[str, pa.Array] | None = None
         self._judged: int | None = None
         self._on_time = 0, 0
 
     def start_bundle(self) -> None:
-        self._found = RowCounts()
+        self._found, self._blank = RowCounts(), 0
         self._waiting: dict[int, list[bytes]] = {}
         self._bytes = 0
 
@@ -206,7 +216,7 @@ class _Decode(beam.DoFn):
                 yield windowed if tag is None else TaggedOutput(tag, windowed)
         if self.counts is not None:
             tally = Tally.of(self.counts)
-            tally.add(self._found)
+            tally.add(self._found.plus(RowCounts(read=self._blank, blank=self._blank)))
             tally.flush()
 
     def teardown(self) -> None:
@@ -221,11 +231,11 @@ class _Decode(beam.DoFn):
                 if not one or id(one) not in malformed:  # by id, as two messages may have the same bytes
                     malformed.add(id(one))
                     self._add(f"messages_{MALFORMED}", 1)
-                    self._found = self._found.plus(RowCounts(read=1, malformed=1))
                     yield TaggedOutput(MALFORMED, TimestampedValue(one, MIN_TIMESTAMP))
                 continue
             on_time, late, ahead = self._split(one, watermark)
             self._found = self._found.plus(RowCounts(one.num_rows, late.num_rows, ahead.num_rows))
+            self._found = self._found.plus(self._lost_later(on_time))
             if on_time.num_rows:
                 yield TimestampedValue(on_time, Timestamp(micros=watermark))
             for tag, name, rows in ((LATE, "rows_late", late), (MALFORMED, "rows_ahead", ahead)):
@@ -233,12 +243,29 @@ class _Decode(beam.DoFn):
                     self._add(name, rows.num_rows)
                     yield TaggedOutput(tag, TimestampedValue(rows, MIN_TIMESTAMP))
 
+    def _lost_later(self, rows: pa.RecordBatch) -> RowCounts:
+        """Return how many rows are on time, but before the first window or of keys that are not listed."""
+        early = other = 0
+        if self.first is not None and rows.num_rows:
+            early = int((micros_of(rows.column(self._time).drop_null(), self._time) < self.first).sum())
+        if self.public is not None and rows.num_rows:
+            name, keys = self.public
+            column = rows.column(name)
+            column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+            other = rows.num_rows - (pc.sum(pc.is_in(column, value_set=keys.cast(column.type))).as_py() or 0)
+        return RowCounts(early=early, other_keys=other)
+
+    def _count_bad(self, *, rows: int = 0, messages: int = 0) -> None:
+        self._found = self._found.plus(RowCounts(read=rows, malformed=rows, undecodable=messages))
+
     def _decoded(self, message: bytes) -> Iterator[pa.RecordBatch | bytes]:
         """Yield the valid rows of an Arrow message, and the message if some are not valid."""
+        self._found = self._found.plus(RowCounts(messages=1))
         try:
             schema, batches = message_batches(message, most_unpacked(len(message), current_limits().max_bytes))
             self._shaped(pa.RecordBatch.from_pylist([], schema=schema))  # faults of the whole message
         except _ANY:
+            self._count_bad(messages=1)
             yield message
             return
         for batch in batches:
@@ -249,10 +276,12 @@ class _Decode(beam.DoFn):
 
             yield from salvage(read, batch.num_rows, lambda place, _, bad=bad: bad.append(place), _ANY)  # type: ignore[misc]
             if bad:
+                self._count_bad(rows=len(bad))
                 yield message
 
     def _read_lines(self, messages: list[bytes]) -> Iterator[pa.RecordBatch | bytes]:
         """Yield the valid rows of JSON messages, and each message with a row that is not valid."""
+        self._found = self._found.plus(RowCounts(messages=len(messages)))
         columns: list[list[Any]] = [[] for _ in [*self._names, "message"]]
         for first in range(0, len(messages), _GROUP):
             group = messages[first : first + _GROUP]
@@ -263,11 +292,13 @@ class _Decode(beam.DoFn):
             for message in group:
                 lines = json_rows(message)
                 if not lines:
+                    self._count_bad(messages=1)
                     yield message
                 for line in lines:
                     try:
                         row = [*self._row(line.decode()), message]
                     except _ANY:
+                        self._count_bad(rows=1)
                         yield message
                         continue
                     for column, field in zip(columns, row, strict=True):
@@ -279,6 +310,7 @@ class _Decode(beam.DoFn):
                 return self._typed([column[start:stop] for column in fields]) if start < stop else None
 
             yield from salvage(read, len(own), lambda place, _, bad=bad: bad.append(place), _ANY)  # type: ignore[misc]
+            self._count_bad(rows=len(bad))
             yield from (own[place] for place in bad)
 
     def _read_plain(self, messages: list[bytes]) -> pa.RecordBatch | None:
@@ -319,7 +351,12 @@ class _Decode(beam.DoFn):
         if self._time not in self._intake.agreement.names:
             columns[self._time] = columns[self._time].cast(_TIME)
         # without the message's own schema, which might state that it was cast already
-        return self._intake.cast(pa.RecordBatch.from_pydict(columns))
+        cast = self._intake.cast(pa.RecordBatch.from_pydict(columns))
+        if cast.num_rows < batch.num_rows:
+            agreed = [missing(column) for name, column in columns.items() if name != self._time]
+            beats = int(np.logical_and.reduce(agreed).sum()) if agreed else 0  # which have nothing but a time
+            self._blank += batch.num_rows - cast.num_rows - beats
+        return cast
 
     def _split(self, batch: pa.RecordBatch, watermark: int) -> tuple[pa.RecordBatch, pa.RecordBatch, pa.RecordBatch]:
         """Return the rows that are on time, late, and too far ahead."""
