@@ -40,7 +40,7 @@ class StreamsketchError(Exception):
     """
 
     reason: str | None = None
-    """A stable code of the cause, for the logs of streams (`docs/how-to/runbook.md`); None if it has none."""
+    """A stable code of the cause, for the logs of streams (`docs/reference/reasons.md`); None if it has none."""
 
     def __str__(self) -> str:
         return printable(self._text(), _MOST_SHOWN)

@@ -74,7 +74,7 @@ class TopicStream:
     LostLogError
         If offsets are lost and ``accept_loss`` is False.
     TopicError
-        If the brokers do not answer.
+        If the brokers do not answer, or the topic is compacted.
     """
 
     def __init__(  # noqa: PLR0913 - keyword-only where there are many
@@ -105,6 +105,12 @@ class TopicStream:
         self._identity = log.identity
         if idle_after is not None:
             stream.require([idle_condition(idle_after)])
+        if log.is_compacted:
+            text = (
+                f"the topic {topic} is compacted: brokers remove all but the newest record of each key, also before it "
+                "is read. Set cleanup.policy=delete, or read another topic"
+            )
+            raise with_reason(TopicError(text), "compacted")
         is_new = stream.position is None
         if stream.position is not None:
             self._restore(stream.position)
@@ -471,7 +477,7 @@ def _is_position(position: Mapping[str, Any]) -> bool:
 
 def _is_last(value: Any) -> bool:
     """Return whether it is the offset and the digest of a record."""
-    return isinstance(value, list) and len(value) == 2 and _is_number(value[0]) and isinstance(value[1], str)  # noqa: PLR2004
+    return isinstance(value, list) and len(value) == 2 and _is_number(value[0]) and isinstance(value[1], str)
 
 
 def _digest(message: Message) -> str:

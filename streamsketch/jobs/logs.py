@@ -81,7 +81,9 @@ def causes_of(error: BaseException) -> list[str]:
     """
     found: list[str] = []
     at: BaseException | None = error
-    while at is not None:
+    seen = set[int]()
+    while at is not None and id(at) not in seen:  # an error may be its own cause
+        seen.add(id(at))
         found.append(type(at).__name__)
         found += [name for name in _NAMED.findall(str(at)) if name in _CAUSES]
         at = at.__cause__ or at.__context__

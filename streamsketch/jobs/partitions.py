@@ -4,8 +4,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from confluent_kafka import KafkaError, TopicCollection, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka import Message as Received
+from confluent_kafka.admin import ConfigResource  # type: ignore[attr-defined]  # as documented
 
 from streamsketch.jobs.brokers import Brokers, TopicError
 from streamsketch.jobs.payloads import Message
@@ -45,6 +46,10 @@ class Log(Protocol):
     @property
     def identity(self) -> str | None:
         """An id that distinguishes the topic from another of the same name; None if the brokers have none."""
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether the topic keeps only the newest record of each key, so that rows may be gone before they are read."""
 
     def bounds(self) -> Mapping[int, "Bounds | tuple[int, int]"]:
         """Return the bounds of each partition."""
@@ -108,6 +113,20 @@ class Partitions:
         with self._brokers.errors(admin):
             (found,) = admin.describe_topics(TopicCollection([self._topic]), request_timeout=_SECONDS).values()
             return str(found.result().topic_id)
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether the topic's ``cleanup.policy`` has ``compact``; False if the configuration may not be read."""
+        admin = self._brokers.admin()
+        resource = ConfigResource(ConfigResource.Type.TOPIC, self._topic)
+        (found,) = admin.describe_configs([resource], request_timeout=_SECONDS).values()
+        try:
+            return "compact" in found.result()["cleanup.policy"].value
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                return False
+            with self._brokers.errors(admin):
+                raise
 
     def bounds(self) -> dict[int, Bounds]:
         """Return the bounds of each partition; raise `TopicError` if the brokers do not answer."""

@@ -1,9 +1,14 @@
 """Alarms: what a stream did not publish, and why, for the operator only."""
 
+import datetime as dt
 import hashlib
+import json
 import logging
+from collections.abc import Iterable
+from pathlib import Path
 from typing import NamedTuple
 
+from streamsketch.core.files import create_file
 from streamsketch.once.logs import log_event
 from streamsketch.once.slots import Slot
 
@@ -71,3 +76,28 @@ def raised(
     log_event(_LOG, logging.ERROR, "alarm", **where, result=result, text=text)
     digests = (None if content is None else hashlib.sha256(content).hexdigest() for content in (held, offered))
     return Alarm(slot, result, epoch, *digests)
+
+
+def file_of(alarm: Alarm) -> tuple[str, bytes]:
+    """Return the name and the content of an alarm's file, as every engine writes it and the watch counts it."""
+    slot = alarm.slot
+    fields = {**slot._asdict(), "window": slot.window, **alarm._asdict(), "slot": str(slot)}
+    fields["noticed"] = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+    name = f"{slot.window} {slot.file}.{alarm.result}.json"
+    return name, json.dumps(fields, ensure_ascii=False).encode() + b"\n"
+
+
+def keep(alarms: Iterable[Alarm], folder: Path) -> None:
+    """Write alarms to files for the operator, each once: the first alarm of a slot stays.
+
+    Examples
+    --------
+    >>> folder = getfixture("tmp_path")
+    >>> keep([Alarm(Slot("flights", 0, "text", "AA"), REFUSED, 1)] * 2, folder)
+    >>> [path.name for path in folder.iterdir()]
+    ['1970-01-01T00-00-00Z AA.refused.json']
+    """
+    for alarm in alarms:
+        folder.mkdir(parents=True, exist_ok=True)
+        name, content = file_of(alarm)
+        create_file(folder / name, content, mode=0o600)

@@ -99,7 +99,9 @@ class Waiting:
                 found = attempt()
             except Exception as error:
                 if not is_away(error) or self.stop():
-                    raise known(what, error) from error
+                    if what == "sink" and is_foreign(error):
+                        raise _unusable(error) from error
+                    raise
                 if not failed:
                     text = f"{described(error)}; trying again"
                     log_event(_LOG, logging.WARNING, f"{what}_unreachable", error=type(error).__name__, text=text)
@@ -115,11 +117,8 @@ class Waiting:
             wait = min(2 * wait, self._longest)
 
 
-def known(what: Away, error: Exception) -> Exception:
-    """Return an error, as `UnreachableSinkError` if it is one of a driver or a store."""
-    if what == "sink" and is_foreign(error):
-        return UnreachableSinkError(f"the sink cannot be used: {described(error)}")
-    return error
+def _unusable(error: Exception) -> UnreachableSinkError:
+    return UnreachableSinkError(f"the sink cannot be used: {described(error)}")
 
 
 def described(error: BaseException) -> str:
@@ -157,7 +156,9 @@ class WaitingSink(Sink):
         try:
             self._sink.open()
         except Exception as error:
-            raise known("sink", error) from error
+            if not is_foreign(error):
+                raise
+            raise _unusable(error) from error
         self._is_open = True
 
     def close(self) -> None:

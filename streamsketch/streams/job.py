@@ -138,7 +138,8 @@ class Job:
     health
         File to which the line of health is written.
     alarms
-        Folder of alarms, which the watch counts: ``CLAIMS/STREAM.alarms``.
+        Folder of alarms for the operator, **secret**, which the watch counts. One machine writes its alarms there, a
+        cluster to ``CLAIMS/STREAM.alarms``.
     stale_after, silent_after
         Seconds without a release after which the stream counts as stale, by default three windows; and without a record
         after which a partition counts as silent, by default one window.
@@ -166,11 +167,6 @@ class Job:
     clock: ClockKind = "events"
     max_ahead: float | str | None = None
     max_dropped: float | None = None
-    max_blank: float | None = None
-    max_early: float | None = None
-    max_other_keys: float | None = None
-    max_undecodable: float | None = None
-    min_volume: float | None = None
     max_blank: float | None = None
     max_early: float | None = None
     max_other_keys: float | None = None

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.data.data_ids import DataIds
-from streamsketch.errors import InvalidInputError, WireFormatError, printable, with_reason
-from streamsketch.once.alarms import Alarm
+from streamsketch.errors import InvalidInputError, LedgerError, WireFormatError, printable, with_reason
+from streamsketch.once.alarms import REFUSED, Alarm, keep
 from streamsketch.once.charges import Charge
 from streamsketch.once.counts import RowCounts
 from streamsketch.once.dead_letters import DeadLetters
@@ -335,7 +335,8 @@ class Stream:
         OSError
             If something cannot be written.
         LedgerError
-            If a release exceeds what is left of the budget. It is not published; those before it are.
+            If a release exceeds what is left of the budget. It is not published; those before it are. The alarm is a
+            file all the same, if the job names a folder for alarms.
         OtherRowsError
             If another row is already published in the place of a row of this state.
         """
@@ -343,16 +344,23 @@ class Stream:
         self.position = position
         if self._dead_letters is not None:
             self._dead_letters.flush()
-        while True:
-            try:
-                alarms += self._draw()
-            finally:
-                write_state(self._saved(), self._path)
-                if self._dead_letters is not None:
-                    self._dead_letters.saved(self._dropped)
-                alarms += self._publish()
-            if not self.windows.is_over:
-                return alarms
+        try:
+            while True:
+                try:
+                    alarms += self._draw()
+                finally:
+                    write_state(self._saved(), self._path)
+                    if self._dead_letters is not None:
+                        self._dead_letters.saved(self._dropped)
+                    alarms += self._publish()
+                if not self.windows.is_over:
+                    return alarms
+        except LedgerError:
+            alarms += [Alarm(slot, REFUSED, None) for slot in self._slots(self.windows.next)]
+            raise
+        finally:
+            if self._policy.job.alarms is not None:
+                keep(alarms, Path(self._policy.job.alarms))
 
     def _draw(self) -> list[Alarm]:
         """Draw releases of windows that are over, not too many at once; return alarms of those not to be published."""

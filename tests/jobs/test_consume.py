@@ -498,3 +498,66 @@ def test_deletions_of_a_person_move_no_clock(tmp_path: Path) -> None:
         )
     events = found[0][1]
     assert found == [(0, events, 3, 0), (0, events, 3, 1), (0, events, 3, 1)]
+
+
+@pytest.mark.parametrize("form", ["json", "arrow"])
+def test_a_log_that_lost_its_end_and_grew_again_is_noticed(form: Any, tmp_path: Path) -> None:
+    """Wherever it was cut, unless the rest came back as it was; the state of an earlier version has no digest."""
+    for cut in (0, 1, 2, 5):
+        topic, folder = Topic(2), tmp_path / str(cut)
+        for minute in range(5):
+            for partition in (0, 1):
+                batch = rows(minute, 12)
+                topic.write(partition, *([arrow(batch)] if form == "arrow" else as_json(batch)), second=MINUTE * minute)
+        before = read_to_end(topic, folder, form=form)
+        again = read_to_end(topic, folder, form=form)
+        assert (again.stream.events, again.offsets) == (before.stream.events, before.offsets)
+        log = topic.messages[1]
+        del log[len(log) - cut :]
+        for minute in range(5, 12):
+            batch = rows(minute, 12, seed=7)
+            topic.write(1, *([arrow(batch)] if form == "arrow" else as_json(batch)), second=MINUTE * minute)
+        if not cut:
+            assert read_to_end(topic, folder, form=form).stream.events > before.stream.events
+            continue
+        with pytest.raises(ss.StreamsketchError, match="has another record at offset") as caught:
+            read_to_end(topic, folder, form=form)
+        assert caught.value.reason == "truncated"
+
+
+def test_a_last_record_that_retention_removed_is_no_other_one(tmp_path: Path) -> None:
+    topic = topic_of("json")
+    before = read_to_end(topic, tmp_path)
+    topic.remove(0, len(topic.messages[0]))
+    topic.write(0, *as_json(rows(9)), second=9 * MINUTE)
+    assert read_to_end(topic, tmp_path).stream.events > before.stream.events
+
+
+def test_alarms_and_refusals_of_one_machine_are_files_that_a_watch_counts(tmp_path: Path) -> None:
+    alarms = tmp_path / "alarms"
+    topic = topic_of("json")
+    read_to_end(topic, tmp_path / "one")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "one/out").rename(tmp_path / "other/out")  # another state finds other releases in its folder
+    read = read_to_end(topic, tmp_path / "other", policy={"alarms": str(alarms)})
+    assert read.stream.released == 0
+    names = sorted(path.name for path in alarms.iterdir())
+    assert len(names) == 3
+    assert {path.stat().st_mode & 0o777 for path in alarms.iterdir()} == {0o600}
+
+    def charge(*_: Any) -> None:
+        raise LedgerError("ε = 1 does not fit")
+
+    with pytest.raises(LedgerError):
+        read_to_end(topic, tmp_path / "third", policy={"alarms": str(alarms)}, charge=charge)
+    added = {path.name for path in alarms.iterdir()} - {*names}
+    assert [name.endswith(".refused.json") for name in added] == [True], "the first window that was refused"
+
+
+def test_a_compacted_topic_is_refused(tmp_path: Path) -> None:
+    topic = topic_of("json")
+    topic.is_compacted = True
+    with pytest.raises(TopicError, match="is compacted") as caught:
+        read_to_end(topic, tmp_path)
+    assert caught.value.reason == "compacted"
+    assert not (tmp_path / "s.raw-stream").exists()

@@ -70,6 +70,7 @@ class Topic:
     """Partitions in memory: a `Log`. Messages may be removed from their beginnings."""
 
     identity: str | None = "a topic"
+    is_compacted = False
 
     def __init__(self, partitions: int, seed: int = 0) -> None:
         self.messages: dict[int, list[Message]] = {number: [] for number in range(partitions)}

@@ -154,7 +154,7 @@ def test_a_ledger_is_waited_for_and_charged_once(tmp_path: Path) -> None:
 
     LedgerCharge(ledger, "sales", projection, until)(guarantee, [b"\0" * 16], "window 1")
     assert ledger.left("sales").epsilon == pytest.approx(2.0), "charged once"
-    with pytest.raises(LedgerError, match="does not fit"):
+    with pytest.raises(LedgerError, match="does not fit"):  # noqa: PT012 - the ninth does not fit
         for number in range(9):
             LedgerCharge(ledger, "sales", projection, lambda attempt: at_once().until("ledger", attempt))(
                 guarantee, [bytes([number + 1]) * 16], f"window {number + 2}"

@@ -1,7 +1,5 @@
 """Alarms of sinks that write once, kept for the operator."""
 
-import datetime as dt
-import json
 from typing import Any
 
 import apache_beam as beam
@@ -10,7 +8,7 @@ from apache_beam.transforms.window import IntervalWindow
 
 from streamsketch.beam.run.claims import create_once
 from streamsketch.beam.streams.slots import slot_of
-from streamsketch.once.alarms import REFUSED, Alarm
+from streamsketch.once.alarms import REFUSED, Alarm, file_of
 
 
 def refused_alarm(key: Any, stream: str, epoch: int | None, window: IntervalWindow = beam.DoFn.WindowParam) -> Alarm:
@@ -56,8 +54,5 @@ class WriteAlarms(beam.PTransform):
 
 
 def _keep(alarm: Alarm, folder: str) -> None:
-    slot = alarm.slot
-    fields = {**slot._asdict(), "window": slot.window, **alarm._asdict(), "slot": str(slot)}
-    fields["noticed"] = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-    name = f"{slot.window} {slot.file}.{alarm.result}.json"
-    create_once(str(FileSystems.join(folder, name)), json.dumps(fields, ensure_ascii=False).encode() + b"\n")
+    name, content = file_of(alarm)
+    create_once(str(FileSystems.join(folder, name)), content)
