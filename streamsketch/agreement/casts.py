@@ -19,6 +19,7 @@ from streamsketch.errors import InvalidInputError
 _WHOLE = r"^[+-]?[0-9]+(\.0*)?$"
 _DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)$"
 _COMMA = re.compile(r"\s*[-+]?[0-9.]*[0-9],[0-9]+\s*")
+_GROUPED = re.compile(r"\s*[-+]?[0-9]{1,3}([,.;'\u2019_\s][0-9]{3})+([.,][0-9]*)?\s*")
 _ZONE = r":.*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 _DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 _EXACT_FLOAT = 1 << 53
@@ -223,7 +224,9 @@ def _parsed(array: "pa.Array", name: str, rows: Rows) -> "pa.Array":
     except (pa.ArrowException, _DoesNotFitError):
         place = _first_failing(array, parsed)
         comma = "; it has a decimal comma: read CSV with decimal=',', on the command line --set decimal=,"
-        hint = comma if _COMMA.fullmatch(array[place].as_py() or "") else ""
+        grouped = "; if it groups thousands, read CSV with thousands, such as '.', in a shell --set thousands=."
+        text = array[place].as_py() or ""
+        hint = comma if _COMMA.fullmatch(text) else grouped if _GROUPED.fullmatch(text) else ""
         raise InvalidInputError(
             f"the column {name} holds text, and in row {rows[place]:,} a text that is not a plain decimal number of up "
             f"to 12 places: correct the row or leave it out{hint}"

@@ -76,6 +76,8 @@ class ClusterRelease:
                 delimiter=reading.delimiter,
                 encoding=reading.encoding,
                 decimal=reading.decimal,
+                thousands=reading.thousands,
+                null_values=reading.null_values,
             )
         runners = logging.getLogger("apache_beam.runners")
         level = runners.level

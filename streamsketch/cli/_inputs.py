@@ -3,7 +3,7 @@
 import os
 import select
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import monotonic
 from types import FrameType, TracebackType
 from typing import Any, Literal, Self, TypeAlias, get_args
@@ -17,11 +17,18 @@ from streamsketch.intake.lines import BadLines
 
 Format: TypeAlias = Literal["csv", "jsonl", "parquet"]
 
+
+def _texts(given: str) -> list[str]:
+    return [one for one in given.split(",") if one]
+
+
 READING = {
     "format": Field("csv|jsonl|parquet", "what the rows are written as; by default it follows from the file name"),
     "delimiter": Field("CHARACTER", "between the cells of CSV; \\t is a tab", check_delimiter),
     "encoding": Field("NAME", "of text, such as utf-16, cp1252 or iso8859-2; by default UTF-8"),
     "decimal": Field(".|,", "decimal point of numbers in CSV"),
+    "thousands": Field("MARK", "between groups of three digits in CSV, such as . or ,"),
+    "null-values": Field("TEXTS", "cells of CSV that are missing values, with commas between: NA,-", _texts),
     "multiline": Field(
         "yes|no",
         "whether quoted cells of CSV may hold line breaks, by default if there is no unit column; with one, the "
@@ -40,6 +47,8 @@ class Reading:
     delimiter: str = ","
     encoding: str | None = None
     decimal: str = "."
+    thousands: str | None = None
+    null_values: list[str] = field(default_factory=list)
     multiline: bool | None = None
     bad_lines: str = "stop"
     every: float = 60.0
@@ -56,6 +65,8 @@ class Reading:
             bad=BadLines() if bad is None else bad,
             encoding=self.encoding,
             decimal=self.decimal,
+            thousands=self.thousands,
+            null_values=self.null_values,
             multiline=self.multiline,
         )
 

@@ -1,13 +1,13 @@
 """Read files and pipes of rows under an agreement, even if some lines are bad."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from streamsketch.agreement.agreement import Agreement
-from streamsketch.data.readers.delimited import csv_dialect
+from streamsketch.data.readers.delimited import Dialect, csv_dialect
 from streamsketch.data.readers.formats import Format, batches, format_of, parts_of
 from streamsketch.data.readers.opening import open_file, uncompressed
 from streamsketch.data.readers.rows import LONGEST_ROW
@@ -42,7 +42,12 @@ class RowReader:
         Encoding of CSV, JSON lines and text, by default UTF-8. They are transcoded while they are read.
     decimal
         Decimal point of numbers in CSV, ``"."`` or ``","``. With a comma, a number with a point is malformed: it may
-        be one of thousands.
+        be one of thousands, which ``thousands`` permits.
+    thousands
+        The mark that may stand between groups of three digits of numbers in CSV: ``","``, ``"."``, ``" "`` (also
+        no-break spaces), ``"'"`` (also U+2019), ``"_"``, or None. Other places of the mark are malformed.
+    null_values
+        Cells of CSV, as they are written, that are missing values, such as ``["NA", "-"]``.
     block_bytes
         How many bytes of CSV, JSON lines and text are read at a time, by default some megabytes. Rows do not depend on
         it.
@@ -75,11 +80,13 @@ class RowReader:
     decimal: str = "."
     block_bytes: int | None = None
     multiline: bool | None = None
+    thousands: str | None = None
+    null_values: Sequence[str] = ()
     seen: Seen = field(default_factory=Seen, compare=False, repr=False)
     """What an operator should know of the files that were read; secret."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "encoding", csv_dialect(self.delimiter, self.encoding, self.decimal).encoding)
+        object.__setattr__(self, "encoding", self._dialect().encoding)
 
     @property
     def columns(self) -> list[str]:
@@ -100,11 +107,14 @@ class RowReader:
         return {
             "columns": columns,
             "text": text,
-            "dialect": csv_dialect(self.delimiter, self.encoding, self.decimal, self._numbers),
+            "dialect": self._dialect(),
             "any_text": any_text,
             "lenient": lenient,
             "multiline": self.spans_lines,
         }
+
+    def _dialect(self) -> Dialect:
+        return csv_dialect(self.delimiter, self.encoding, self.decimal, self._numbers, self.thousands, self.null_values)
 
     @property
     def _numbers(self) -> tuple[str, ...]:

@@ -53,9 +53,9 @@ class FilesJob:
         The keys to release, chosen without looking at the data; None asserts that the keys in the data are public.
     clip
         As in `bound`; by default as agreed, else ``"scale"``. ``"none"`` asserts that rows keep to the bound.
-    delimiter, encoding, decimal
-        Delimiter of CSV files, encoding of files of text, and decimal point of numbers in CSV, as in
-        `beam.ReadColumns`.
+    delimiter, encoding, decimal, thousands, null_values
+        Delimiter of CSV files, encoding of files of text, decimal point and mark of thousands of numbers in CSV, and
+        cells of CSV that are missing values, as in `beam.ReadColumns`.
     window, time, time_format
         Release each key in each window by itself, under the key ``KEY 2024-05-31``. Length of a window, such as ``"1
         day"``, or ``"month"``, ``"week"`` or ``"day"`` of the calendar; column of times; format of times in text, as
@@ -100,6 +100,8 @@ class FilesJob:
     delimiter: str = ","
     encoding: str | None = None
     decimal: str = "."
+    thousands: str | None = None
+    null_values: Sequence[str] = ()
     window: str | None = None
     time: str | None = None
     time_format: str | None = None
@@ -211,7 +213,7 @@ class FilesJob:
     @property
     def _reading(self) -> dict[str, Any]:
         written = {"delimiter": self.delimiter, "encoding": self.encoding, "decimal": self.decimal}
-        return {"time": self.time, **written}
+        return {"time": self.time, "thousands": self.thousands, "null_values": self.null_values, **written}
 
 
 def _check_named_once(patterns: Sequence[str]) -> None:

@@ -52,6 +52,11 @@ class ReadColumns(beam.PTransform):
     decimal
         The decimal point of numbers in CSV files, ``"."`` or ``","``. Without an agreement, columns of ``text`` stay as
         they are.
+    thousands
+        The mark between groups of three digits in numbers in CSV files: ``","``, ``"."``, ``" "``, ``"'"``, ``"_"``, or
+        None. Without an agreement, columns of ``text`` stay as they are.
+    null_values
+        Cells of CSV that are missing values, such as ``["NA", "-"]``.
     multiline
         Whether CSV cells in double quotes may hold line breaks. By default, they may if an agreement without a column
         of units is given. Where units are bounded, it is refused: if quotes in people's own text are not doubled, one
@@ -76,7 +81,7 @@ class ReadColumns(beam.PTransform):
     ...     batches = pipeline | ReadColumns([str(path)], ["shop", "item"])
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what CSV leaves open
         self,
         patterns: Sequence[str],
         columns: Sequence[str] | Agreement,
@@ -86,13 +91,16 @@ class ReadColumns(beam.PTransform):
         delimiter: str = ",",
         encoding: str | None = None,
         decimal: str = ".",
+        thousands: str | None = None,
+        null_values: Sequence[str] = (),
         multiline: bool | None = None,
     ) -> None:
         super().__init__()
         if isinstance(patterns, str) or not patterns:
             raise InvalidInputError(f"patterns must be a list of at least one file name or glob, got {patterns!r}")
         self._patterns = list(patterns)
-        written = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
+        written: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
+        written |= {"thousands": thousands, "null_values": null_values}
         self._reads = _Reads.of(columns, text, time, written, multiline=multiline)
 
     def expand(self, start: Any) -> beam.PCollection:
@@ -115,7 +123,7 @@ class ReadColumns(beam.PTransform):
         return {"patterns": ", ".join(self._patterns), "columns": ", ".join(self._reads.options["columns"])}
 
 
-def read_batches(
+def read_batches(  # noqa: PLR0913 - as `ReadColumns`
     patterns: Sequence[str],
     columns: Sequence[str] | Agreement,
     *,
@@ -124,6 +132,8 @@ def read_batches(
     delimiter: str = ",",
     encoding: str | None = None,
     decimal: str = ".",
+    thousands: str | None = None,
+    null_values: Sequence[str] = (),
     multiline: bool | None = None,
 ) -> Iterator[pa.RecordBatch]:
     r"""Yield the batches of `ReadColumns` in this process. Parameters and errors are the same.
@@ -135,7 +145,8 @@ def read_batches(
     >>> [batch.to_pydict() for batch in read_batches([str(path)], ["shop", "item"], text=["shop", "item"])]
     [{'shop': ['north'], 'item': ['007']}]
     """
-    written = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
+    written: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
+    written |= {"thousands": thousands, "null_values": null_values}
     reads = _Reads.of(columns, text, time, written, multiline=multiline)
     for pattern in patterns:
         for split in _splits(pattern):

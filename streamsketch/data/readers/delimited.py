@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _DECIMAL_COMMA = re.compile(r"(?:invalid value|The string) '[-+0-9. ]*[0-9],[0-9]+\s*'")  # of Arrow
+_THOUSANDS = {mark: mark for mark in ",._"} | {" ": " \u00a0\u202f", "'": "'\u2019"}
+"""Marks between groups of three digits, and the characters that each stands for."""
 _PLACES = [
     re.compile(pattern) for pattern in (r"Row #(\d+)", r"In CSV column #(\d+)", r"columns, got (\d+)")
 ]  # of Arrow
@@ -42,40 +44,109 @@ class Dialect(NamedTuple):
     decimal
         The decimal point of numbers, ``"."`` or ``","``.
     numbers
-        Columns that are read as text but hold numbers, which may have a decimal comma.
+        Columns that are read as text but hold numbers, which may have a decimal comma or grouped digits.
+    thousands
+        The mark that may stand between groups of three digits, or None.
+    null_values
+        Cells that are missing values, in quotes or not, in every column.
     """
 
     delimiter: str = ","
     encoding: str | None = None
     decimal: str = "."
     numbers: "Sequence[str]" = ()
+    thousands: str | None = None
+    null_values: "Sequence[str]" = ()
 
     def options(self, columns: list[str], text: list[str]) -> dict[str, Any]:
-        """Return how Arrow reads columns of CSV, those of ``text`` as text."""
-        types = {name: pa.string() if name in text else number_type() for name in columns}
+        """Return how Arrow reads columns of CSV, those of ``text`` as text, and so all if digits are grouped."""
+        types = {name: pa.string() if name in text or self.thousands is not None else number_type() for name in columns}
         return {
             "parse_options": pa_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
             "convert_options": pa_csv.ConvertOptions(
-                include_columns=columns, column_types=types, strings_can_be_null=False, decimal_point=self.decimal
+                include_columns=columns,
+                column_types=types,
+                strings_can_be_null=False,
+                decimal_point=self.decimal,
+                null_values=[*pa_csv.ConvertOptions().null_values, *self.null_values],
             ),
         }
 
-    def with_points(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
-        """Return a batch in which numbers that were read as text have points; a point was no part of a number."""
-        if self.decimal == ".":
+    def plain(self, batch: "pa.RecordBatch", text: list[str], header: list[str]) -> "pa.RecordBatch":
+        """Return a batch as Arrow would read it if its writer used points, did not group digits, and left cells empty.
+
+        Raises
+        ------
+        pyarrow.ArrowInvalid
+            For a cell that is not a number in a column that is not of ``text``; it names the place as Arrow does.
+        """
+        if self.decimal == "." and self.thousands is None and not self.null_values:
             return batch
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-        for name in columns.keys() & set(self.numbers):
-            if pa.types.is_string(columns[name].type):
-                columns[name] = pc.replace_substring(pc.replace_substring(columns[name], ".", ";"), ",", ".")
+        for name, column in columns.items():
+            if not pa.types.is_string(column.type):
+                continue
+            cells = self._with_nulls(column, self.null_values)
+            if name not in text:
+                usual = self._with_nulls(cells, pa_csv.ConvertOptions().null_values)
+                cells = _numbers(self._with_points(usual), header.index(name))
+            elif name in self.numbers:
+                cells = self._with_points(cells)
+            columns[name] = cells
         return pa.RecordBatch.from_pydict(columns)
+
+    def _with_nulls(self, cells: "pa.Array", nulls: "Sequence[str]") -> "pa.Array":
+        if not nulls:
+            return cells
+        is_missing = pc.is_in(cells, value_set=pa.array(nulls, pa.string()))
+        return pc.if_else(is_missing, pa.scalar(None, pa.string()), cells)
+
+    def _with_points(self, cells: "pa.Array") -> "pa.Array":
+        """Return numbers with points and without groups; a mark that is no part of a number becomes a semicolon."""
+        if self.thousands is not None:
+            mark = f"[{re.escape(_THOUSANDS[self.thousands])}]"
+            grouped = f"^[-+]?[0-9]{{1,3}}(?:{mark}[0-9]{{3}})+(?:{re.escape(self.decimal)}[0-9]*)?$"
+            cells = pc.utf8_trim_whitespace(cells)
+            cells = pc.if_else(
+                pc.match_substring_regex(cells, grouped),
+                pc.replace_substring_regex(cells, mark, ""),
+                pc.replace_substring_regex(cells, mark, ";"),
+            )
+        if self.decimal == ",":
+            cells = pc.replace_substring(pc.replace_substring(cells, ".", ";"), ",", ".")
+        return cells
+
+
+def _numbers(cells: "pa.Array", place: int) -> "pa.Array":
+    """Return text as exact decimals; the error names the first cell that is no number as Arrow's CSV reader does."""
+    try:
+        return cells.cast(number_type())
+    except pa.ArrowInvalid:
+        for row in range(len(cells)):
+            try:
+                cells[row].cast(number_type())
+            except pa.ArrowInvalid:
+                raise pa.ArrowInvalid(f"In CSV column #{place}: Row #{row + 1}: no number") from None
+        raise
 
 
 def csv_dialect(
-    delimiter: str = ",", encoding: str | None = None, decimal: str = ".", numbers: "Sequence[str]" = ()
+    delimiter: str = ",",
+    encoding: str | None = None,
+    decimal: str = ".",
+    numbers: "Sequence[str]" = (),
+    thousands: str | None = None,
+    null_values: "Sequence[str]" = (),
 ) -> Dialect:
     """Return how CSV is written, from what users pass; raise `InvalidInputError` for what cannot be read."""
-    return Dialect(check_delimiter(delimiter), check_encoding(encoding), check_decimal(decimal), numbers)
+    return Dialect(
+        check_delimiter(delimiter),
+        check_encoding(encoding),
+        check_decimal(decimal),
+        numbers,
+        _check_thousands(thousands, decimal),
+        _check_null_values(null_values),
+    )
 
 
 def batches(
@@ -132,7 +203,32 @@ def check_decimal(given: str) -> str:
     return given
 
 
-def _not_csv(path: str, columns: list[str], error: Exception, header: list[str], first: int = 1) -> InvalidInputError:
+def _check_thousands(given: str | None, decimal: str) -> str | None:
+    """Return the mark of thousands that an option names."""
+    mark = next((mark for mark, alike in _THOUSANDS.items() if given and len(given) == 1 and given in alike), None)
+    if given is not None and mark is None:
+        raise InvalidInputError(
+            f"thousands must be one of {', '.join(map(repr, _THOUSANDS))}, or None for none, got {given!a:.20}"
+        )
+    if mark == decimal:
+        raise InvalidInputError(
+            f"thousands and decimal are both {decimal!r}; state the other decimal point, such as decimal=','"
+        )
+    return mark
+
+
+def _check_null_values(given: "Sequence[str]") -> tuple[str, ...]:
+    """Return the cells that stand for missing values."""
+    if isinstance(given, str) or not all(isinstance(one, str) and one for one in given):
+        raise InvalidInputError(
+            f"null_values must be a list of texts that are not empty, such as ['NA', '-'], got {given!a:.40}"
+        )
+    return tuple(dict.fromkeys(given))
+
+
+def _not_csv(
+    path: str, columns: list[str], error: Exception, header: list[str], first: int, dialect: Dialect
+) -> InvalidInputError:
     """Return what is wrong with a file or a piece of it, whose Arrow's row 1 is row ``first``."""
     # Arrow's own text may quote the file, which is private
     row, column, cells = (found and int(found[1]) for found in (one.search(str(error)) for one in _PLACES))
@@ -145,11 +241,15 @@ def _not_csv(path: str, columns: list[str], error: Exception, header: list[str],
         where.append(f"{cells:,} cells, not {len(header)}" if header else f"{cells:,} cells")
     if "UTF8" in str(error) and where:
         return InvalidInputError(f"{path} cannot be read as CSV ({', '.join(where)}): it {not_utf8(b'')}")
-    if _DECIMAL_COMMA.search(str(error)):
-        return InvalidInputError(
-            f"{path} cannot be read as CSV ({', '.join(where)}): a number has a decimal comma. If all have one, state "
-            "decimal=',', on the command line --set decimal=,"
+    if _DECIMAL_COMMA.search(str(error)) and dialect.thousands is None:
+        remedy = (
+            "a number has points and a comma. If points group its thousands, state thousands='.', on the command line "
+            "--set thousands=."
+            if dialect.decimal == ","
+            else "a number has a decimal comma. If all have one, state decimal=',', on the command line --set "
+            "decimal=,; or, if it groups thousands, thousands=',', --set thousands=,"
         )
+        return InvalidInputError(f"{path} cannot be read as CSV ({', '.join(where)}): {remedy}")
     return InvalidInputError(
         f"{path} cannot be read as CSV ({', '.join(where) or type(error).__name__}). It needs a header line with the "
         f"columns {', '.join(columns)}, as many cells in every line, and {NUMBER_FORM} for values; if it is "
@@ -200,7 +300,7 @@ def csv_piece(
     options = dialect.options(columns, text)
     try:
         table = pa_csv.read_csv(pa.BufferReader(arrows_own(data)), read_options=reading, **options)
+        found = table.combine_chunks().to_batches()
+        return dialect.plain(found[0] if found else pa.RecordBatch.from_pylist([], table.schema), text, header)
     except pa.ArrowException as error:
-        raise _not_csv(path, columns, error, header, first) from None
-    found = table.combine_chunks().to_batches()
-    return dialect.with_points(found[0] if found else pa.RecordBatch.from_pylist([], table.schema))
+        raise _not_csv(path, columns, error, header, first, dialect) from None

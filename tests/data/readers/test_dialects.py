@@ -70,6 +70,102 @@ def test_streams_are_transcoded_across_blocks() -> None:
     assert found == expected(reader.agreement, ROWS)
 
 
+def number(value: str, decimal: str, mark: str) -> str:
+    """Return a number as its writer groups it."""
+    whole, _, places = value.partition(".")
+    sign, digits = whole[:1].strip("0123456789"), whole.lstrip("-")
+    groups = [digits[max(end - 3, 0) : end] for end in range(len(digits), 0, -3)][::-1]
+    return sign + mark.join(groups) + (decimal + places if places else "")
+
+
+VALUES = ["1234.5", "-1234567.25", "12", "999.125", "-100000", "0.5", "1000"]
+WRITTEN = [
+    (",", "."),
+    (".", ","),
+    (",", " "),
+    (",", "\u202f"),
+    (".", "\u00a0"),
+    (".", "\u2019"),
+    (",", "'"),
+    (".", "_"),
+]
+
+
+def read_by(how: str, path: Path, agreed: Any, **written: Any) -> ss.Sketch:
+    found = ss.Sketch(agreed)
+    if how == "beam":
+        for batch in read_batches([str(path)], agreed, **written):
+            found.update_rows(batch)
+        return found
+    with BadLines("stop" if how == "file" else "skip") as bad:
+        reader = RowReader(agreed, bad=bad, block_bytes=17, **written)
+        reader.read(path, lambda batch, _: found.update_rows(batch))
+    assert not bad.count
+    return found
+
+
+@pytest.mark.parametrize("how", ["file", "lenient", "beam"])
+@pytest.mark.parametrize(("decimal", "mark"), WRITTEN)
+def test_thousands_are_those_of_plain_numbers(decimal: str, mark: str, how: str, tmp_path: Path) -> None:
+    thousands = {"\u202f": " ", "\u00a0": "\u00a0", "\u2019": "'"}.get(mark, mark)
+    for (name, agreed), quote, delimiter in itertools.product(AGREEMENTS.items(), ['"', ""], [";", ","]):
+        if not quote and delimiter in (decimal, mark):
+            continue
+        cells = [number(value, decimal, mark) for value in VALUES] + [VALUES[0].replace(".", decimal)]  # without marks
+        rows = [f"t{place % 3}{delimiter}{quote}{cell}{quote}" for place, cell in enumerate(cells)]
+        path = tmp_path / f"{name}{len(quote)}{ord(delimiter)}.csv"
+        path.write_text("\n".join([f"town{delimiter}rate", *rows]) + "\n", encoding="utf-8")
+        written = {"delimiter": delimiter, "decimal": decimal, "thousands": thousands}
+        plain = [(f"t{place % 3}", value) for place, value in enumerate([*VALUES, VALUES[0]])]
+        assert read_by(how, path, agreed, **written) == expected(agreed, plain), (name, quote, delimiter)
+
+
+@pytest.mark.parametrize(
+    "cell", ["1.5", "1.23", "12.34.567", "1234.567", ".123", "1..234", "1.234.", "1,234.5", "1 234"]
+)
+@pytest.mark.parametrize("agreement", AGREEMENTS)
+def test_a_mark_in_another_place_is_malformed(agreement: str, cell: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"town;rate\na;1.234\nb;{cell}\n")
+    agreed, written = AGREEMENTS[agreement], {"delimiter": ";", "decimal": ",", "thousands": "."}
+    with pytest.raises(ss.InvalidInputError, match="row") as error:
+        read_by("file", tmp_path / "a.csv", agreed, **written)
+    assert cell not in str(error.value)
+
+
+def test_text_keeps_its_marks(tmp_path: Path) -> None:
+    agreed = ss.Agreement(PROJECTION, index={"town": "text", "rate": "decimal(3)"}, missing="drop")
+    (tmp_path / "a.csv").write_text("town;rate\n1.234,5;1.234,5\n")
+    (batch,) = RowReader(agreed, delimiter=";", decimal=",", thousands=".").batches(tmp_path / "a.csv")
+    assert batch.to_pydict() == {"town": ["1.234,5"], "rate": ["1234.5"]}
+
+
+@pytest.mark.parametrize("how", ["file", "lenient", "beam"])
+@pytest.mark.parametrize("thousands", [None, "."])
+@pytest.mark.parametrize("agreement", ["agreed", "dropping"])
+def test_null_values_are_missing(agreement: str, thousands: str | None, how: str, tmp_path: Path) -> None:
+    agreed, path = AGREEMENTS[agreement], tmp_path / "a.csv"
+    path.write_text('town;rate\na;1,5\nNA;2\n"-";3\nb;"-"\nc;-999\nNAN;4\nd;-9\n')
+    written = {"delimiter": ";", "decimal": ",", "thousands": thousands, "null_values": ["NA", "-", "-999"]}
+    assert read_by(how, path, agreed, **written) == expected(agreed, [("a", "1.5"), ("NAN", "4"), ("d", "-9")])
+
+
+def test_null_values_of_columns_without_an_agreement(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("town,rate\nNA,-\nx,NA\nNA ,2\n")
+    for thousands in (None, "_"):
+        written: Any = {"text": ["town"], "null_values": ["NA", "-"], "thousands": thousands}
+        (batch,) = read_batches([str(tmp_path / "a.csv")], ["town", "rate"], **written)
+        assert batch.column("town").to_pylist() == [None, "x", "NA "]
+        assert batch.column("rate").to_pylist() == [None, None, 2]
+
+
+@pytest.mark.parametrize("agreement", ["of", "dropping"])
+@pytest.mark.parametrize("written", [{}, {"decimal": ","}])
+def test_the_option_for_grouped_numbers_is_named(written: dict[str, str], agreement: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("town;rate\na;1.234,5\n")
+    with pytest.raises(ss.InvalidInputError, match="--set thousands" if written else "decimal=,"):
+        read_by("file", tmp_path / "a.csv", AGREEMENTS[agreement], delimiter=";", **written)
+
+
 @pytest.mark.parametrize("agreement", AGREEMENTS)
 def test_a_point_is_no_decimal_comma(agreement: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("town;rate\na;1.234\n")
@@ -128,6 +224,12 @@ def test_files_of_another_kind_are_named(name: str, data: bytes, says: str, tmp_
     ({"encoding": "base64"}, "there is no encoding 'base64'"),
     ({"decimal": ";"}, "the decimal point of CSV must be"),
     ({"delimiter": "::"}, "the delimiter must be one ASCII character"),
+    ({"thousands": ";"}, "thousands must be one of"),
+    ({"thousands": ""}, "thousands must be one of"),
+    ({"thousands": "."}, "thousands and decimal are both '.'"),
+    ({"decimal": ",", "thousands": ","}, "thousands and decimal are both ','"),
+    ({"null_values": "NA"}, "null_values must be a list"),
+    ({"null_values": [""]}, "null_values must be a list"),
 ])  # fmt: skip
 def test_what_is_no_dialect_is_refused(options: dict[str, str], says: str) -> None:
     with pytest.raises(ss.InvalidInputError, match=says):
