@@ -108,12 +108,19 @@ def _pandas_columns(frame: Any, wanted: list[str], lenient: Mapping[str, bool]) 
             columns.append(_objects(column, lists=lenient[name]))
             continue
         try:
-            columns.append(pa.array(column, from_pandas=True))
+            zone = getattr(column.dtype, "tz", None)
+            columns.append(pa.array(column, from_pandas=True) if zone is None else _zoned(column, zone))
         except _errors(TypeError):  # whose text quotes a value
             raise InvalidInputError(
                 f"the column {name} holds values of mixed types, such as numbers and text; cast it to one type first"
             ) from None
     return pa.table(columns, names=wanted)
+
+
+def _zoned(column: Any, zone: Any) -> "pa.Array":
+    """Return times of a zone as Arrow does; itself, it reads them in a way of which pandas 3.1 warns."""
+    times = pa.array(column.dt.tz_convert(None).to_numpy(), from_pandas=True)
+    return times.cast(pa.timestamp(times.type.unit, tz=pa.lib.tzinfo_to_string(zone)))
 
 
 def _objects(column: Any, *, lists: bool) -> "pa.Array":

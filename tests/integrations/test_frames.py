@@ -118,6 +118,18 @@ def test_a_column_that_arrow_does_not_know_may_be_in_a_frame_of_polars() -> None
     assert updated(frame, "item") == updated(polars(COLUMNS), "item")
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Zurich", "America/St_Johns", "+05:30"])
+def test_times_of_pandas_keep_their_zones_without_a_warning(zone: str, unit: Any) -> None:
+    texts = ["2026-01-31T12:00:00Z", "2026-06-30T22:30:00Z", None]
+    times = pd.Series(pd.to_datetime(texts)).dt.as_unit(unit).dt.tz_convert(zone)
+    agreed = ss.Agreement(PROJECTION, index={"at": "timestamp"}, missing="drop")
+    expected = ss.sketch(pa.table({"at": texts}), agreed)
+    for frame in (pd.DataFrame({"at": times}), pd.DataFrame({"n": [1, 2, 3]}, index=pd.Index(times, name="at"))):
+        assert ss.sketch(frame, agreed) == expected
+    assert expected.mass == 2
+
+
 def test_columns_of_pandas_may_be_levels_of_its_index_or_there_twice() -> None:
     frame = pd.DataFrame(COLUMNS)
     expected = updated(frame, "item")
