@@ -30,6 +30,9 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         The kind of map, as named by `Projection.to_json`.
     seed
         Public seed, 0 to 2^64 - 1.
+    random_state
+        The same seed under scikit-learn's name, an integer; None for ``seed``. A generator is refused: parties could
+        not state it, and fitting twice would give two maps.
     options
         Further fields of the projection, such as ``{"sparsity": 8}``. The default ``sparsity``, for kinds that have
         one, is the smaller of 4 and ``n_components``.
@@ -54,11 +57,13 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         *,
         kind: str = "sjlt-block",
         seed: int = 0,
+        random_state: int | None = None,
         options: dict[str, Any] | None = None,
     ) -> None:
         self.n_components = n_components
         self.kind = kind
         self.seed = seed
+        self.random_state = random_state
         self.options = options
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803 - scikit-learn's names
@@ -71,7 +76,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         del y
         validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32))
-        own = {"kind": self.kind, "dim": self.n_features_in_, "sketch_dim": self.n_components, "seed": self.seed}
+        own = {"kind": self.kind, "dim": self.n_features_in_, "sketch_dim": self.n_components, "seed": self._seed}
         if not (isinstance(self.kind, str) and self.kind in KINDS):
             raise InvalidInputError(f"kind must be one of {', '.join(KINDS)}, got {self.kind!r:.40}")
         if not isinstance(self.options, dict | None) or own.keys() & (self.options or {}):
@@ -96,6 +101,21 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         check_is_fitted(self)
         checked = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
         return self.projection_.transform(checked)
+
+    @property
+    def _seed(self) -> int:
+        if self.random_state is None:
+            return self.seed
+        if isinstance(self.random_state, bool) or not isinstance(self.random_state, int | np.integer):
+            raise InvalidInputError(
+                f"random_state is a public seed, an integer that all parties state, or None for the parameter seed; "
+                f"got {self.random_state!r:.40}"
+            )
+        if self.seed not in (0, self.random_state):
+            raise InvalidInputError(
+                f"seed={self.seed!r:.40} and random_state={int(self.random_state)} are two seeds of one map: state one"
+            )
+        return int(self.random_state)
 
     def _defaults(self, cls: Any) -> dict[str, Any]:
         _, fixed = KINDS[self.kind]

@@ -44,6 +44,26 @@ def test_options_are_fields_of_the_projection() -> None:
     assert fitted.get_feature_names_out()[:2].tolist() == ["randomprojection0", "randomprojection1"]
 
 
+def test_a_random_state_is_the_seed() -> None:
+    expected = RandomProjection(16, seed=9).fit(np.eye(20)).projection_
+    for state in (9, np.int64(9)):
+        assert RandomProjection(16, random_state=state).fit(np.eye(20)).projection_ == expected
+    assert RandomProjection(16, seed=9, random_state=9).fit(np.eye(20)).projection_ == expected
+    assert RandomProjection(16, seed=9, random_state=None).fit(np.eye(20)).projection_ == expected
+    assert RandomProjection(16, random_state=0).fit(np.eye(20)).projection_.seed == 0
+
+
+@pytest.mark.parametrize("state", [np.random.RandomState(1), np.random.default_rng(1), "7", 1.0, True], ids=repr)
+def test_a_generator_is_no_public_seed(state: Any) -> None:
+    with pytest.raises(ValueError, match="random_state is a public seed"):
+        RandomProjection(16, random_state=state).fit(np.eye(20))
+
+
+def test_two_seeds_are_refused() -> None:
+    with pytest.raises(ValueError, match="seed=3 and random_state=4 are two seeds"):
+        RandomProjection(16, seed=3, random_state=4).fit(np.eye(20))
+
+
 def test_it_stands_in_a_pipeline() -> None:
     assert make_pipeline(Normalizer(), RandomProjection(32)).fit_transform(np.eye(50)).shape == (50, 32)
 
