@@ -326,9 +326,24 @@ def _where_better(
         better = of_rows + of_rows.T + factor**2 * left < alone.noise_variance
     np.fill_diagonal(better, val=False)
     own = np.clip(alone.value, *ends)
+    better &= _follow_the_others(value, own, alone, better)
     np.fill_diagonal(own, np.diagonal(value))
     variance = np.where(better, _reduced(alone, factor, combined), alone.variance)
     return _estimates(np.where(better, value, own), variance, alone, ends, model)
+
+
+def _follow_the_others(value: Floats, own: Floats, alone: Estimates, better: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the pairs of streams of which the model is true: (n, n).
+
+    What is expected of the model's error is a mean over all pairs. Of a stream that is unlike the others the error is
+    larger. Half of its pairs or more are then further from their own estimates than one standard deviation of the noise
+    in these. A median is used, as one such stream is in a pair of every other.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        apart = np.where(better, (value - own) ** 2 / alone.noise_variance, 0.0)
+    np.fill_diagonal(apart, np.nan)
+    follows = np.nanmedian(apart, axis=1) <= 1
+    return np.logical_and.outer(follows, follows)
 
 
 _ESTIMATES = {"cosine": _cosines, "profile": _profiles, "distance": _distances, "product": _products}

@@ -5,6 +5,7 @@ with the library but the text. Each pair's own estimate is that of ``estimates.p
 """
 
 import math
+import statistics
 from collections.abc import Callable
 from fractions import Fraction
 from statistics import NormalDist
@@ -319,13 +320,7 @@ def joint(messages: list[Message], by: str, *, in_time: bool) -> Joint:
     weight = sum(weights.values()) / len(pairs) if noisy else 0.0
     cosines = nearest(mixed, [not one for one in known])
     before = {pair: of_map[pair] + of_noise[pair] for pair in of_map}
-    made = [
-        [
-            _pair(messages, streams, by, (min(i, j), max(i, j)), cosines[i][j], own, (before, variance), (alpha, laws))
-            for j in range(n)
-        ]
-        for i in range(n)
-    ]
+    made = _all_pairs(messages, streams, by, cosines, own, (before, variance), (alpha, laws))
     parts = ([[one[part] for one in row] for row in made] for part in range(5))
     return Joint(target, strength, weight, *parts)
 
@@ -420,6 +415,34 @@ def nearest(cosines: Matrix, hidden: list[bool]) -> Matrix:
 def cut(matrix: Matrix) -> Matrix:
     values, vectors = axes_of(matrix)
     return rebuilt([max(value, 0.0) for value in values], vectors)
+
+
+def _all_pairs(
+    messages: list[Message],
+    streams: list[Stream],
+    by: str,
+    cosines: Matrix,
+    own: dict[tuple[int, int], Expected],
+    variances: tuple[dict[tuple[int, int], float], dict[tuple[int, int], float]],
+    laws: tuple[float, dict[tuple[int, int], tuple[float, float]]],
+) -> list[list[tuple[float, float, float, float, float]]]:
+    """Return the parts of all estimates; streams that are unlike the others keep their pairs' own."""
+    places, (before, after) = range(len(messages)), variances
+
+    def made(unlike: set[int]) -> list[list[tuple[float, float, float, float, float]]]:
+        followed = {pair: of for pair, of in before.items() if by == "cosine" or not unlike & set(pair)}
+        parts = (own, (followed, after), laws)
+        return [
+            [_pair(messages, streams, by, (min(i, j), max(i, j)), cosines[i][j], *parts) for j in places]
+            for i in places
+        ]
+
+    joint, alone, unlike = made(set()), made(set(places)), set()
+    for i in places:
+        pairs = [(joint[i][j][0] - alone[i][j][0], alone[i][j][2]) for j in places if j != i]
+        if by != "cosine" and statistics.median(gap**2 / noise if noise else 0.0 for gap, noise in pairs) > 1:
+            unlike.add(i)
+    return made(unlike)
 
 
 def _pair(

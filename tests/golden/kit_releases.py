@@ -412,6 +412,7 @@ def _together(add: Any) -> None:
         noise = [round(source.gauss(0, 12)) for _ in range(16)]
         more: Message = {"guarantee": stated, "noise": gaussian(Fraction(144)), "drawn": noise}
         add(released(f"clusters, {place}", dense, events, **more))
+    add(released("a month unlike others", hashed, [(500 + i, x) for i, x in enumerate(tastes[2])], scale=40))
 
 
 def _histories(add: Any) -> None:

@@ -339,6 +339,8 @@ def _joint(made: dict[str, Message]) -> Iterable[Message]:
         (few, "cosine", "time"),
         ([few[0], few[2]], "cosine", None),
         ([few[1], few[3]], "squared_distance", None),
+        ([*unequal, "a month unlike others"], "squared_distance", None),
+        ([*unequal, "a month unlike others"], "inner_product", None),
     ]
     for of, by, order in sets:
         yield joint_of({"of": of, "by": by, "order": order}, [made[name] for name in of])

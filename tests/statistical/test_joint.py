@@ -108,7 +108,12 @@ def drawn(setting: Setting, seed: int) -> Block:
 @pytest.mark.parametrize("by", ["distance", "product"])
 @pytest.mark.parametrize(
     "setting",
-    [Setting("equal", "loud", 256, "dense"), Setting("equal", "middling", 64, "one cell", "laplace", unequal=True)],
+    [
+        Setting("equal", "loud", 256, "dense"),
+        Setting("equal", "middling", 64, "one cell", "laplace", unequal=True),
+        Setting("outlier", "middling", 64, unequal=True),
+        Setting("outlier", "middling", 256, unequal=True),
+    ],
     ids=str,
 )
 def test_distances_and_products_do_not_pay_for_errors_of_norms(setting: Setting, by: Any) -> None:

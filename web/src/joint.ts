@@ -306,33 +306,50 @@ function estimatesOf(views: readonly View[], own: Own, { cosines, variance, alon
   const n = views.length;
   const norms = views.map(({ squares, unit, n: count, k2 }) => Math.max(squares * unit - count * k2, 0));
   const errors = views.map(({ squares, unit, n: count, k2, k4 }) => Math.max(4 * k2 * (squares * unit - count * k2) + count * (k4 + 2 * k2 * k2), 0));
-  return Array.from(cosines, (found, at) => {
+  if (by === "cosine" || by === "profileDistance") {
+    const isProfile = by === "profileDistance";
+    return Array.from(cosines, (found, at) => {
+      const pair = own.cosines[at];
+      const alone = pair === null || !isProfile ? pair : profileOf(pair);
+      const whole = (isProfile ? 4 : 1) * (Number.isNaN(variance[at]) ? (1 / USUAL) ** 2 : variance[at]);
+      const ends = isProfile ? { lowest: 0, highest: 4 } : { lowest: -1, highest: 1 };
+      return new JointEstimate({ value: isProfile ? 2 - 2 * found : found, ...inParts(whole, alone), ...ends }, alone, model, own.laws[at]);
+    });
+  }
+  const isDistance = by === "squaredDistance";
+  const lowest = isDistance ? 0 : -Infinity;
+  const pairs = Array.from(cosines, (found, at) => {
     const [i, j] = [Math.floor(at / n), at % n];
     const [x, y] = [views[i].release, views[j].release];
     const length = Math.sqrt(norms[i] * norms[j]);
     // the noise of what follows from the cosine and both norms, whose slopes are these
     const noiseOf = (factor: number, first: number, second: number): number =>
       first ** 2 * errors[i] + second ** 2 * errors[j] + factor ** 2 * (variance[at] - (own.laws[at]?.ofMap ?? NaN) * (1 - (own.laws[at]?.cosine ?? NaN) ** 2) ** 2);
-    if (by === "cosine" || by === "profileDistance") {
-      const isProfile = by === "profileDistance";
-      const pair = own.cosines[at];
-      const alone = pair === null || !isProfile ? pair : profileOf(pair);
-      const whole = (isProfile ? 4 : 1) * (Number.isNaN(variance[at]) ? (1 / USUAL) ** 2 : variance[at]);
-      const ends = isProfile ? { lowest: 0, highest: 4 } : { lowest: -1, highest: 1 };
-      return new JointEstimate({ value: isProfile ? 2 - 2 * found : found, ...inParts(whole, alone), ...ends }, alone, model, own.laws[at]);
-    }
-    const isDistance = by === "squaredDistance";
     const alone = isDistance
       ? i === j ? new Estimate({ value: 0, projectionVariance: 0, noiseVariance: 0, lowest: 0 }) : squaredDistance(x, y)
       : i === j ? squaredNorm(x) : innerProduct(x, y);
-    const lowest = isDistance ? 0 : -Infinity;
     const joint = isDistance ? Math.max(i === j ? 0 : norms[i] + norms[j] - 2 * length * found, 0) : length * found;
     const factor = isDistance ? 2 * length : length;
     const slopes = [norms[i], norms[j]].map((norm) => (isDistance ? 1 - (found * length) / norm : (found * length) / (2 * norm)));
     const isBetter = i !== j && noiseOf(factor, slopes[0], slopes[1]) < alone.noiseVariance;
-    const whole = isBetter ? reduced(alone, factor, before[at], variance[at]) : alone.variance;
-    return new JointEstimate({ value: isBetter || i === j ? joint : Math.max(alone.value, lowest), ...inParts(whole, alone), lowest }, alone, model);
+    return { alone, joint, factor, isBetter, value: i === j ? joint : Math.max(alone.value, lowest) };
   });
+  // a stream that is unlike the others is further from its own estimates than their noise, in half of its pairs or more
+  const follows = views.map((_, i) => {
+    const others = pairs.slice(i * n, (i + 1) * n).filter((_, j) => j !== i);
+    return median(others.map(({ alone, joint, value, isBetter }) => (isBetter ? (joint - value) ** 2 / alone.noiseVariance : 0))) <= 1;
+  });
+  return pairs.map(({ alone, joint, factor, isBetter, value }, at) => {
+    const taken = isBetter && follows[Math.floor(at / n)] && follows[at % n];
+    const whole = taken ? reduced(alone, factor, before[at], variance[at]) : alone.variance;
+    return new JointEstimate({ value: taken ? joint : value, ...inParts(whole, alone), lowest }, alone, model);
+  });
+}
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const [low, high] = [Math.floor((sorted.length - 1) / 2), Math.ceil((sorted.length - 1) / 2)];
+  return (sorted[low] + sorted[high]) / 2;
 }
 
 function profileOf({ value, projectionVariance, noiseVariance, grain }: Estimate): Estimate {
