@@ -261,7 +261,8 @@ def check_same_by(by: str, *, samples: bool) -> None:
     """Raise `InvalidInputError` unless streams can be tested by this."""
     if by not in get_args(SameBy):
         raise InvalidInputError(
-            f"by must be 'distance' or 'mean', got {short(by)}. There is no such test for cosines and profiles"
+            f"by must be 'distance' or 'mean', got {short(by)}. There is no such test for cosines and profiles; "
+            "where units are counted, 'mean' compares what a unit adds on average, whatever their number"
         )
     if samples and by != "mean":
         raise InvalidInputError("populations are compared by their averages: samples=True needs by='mean'")

@@ -453,3 +453,21 @@ def test_signs_that_all_agree_still_have_an_error() -> None:
         found = signs.angle(x, y, norm_x=9, norm_y=9)
         assert found.value == pytest.approx(0, abs=0.01)
         assert found.standard_error > 1 / K
+
+
+@pytest.mark.parametrize("k", [8, 64, 1024])
+def test_packed_signs_are_rows_of_a_binary_index_as_they_are(k: int) -> None:
+    """FAISS's layout: uint8 (n, k / 8), C order, and distances by counting bits, whatever their order in a byte."""
+    packed = np.random.default_rng(k).integers(0, 256, (40, k // 8), dtype=np.uint8)
+    releases = [release_of(row.tobytes(), k, place) for place, row in enumerate(packed)]
+    rows = np.frombuffer(b"".join(one.packed for one in releases), dtype=np.uint8).reshape(len(releases), -1)
+    assert rows.flags.c_contiguous
+    assert (rows == packed).all()
+    expected = signs.hamming_distances(releases[:5], releases)
+    assert (np.unpackbits(rows[:5, None] ^ rows, axis=2).sum(axis=2) == expected).all()
+    faiss = pytest.importorskip("faiss", reason="faiss-cpu is not installed")
+    index = faiss.IndexBinaryFlat(k)
+    index.add(rows)
+    distances, places = index.search(rows[:5], 3)
+    assert (distances == np.sort(expected, axis=1)[:, :3]).all()
+    assert (np.take_along_axis(expected, places, axis=1) == distances).all()
