@@ -40,7 +40,7 @@ PARTS: dict[str, dict[Any, str]] = {
     "service": {
         "agreed features": "features.features",
         "planned sizes": "planning.agreed_sizes",
-        "rows of a schedule": "release.releaser",
+        "rows of a schedule": "schedules.releaser",
         "rows of signs": "wire.sign_tables",
         "signatures": "parties.signing",
     },

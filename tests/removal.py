@@ -19,7 +19,7 @@ PRODUCTS: dict[str, tuple[str, ...]] = {
     "signs": ("signs", "wire.signs", "wire.sign_tables", "explanation.signs", "planning.sign_plans"),
     "local": ("local", "wire.local_reports"),
     "rounds": ("parties",),
-    "ranges": ("continual", "schedules", "release.releaser", "planning.schedules"),
+    "ranges": ("continual", "schedules", "planning.schedules"),
     "sites": ("features", "estimation.populations", "estimation.sites", "planning.site_facts", "planning.site_plans"),
 }
 ENGINES: dict[str, tuple[str, ...]] = {

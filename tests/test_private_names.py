@@ -28,8 +28,6 @@ READ = {
     ("release/checking/test_norm.py", "_RATES"),
     ("release/checking/test_norm.py", "_bound"),
     ("release/checking/test_release.py", "_MOST_NOISES"),
-    ("streams/test_draws.py", "_released"),
-    ("streams/test_draws.py", "_sketches"),
 }
 PATCHED = {
     ("accounting/test_ledger_postgres.py", "_NOW"),
@@ -56,8 +54,6 @@ PATCHED = {
     ("signs/test_sign_index.py", "_BATCH_ROWS"),
     ("signs/test_sign_index.py", "_MOST_SMALL"),
     ("sketching/bounding/test_features.py", "_CELLS"),
-    ("streams/test_draws.py", "_released"),
-    ("streams/test_draws.py", "_sketches"),
 }
 
 

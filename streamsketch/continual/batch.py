@@ -8,7 +8,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.release.additive_noise import AdditiveNoise, CalibratedNoise
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.private_table import PrivateTable
-from streamsketch.release.releaser import Releaser
+from streamsketch.schedules.releaser import Releaser
 from streamsketch.sketching.sketch import Sketch
 from streamsketch.sketching.table import SketchTable
 

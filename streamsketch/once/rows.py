@@ -10,7 +10,7 @@ from streamsketch.core.concealed import concealed
 from streamsketch.data.data_ids import DataIds
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.once.charges import Charge, LedgerCharge
-from streamsketch.once.draws import DrawSecret
+from streamsketch.once.draws import Draw, DrawSecret
 from streamsketch.once.keys import StateSecret
 from streamsketch.once.names import names_of_keys
 from streamsketch.privacy.guarantee import Guarantee
@@ -18,7 +18,7 @@ from streamsketch.privacy.schedule import Schedule
 from streamsketch.release.additive_noise import CalibratedNoise
 from streamsketch.release.history import HISTORY_ID_BYTES
 from streamsketch.release.keys_to_release import sketches_to_release
-from streamsketch.release.releaser import HistoryState, Releaser
+from streamsketch.schedules.releaser import HistoryState, ReadyWindow, Releaser
 from streamsketch.sketching.bounding.contributions import NO_KEY
 from streamsketch.sketching.sketch import Sketch
 from streamsketch.sketching.table import SketchTable
@@ -87,16 +87,11 @@ class Rows:
 
     @property
     def windows(self) -> int:
-        """How many windows were drawn."""
+        """How many windows were taken."""
         return self._releaser.windows
 
-    def names(self, table: SketchTable) -> dict[Any, tuple[bytes, ...]]:
-        """Return the names of the draws of the next window's row, by key, without changing anything: **secret**."""
-        exact = self._releaser.exact(self._window(table), public_keys=self._of.public)
-        return names_of_keys(self._of.publisher, {_named(key): [row] for key, row in exact.items()}, self._of.history)
-
-    def draw(self, table: SketchTable, number: int, secret: DrawSecret, charge: Charge | None) -> bytes:
-        """Return the row of the next window, as it is published.
+    def next(self, table: SketchTable, number: int, secret: DrawSecret, charge: Charge | None) -> "NextRow":
+        """Return the row of the next window, past every guard; nothing is charged, drawn or changed.
 
         Parameters
         ----------
@@ -109,25 +104,17 @@ class Rows:
         charge
             Charges all rows together. It is called for each row, with the same text, because the ledger may be another
             one by now.
-
-        Raises
-        ------
-        LedgerError
-            If the charge does not fit, or the row was drawn from other sums. Nothing is drawn then.
         """
-        of, public = self._of, self._of.public
-        window = self._window(table)
-        exact = self._releaser.exact(window, public_keys=public)
-        draw = secret.draw_row(number, of.publisher, of.history, {_named(key): row for key, row in exact.items()})
-        first_draw = self.first_draw or draw.id
-        if charge is not None:
-            once = f"{of.stream.hex()} {of.schedule.fingerprint} {first_draw}"
-            charge(of.spent, of.ids, once)
-            if isinstance(charge, LedgerCharge):
-                charge.draw(once, number, draw.id)
-        row = self._releaser.add(window, public_keys=public, bits=lambda key, _: draw.bits(_named(key)))
-        self.first_draw = first_draw
-        return row.to_bytes()
+        of = self._of
+        ready = self._releaser.ready(self._window(table), public_keys=of.public)
+        exact = {_named(key): row for key, row in ready.exact.items()}
+        draw = secret.draw_row(number, of.publisher, of.history, exact)
+        return NextRow(of, ready, number, draw, self.first_draw or draw.id, charge)
+
+    def take(self, row: "NextRow") -> None:
+        """Let the next window follow, once the row of this one may wait to be published."""
+        self._releaser.take(row.ready)
+        self.first_draw = row.first_draw
 
     def _window(self, table: SketchTable) -> Sketch | SketchTable:
         """Return exact sketches with the ids of the stream's data, which are published and must not be new ones."""
@@ -173,6 +160,57 @@ class Rows:
             raise WireFormatError("schedule", str(error)) from None
         found.first_draw = first_draw
         return found
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class NextRow:
+    """The row of a stream's next window: **secret**. `Rows.next` makes it.
+
+    Parameters
+    ----------
+    of
+        The facts that identify the rows.
+    ready
+        The row, ready to be drawn.
+    number, secret
+        The window's number in the stream, and the randomness of its draw.
+    first_draw
+        The id of the first row's draw.
+    charging
+        Charges all rows together.
+    """
+
+    of: RowsOf
+    ready: ReadyWindow
+    number: int
+    secret: Draw
+    first_draw: str
+    charging: Charge | None
+
+    @property
+    def names(self) -> dict[Any, tuple[bytes, ...]]:
+        """The names of the row's draws by key, for the version of its window."""
+        numbers = {_named(key): [row] for key, row in self.ready.exact.items()}
+        return names_of_keys(self.of.publisher, numbers, self.of.history)
+
+    def charge(self) -> bool:
+        """Charge all rows under the first one's draw, enter this row's, and return True.
+
+        Raises
+        ------
+        LedgerError
+            If the charge does not fit, or the row was drawn from other sums.
+        """
+        if self.charging is not None:
+            once = f"{self.of.stream.hex()} {self.of.schedule.fingerprint} {self.first_draw}"
+            self.charging(self.of.spent, self.of.ids, once)
+            if isinstance(self.charging, LedgerCharge):
+                self.charging.draw(once, self.number, self.secret.id)
+        return True
+
+    def draw(self) -> bytes:
+        """Return the row as it is published: the same bytes each time."""
+        return self.ready.draw(lambda key, _: self.secret.bits(_named(key))).to_bytes()
 
 
 def _named(key: Any) -> Any:

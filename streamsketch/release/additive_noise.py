@@ -214,9 +214,13 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
 
     def numbers(self, sketch: Sketch) -> Ints:
         """Return the numbers of a sketch in the order of the layout; see `Calibrated.numbers`."""
+        self.check_counted(sketch)
+        return numbers_of(sketch, self.guarantee.neighbours, self.layout)
+
+    def check_counted(self, sketch: Sketch) -> None:
+        """Raise `InvalidInputError` if the guarantee states counts, and the sketch has none."""
         if self.layout.is_counted and sketch.counts is None:
             raise InvalidInputError("the sketch has no count of units, although its guarantee states one")
-        return numbers_of(sketch, self.guarantee.neighbours, self.layout)
 
     def _clip_of(self, bounds: Bounds) -> SketchClip | None:
         """Return how each unit's sketch was clipped, where the bounds of the data show that it was, once."""

@@ -1,1 +1,1 @@
-"""Which sums of windows are published over time, and how little noise any range of time then has."""
+"""Which sums of windows are published over time, row by row, and how little noise any range of time then has."""

@@ -5,7 +5,7 @@ import os
 import secrets
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,7 @@ from streamsketch.once.publishing import draw_window, in_order, put_window
 from streamsketch.once.rows import ANEW, OtherRowsError, Rows, RowsOf
 from streamsketch.once.sinks import Sink, WindowFiles
 from streamsketch.once.slots import Slot, named_key
-from streamsketch.once.versions import Version, is_other, version_of, version_slot, version_tag
+from streamsketch.once.versions import Version, version_of, version_slot, version_tag
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.release.in_windows import spent_in_window
 from streamsketch.release.keys_to_release import sketches_to_release
@@ -375,37 +375,28 @@ class Stream:
 
     def _draw_window(self, number: int, table: SketchTable) -> list[Alarm]:
         """Draw a window's release, charge it and let it wait; return alarms if another version of it is published."""
-        if self._rows is not None:
-            version = self._version(number, self._rows.names(table))
-            if version is not None and is_other(self.sink, version):
-                raise self._other_rows(version.slot)
-            self._waiting[number] = self._rows.draw(table, number, self._draws, self._charge)
-            self._note(number, version)
-            return []
-        ids, sketches = self._ids_of(number), self._sketches(table)
-        numbers = {key: drawn_numbers(sketch, self._publisher.guarantee) for key, sketch in sketches.items()}
-        version = self._version(number, names_of_keys(self._publisher, numbers))
-        draw = self._draws.draw(number, self._publisher, sketches)
-        ready = self._publisher.for_data(sketches)  # which refuses what cannot be released before it is charged
-
-        def charge() -> bool:
-            if self._charge is not None:
-                self._charge(self._spent, ids, f"{self._id.hex()} {self._policy.windows.name(number)} {draw.id}")
-            return True
-
+        row = None if self._rows is None else self._rows.next(table, number, self._draws, self._charge)
+        release = row or self._single(number, table)
+        version = self._version(number, release.names)
         drawn = draw_window(
             self.sink,
             self._slots(number),
             version,
-            charge=charge,
-            draw=lambda: self._released(ready, draw),
+            charge=release.charge,
+            draw=release.draw,
             contents=lambda data: self._contents(number, data),
             at_once=False,
         )
-        if not drawn.alarms:
-            self._waiting[number] = drawn.release
-            self._note(number, version)
-        return drawn.alarms
+        if drawn.alarms:
+            if row is not None:
+                raise self._other_rows(drawn.alarms[0].slot)
+            return drawn.alarms
+        if self._rows is not None and row is not None:
+            self._rows.take(row)
+        self._waiting[number] = drawn.release
+        if version is not None:
+            self._versions[number] = version.digest
+        return []
 
     def _version(self, number: int, names: dict[Any, tuple[bytes, ...]]) -> Version | None:
         """Return the version of a window with these names of draws; None if the window is one file."""
@@ -414,10 +405,6 @@ class Stream:
         slot = version_slot(self._policy.job.stream or "", self._policy.windows.start(number))
         secret = hkdf(self._secret.value, b"stream", b"version", number_bytes(slot.start))
         return Version(slot, version_of({key: version_tag(secret, name) for key, name in names.items()}))
-
-    def _note(self, number: int, version: Version | None) -> None:
-        if version is not None:
-            self._versions[number] = version.digest
 
     def _version_of_waiting(self, number: int) -> Version | None:
         """Return the version of a window that waits; None if it is one file, or drawn by an earlier version of us."""
@@ -561,7 +548,37 @@ class Stream:
             return {NO_KEY: table.sketch_of(NO_KEY)}
         return dict(sketches_to_release(table, self.windows.public, keys_are_public=False))
 
-    def _released(self, ready: ReadyTable[Any], draw: Draw) -> bytes:
-        released = ready.draw(draw.bits, ids=self._ids_of(self.windows.next))
-        data: bytes = (released[NO_KEY] if self.windows.public is None else PrivateTable.of_one(released)).to_bytes()
+    def _single(self, number: int, table: SketchTable) -> "_Single":
+        """Return a window's release past every guard, which refuses before anything is charged."""
+        sketches = self._sketches(table)
+        draw = self._draws.draw(number, self._publisher, sketches)
+        numbers = {key: drawn_numbers(sketch, self._publisher.guarantee) for key, sketch in sketches.items()}
+        names, ready = names_of_keys(self._publisher, numbers), self._publisher.for_data(sketches)
+        once = f"{self._id.hex()} {self._policy.windows.name(number)} {draw.id}"
+        ids, is_keyed = self._ids_of(number), self.windows.public is not None
+        return _Single(names, ready, ids, draw, self._spent, once, self._charge, is_keyed=is_keyed)
+
+
+class _Single(NamedTuple):
+    """The release of one window by itself: **secret**. Its names, charge and draw are those of a `NextRow`."""
+
+    names: dict[Any, tuple[bytes, ...]]
+    ready: ReadyTable[Any]
+    ids: DataIds
+    secret: Draw
+    spent: Guarantee
+    once: str
+    charging: Charge | None
+    is_keyed: bool
+
+    def charge(self) -> bool:
+        """Charge the window, and return True; raise `LedgerError` if that does not fit."""
+        if self.charging is not None:
+            self.charging(self.spent, self.ids, self.once)
+        return True
+
+    def draw(self) -> bytes:
+        """Return the release as the state holds it: the same bytes each time."""
+        released = self.ready.draw(self.secret.bits, ids=self.ids)
+        data: bytes = (PrivateTable.of_one(released) if self.is_keyed else released[NO_KEY]).to_bytes()
         return data

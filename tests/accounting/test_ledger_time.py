@@ -16,7 +16,7 @@ from streamsketch.accounting.store import FileTransaction
 from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.errors import LedgerError
 from streamsketch.privacy import Mechanism
-from streamsketch.release.releaser import Releaser
+from streamsketch.schedules.releaser import Releaser
 from streamsketch.schedules.tree import Tree
 from streamsketch.streams import Stream
 from tests.streams.agreed import split

@@ -10,7 +10,7 @@ import streamsketch as ss
 from streamsketch.continual import Factorisation, History
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release import PrivateSketch, PrivateTable
-from streamsketch.release.releaser import Releaser
+from streamsketch.schedules.releaser import Releaser
 from tests.cli.running import Forks
 
 NAMES = [f"2024-01-{day:02}" for day in range(1, 32)] + [f"2024-02-{day:02}" for day in range(1, 10)]

@@ -13,7 +13,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.continual import Factorisation
 from streamsketch.release import PrivateSketch
-from streamsketch.release.releaser import Releaser
+from streamsketch.schedules.releaser import Releaser
 from tests.cli.running import Forks
 from tests.cli.test_help import COMMANDS, help_at
 

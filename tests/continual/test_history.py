@@ -14,7 +14,7 @@ from streamsketch.continual import Factorisation, History, Schedule, Separate, T
 from streamsketch.errors import DependentNoiseError, InvalidInputError
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release import PrivateSketch, PrivateTable
-from streamsketch.release.releaser import Releaser
+from streamsketch.schedules.releaser import Releaser
 
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=3)
 SALE = ss.L1(1, unit="sale")

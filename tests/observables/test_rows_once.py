@@ -172,7 +172,7 @@ def test_a_call_that_failed_is_repeated_under_its_draw(tmp_path: Path, monkeypat
     known: dict[str, Any] = {"public_keys": KEYS, "ledger": place.ledger, "dataset": "shops"}
     with monkeypatch.context() as patch:
         patch.setattr(
-            "streamsketch.release.releaser.PrivateTable.of_one", lambda *_: (_ for _ in ()).throw(MemoryError)
+            "streamsketch.schedules.releaser.PrivateTable.of_one", lambda *_: (_ for _ in ()).throw(MemoryError)
         )
         with pytest.raises(MemoryError):
             adding.add(table, **known)

@@ -25,7 +25,7 @@ from streamsketch.bounding import unit_totals
 from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.privacy.bound_choice import choose_bound
 from streamsketch.release import AdditiveNoise
-from streamsketch.release.releaser import Releaser
+from streamsketch.schedules.releaser import Releaser
 from streamsketch.schedules.tree import Tree
 from streamsketch.storage import load_raw, save_raw
 from streamsketch.streams import FileSink, ReleaseOnce, Stream

@@ -17,7 +17,7 @@ from streamsketch import continual
 from streamsketch.privacy.assertions import apart_in_streams
 from streamsketch.privacy.bounds import Bounds
 from streamsketch.release import AdditiveNoise
-from streamsketch.release.releaser import Releaser
+from streamsketch.schedules.releaser import Releaser
 from streamsketch.schedules.tree import Tree
 from streamsketch.storage import save_raw
 from streamsketch.streams import FileSink, ReleaseOnce
@@ -101,13 +101,14 @@ RELEASED: dict[str, tuple[Callable[[], Any], str]] = {
         )[0],
         KEYS,
     ),
-    "release.releaser.Releaser.add": (lambda: _row(_table()), KEYS),
+    "schedules.releaser.Releaser.add": (lambda: _row(_table()), KEYS),
 }
 # the same assertion by another way, or no release: tested where they are, or checked by who calls them
 ELSEWHERE = {
     "privacy.bounds.Bounds.merged": "test_bounds_under_an_assertion_say_so",
     "explanation.joint.explain_jointly": "of explain",
-    "release.releaser.Releaser.exact": "publishes nothing",
+    "schedules.releaser.Releaser.exact": "publishes nothing",
+    "schedules.releaser.Releaser.ready": "by Releaser.add",
     "release.keys_to_release.sketches_to_release": "returns exact sketches",
     "release.terms_kept.keys_for": "returns which keys are released",
     "release.publishers.numbers_of": "no assertion",

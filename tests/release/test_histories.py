@@ -140,7 +140,7 @@ def test_a_state_of_something_else_is_refused() -> None:
     state = releaser.state
     with pytest.raises(InvalidInputError, match="rows of the publisher would have"):
         Releaser.restored(publisher(TREE), GRID, state)
-    with pytest.raises(InvalidInputError, match="sums of 16 numbers"):
+    with pytest.raises(InvalidInputError, match="sums of 1 keys have 16 numbers"):
         Releaser.restored(publisher(), GRID, state._replace(held=state.held[:, :3]))
     with pytest.raises(InvalidInputError, match="holds 2 sums after 2 windows"):
         Releaser.restored(publisher(), GRID, state._replace(window=2))

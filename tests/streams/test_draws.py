@@ -12,6 +12,7 @@ from streamsketch.continual import Tree
 from streamsketch.core.numbers import Ints
 from streamsketch.once.draws import DrawSecret
 from streamsketch.privacy.bounds import Bounds
+from streamsketch.release.ready import ReadyTable
 from streamsketch.sketching.exact import ExactSums
 from streamsketch.streams import Stream
 from streamsketch.streams.state import read_state, write_state
@@ -79,7 +80,7 @@ class Place:
         shutil.rmtree(self.out)
         self.out.mkdir()
         shutil.copy(self.backup, self.state)
-        stream = self.stream()
+        stream = self.running = self.stream()
         for at in range(0, len(rows), at_once):
             stream.add(batch_of(rows[at : at + at_once]), at + 1)
             stream.save({})
@@ -88,26 +89,21 @@ class Place:
     def noise(self, rows: list[Row], monkeypatch: pytest.MonkeyPatch) -> list[Ints]:
         """Return the noise of each window and key of a run: what is published less the exact sketches."""
         found: list[Ints] = []
-        released, sketched = Stream._released, Stream._sketches
+        drawn, named = ReadyTable.draw, DrawSecret.draw
         self.exact = []
 
-        def summed(stream: Stream, table: Any) -> Any:
-            sketches = sketched(stream, table)
-            self.exact.append((stream.windows.secret_of(stream.windows.next), sketches))
-            return sketches
+        def summed(secret: DrawSecret, number: int, publisher: Any, sketches: Any) -> Any:
+            self.exact.append((self.running.windows.secret_of(number), sketches))
+            return named(secret, number, publisher, sketches)
 
-        def noting(stream: Stream, ready: Any, draw: Any) -> bytes:
-            data = released(stream, ready, draw)
-            rows = (
-                [ss.PrivateSketch.from_bytes(data)] if self.agreement is ONE else ss.PrivateTable.from_bytes(data).rows
-            )
-            exact = [one.exact[0, : row.values.size] for row, one in zip(rows, ready.values(), strict=True)]
-            found.extend(row.values - cells for row, cells in zip(rows, exact, strict=True))
-            return data
+        def noting(ready: ReadyTable[Any], *how: Any, **ids: Any) -> Any:
+            released = drawn(ready, *how, **ids)
+            found.extend(row.values - ready[key].exact[0, : row.values.size] for key, row in released.items())
+            return released
 
         with monkeypatch.context() as patch:
-            patch.setattr(Stream, "_released", noting)
-            patch.setattr(Stream, "_sketches", summed)
+            patch.setattr(ReadyTable, "draw", noting)
+            patch.setattr(DrawSecret, "draw", summed)
             self.run(rows)
         return found
 
@@ -214,17 +210,19 @@ def test_no_two_windows_keys_or_streams_share_noise(place: Place, monkeypatch: p
 
 
 @pytest.mark.parametrize("place", ["scale"], indirect=True)
-@pytest.mark.parametrize("where", ["_released", "_saved", "_publish"])
-def test_a_draw_that_was_cut_off_is_made_again(place: Place, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("kind", "where"), [(ReadyTable, "draw"), (Stream, "_saved"), (Stream, "_publish")])
+def test_a_draw_that_was_cut_off_is_made_again(
+    place: Place, kind: type, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Killed(BaseException):
         pass
 
-    def killed(*_: Any) -> bytes:
+    def killed(*_: Any, **__: Any) -> bytes:
         raise Killed
 
     first = place.run(LOG)
     with monkeypatch.context() as patch:
-        patch.setattr(Stream, where, killed)
+        patch.setattr(kind, where, killed)
         with pytest.raises(Killed):
             place.run(LOG)
     stream = place.stream()

@@ -197,8 +197,10 @@ def test_a_backup_goes_on_with_its_own_log_alone(place: Place) -> None:
     write_state(stream_of_backup, place.state)
     stream = place.stream()
     stream.add(batch_of([LOG[0]._replace(item="z"), *LOG[1:]]), 1)
+    charged = {once for _, once in place.charges}
     with pytest.raises(ss.InvalidInputError, match="but a row of another state or of another log"):
         stream.save({})
+    assert {once for _, once in place.charges} == charged, "what is not published is not charged"
     with pytest.raises(ss.InvalidInputError, match="is not the row of"):
         place.stream().save({})
     assert place.published == before

@@ -23,8 +23,9 @@ from streamsketch.privacy.bounds import UNKNOWN, Bounds
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.samplers import BitSource
 from streamsketch.projections.base import Projection
-from streamsketch.release.history import HISTORY_ID_BYTES, HistoryPart
+from streamsketch.release.history import HISTORY_ID_BYTES
 from streamsketch.release.ready import Calibrated
+from streamsketch.schedules.rows import Row
 from streamsketch.sketching.sketch import Sketch
 
 if TYPE_CHECKING:
@@ -164,11 +165,10 @@ class RowDraw(KeyedDraw):
         history = run.derive("history", f"{self._label}\0{self._guarantee.to_json()}")[:HISTORY_ID_BYTES]
         bits = bits_of(*self._name_of_row(total, history))
         ids = self._ids(key, self._of.first_window, run).published()
-        part = HistoryPart(history, place, place + 1, is_row=True)
         noise = cast("CalibratedNoise", self._calibrated)
         agreed = None if self._agreement is None else fingerprint_of(self._agreement)
-        numbers = np.frombuffer(exact, dtype="<i8").astype(np.int64)
-        yield noise.for_row(numbers, ids, part, self._bounds, agreed).draw(bits)
+        row = Row(place, np.frombuffer(exact, dtype="<i8").astype(np.int64))
+        yield row.ready(noise, history, ids, self._bounds, agreed).draw(bits)
         Metrics.counter(METRICS, "releases").inc()
 
     def name(self, total: Any, _window: BoundedWindow) -> tuple[bytes, ...]:

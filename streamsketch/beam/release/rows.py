@@ -21,7 +21,6 @@ from streamsketch.beam.run.known import Known, Span
 from streamsketch.beam.run.runner import refuse_lost_state
 from streamsketch.beam.run.steps import Each
 from streamsketch.beam.streams.slots import decoded_key, encoded_key
-from streamsketch.core.numbers import Ints
 from streamsketch.data.calendar import EventWindows
 from streamsketch.data.windows import Tumbling
 from streamsketch.errors import InvalidInputError
@@ -30,8 +29,7 @@ from streamsketch.privacy.neighbours import Neighbours
 from streamsketch.privacy.schedule import Schedule
 from streamsketch.projections.base import Projection
 from streamsketch.release.additive_noise import AdditiveNoise, relation_over_windows
-from streamsketch.release.ready import numbers_of
-from streamsketch.schedules.progress import Progress
+from streamsketch.schedules.rows import Row, RowSums
 from streamsketch.sketching.sketch import Sketch
 
 _DIGEST = 16
@@ -222,7 +220,7 @@ class SumBySchedule(beam.PTransform):
 
     def __init__(self, of: ScheduledWindows, projection: Projection, guarantee: Guarantee, *, count: bool) -> None:
         super().__init__()
-        self._of, self._sums = of, SumsOfRows(of.schedule, projection, guarantee, count)
+        self._of, self._sums = of, SumsOfRows(projection, guarantee, count)
 
     def expand(self, totals: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
@@ -256,28 +254,22 @@ class _Number(beam.DoFn):
 
 
 class SumsOfRows(NamedTuple):
-    """How windows become rows."""
+    """What the rows of a key are made of, which is `RowSums` as on every engine, and what the job counts of it."""
 
-    schedule: Schedule
     projection: Projection
     guarantee: Guarantee
     counts_empty: bool
 
-    def begin(self) -> Progress:
+    def begin(self) -> RowSums:
         """Return the sums before the first window."""
-        return Progress(self.schedule, self.guarantee.mechanism.layout.width(self.projection.sketch_dim))
+        return RowSums(self.projection, self.guarantee)
 
-    def rows(self, progress: Progress, waiting: dict[int, Sketch]) -> Iterator[tuple[int, Ints]]:
+    def rows(self, sums: RowSums, waiting: dict[int, Sketch]) -> Iterator[Row]:
         """Take the windows that come next without a gap, and yield their rows."""
-        while progress.window in waiting:
-            place = progress.window
-            yield place, progress.step(self._numbers(waiting.pop(place)))
-
-    def _numbers(self, total: Sketch) -> Ints:
-        self.projection.check_same(total.projection)
-        if self.counts_empty and total.mass == 0:
-            Metrics.counter(METRICS, "keys_without_data").inc()
-        return numbers_of(total, self.guarantee.neighbours, self.guarantee.mechanism.layout)
+        for row, total in sums.in_turn(waiting):
+            if self.counts_empty and total.mass == 0:
+                Metrics.counter(METRICS, "keys_without_data").inc()
+            yield row
 
     @property
     def digest(self) -> bytes:
@@ -286,16 +278,16 @@ class SumsOfRows(NamedTuple):
         return hashlib.blake2b(named.encode(), digest_size=_DIGEST, person=b"streamsketch.sum").digest()
 
 
-def _timed(key: bytes, place: int, row: Ints, of: ScheduledWindows) -> TimestampedValue:
-    start = Timestamp(micros=int(of.windows.start(of.first + place)))
-    return TimestampedValue((decoded_key(key), (place, row.astype("<i8").tobytes())), start)
+def _timed(key: bytes, row: Row, of: ScheduledWindows) -> TimestampedValue:
+    start = Timestamp(micros=int(of.windows.start(of.first + row.place)))
+    return TimestampedValue((decoded_key(key), (row.place, row.exact.astype("<i8").tobytes())), start)
 
 
 def _all_rows(
     keyed: tuple[bytes, Iterable[tuple[int, Sketch]]], sums: SumsOfRows, of: ScheduledWindows
 ) -> Iterator[TimestampedValue]:
-    for place, row in sums.rows(sums.begin(), dict(keyed[1])):
-        yield _timed(keyed[0], place, row, of)
+    for row in sums.rows(sums.begin(), dict(keyed[1])):
+        yield _timed(keyed[0], row, of)
 
 
 class ReleaseRows(beam.DoFn):
@@ -315,21 +307,21 @@ class ReleaseRows(beam.DoFn):
     ) -> Iterator[TimestampedValue]:
         """Yield the rows that a window's sketch completes."""
         key, (place, total) = keyed
-        progress = self._restored(held.read())
-        if place < progress.window:  # the runner repeated a window
+        sums = self._restored(held.read())
+        if place < sums.windows:  # the runner repeated a window
             return
-        if place > progress.window:
+        if place > sums.windows:
             waiting.add((place, total))
             return
         ready = {**dict(waiting.read()), place: total}
-        for number, row in self._sums.rows(progress, ready):
-            yield _timed(key, number, row, self._of)
-        held.write(self._sums.digest + progress.window.to_bytes(_NUMBER, "little") + progress.held.tobytes())
+        for row in self._sums.rows(sums, ready):
+            yield _timed(key, row, self._of)
+        held.write(self._sums.digest + sums.windows.to_bytes(_NUMBER, "little") + sums.held.tobytes())
         waiting.clear()
         for left in ready.items():
             waiting.add(left)
 
-    def _restored(self, held: bytes | None) -> Progress:
+    def _restored(self, held: bytes | None) -> RowSums:
         begun = self._sums.begin()
         if held is None:
             return begun
@@ -338,6 +330,6 @@ class ReleaseRows(beam.DoFn):
                 "the sums in the job's state belong to another projection or another guarantee; restore the job with "
                 "the schedule, budget and bounds that it began with"
             )
-        window = int.from_bytes(held[_DIGEST : _DIGEST + _NUMBER], "little")
+        windows = int.from_bytes(held[_DIGEST : _DIGEST + _NUMBER], "little")
         sums = np.frombuffer(held, dtype=np.int64, offset=_DIGEST + _NUMBER).reshape(-1, begun.held.shape[1])
-        return Progress.restored(self._sums.schedule, window, sums)
+        return RowSums.restored(self._sums.projection, self._sums.guarantee, windows, sums, keys=1)

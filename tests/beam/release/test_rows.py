@@ -248,11 +248,14 @@ def test_a_window_that_was_left_out_is_waited_for() -> None:
 def test_the_same_check_catches_windows_in_another_order_and_some_left_out(
     fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def as_they_come(sums: Any, progress: Any, waiting: dict[int, Any]) -> Any:
+    def as_they_come(of: Any, sums: Any, waiting: dict[int, Any]) -> Any:
+        del of
         for place in list(waiting):
             total = waiting.pop(place)
             if fault == "as they come" or total.mass:
-                yield progress.window, progress.step(sums._numbers(total))
+                window = sums.next([total])
+                sums.take(window)
+                yield window.rows[0]
 
     process = rows_module.ReleaseRows.process
 

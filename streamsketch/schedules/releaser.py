@@ -26,9 +26,9 @@ from streamsketch.release.keys_to_release import sketches_to_release
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.private_table import PrivateTable
 from streamsketch.release.readable import check_readable
-from streamsketch.release.ready import warn_of_exceeded
+from streamsketch.release.ready import Ready, warn_of_exceeded
 from streamsketch.release.terms_kept import keys_for, refuse_private_choice
-from streamsketch.schedules.progress import Progress
+from streamsketch.schedules.rows import RowSums, Window
 from streamsketch.sketching.sketch import Sketch
 from streamsketch.sketching.table import SketchTable
 
@@ -127,7 +127,7 @@ class Releaser:
         self._history = SystemBits().read(HISTORY_ID_BYTES) if history is None else history
         HistoryPart(self._history, 0, 1)  # which checks it
         self._of: _Windows | None = None
-        self._progress: Progress | None = None
+        self._sums: RowSums | None = None
         self._next = SystemBits().read(_ID_BYTES)  # names the next row's draw in a ledger: another object's is another
 
     # --- state ----------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ class Releaser:
     @property
     def windows(self) -> int:
         """The number of windows that were added."""
-        return 0 if self._progress is None else self._progress.window
+        return 0 if self._sums is None else self._sums.windows
 
     @property
     def state(self) -> HistoryState:
@@ -156,13 +156,13 @@ class Releaser:
         InvalidInputError
             Before the first window was added.
         """
-        if self._of is None or self._progress is None:
+        if self._of is None or self._sums is None:
             raise InvalidInputError("no window was added yet, so the history has no state")
         of = self._of
         ids = np.frombuffer(b"".join(b"".join(one) for one in of.ids), np.uint8)
         shape = len(of.ids), -1, data_ids.ID_BYTES
-        held = self._progress.held
-        return HistoryState(self._history, self.windows, of.guarantee, of.agreement, of.keys, ids.reshape(shape), held)
+        facts = of.guarantee, of.agreement, of.keys, ids.reshape(shape)
+        return HistoryState(self._history, self.windows, *facts, self._sums.held)
 
     @classmethod
     def restored(
@@ -200,13 +200,12 @@ class Releaser:
             )
         ids = tuple(tuple(one.tobytes() for one in row) for row in state.ids)
         found._of = _Windows(state.guarantee, state.agreement, state.keys, ids)
-        width = found._width * found._of.number
-        if len(ids) != found._of.number + 1 or state.held.ndim != 2 or state.held.shape[1] != width:
+        if len(ids) != found._of.number + 1:
             raise InvalidInputError(
-                f"a state of {found._of.number} keys must have sums of {width} numbers and ids of each key; pass the "
-                f"state as it was saved"
+                f"a state of {found._of.number} keys must have ids of all data and of each key's, and has "
+                f"{len(ids)}; pass the state as it was saved"
             )
-        found._progress = Progress.restored(found._schedule, state.window, state.held)
+        found._sums = RowSums.restored(projection, planned, state.window, state.held, found._of.number)
         return found
 
     # --- windows --------------------------------------------------------------------------------------------
@@ -257,20 +256,10 @@ class Releaser:
             If the history exceeds the budget that is left for the data set, the window holds data of another data set
             than the first window, or the row was drawn before.
         """
-        of, numbers = self._read(window, public_keys, keys_are_public=keys_are_public)
-        progress = self._progress or Progress(self._schedule, numbers.size)
-        exact = progress.row(numbers).reshape(of.number, -1)
-        self._charge(window, of, ledger, dataset, None if bits is None else _id_of(bits, of.names, exact))
-        noise = self._noise.with_guarantee(of.guarantee)
-        part = HistoryPart(self._history, progress.window, progress.window + 1, is_row=True)
-        rows = []
-        for key, row, ids in zip(of.names, exact, of.ids[1:], strict=True):
-            ready = noise.for_row(row, ids, part, window.bounds, of.agreement)
-            rows.append(ready.draw(None if bits is None else bits(key, row)))
-        published = rows[0] if of.keys is None else PrivateTable.of_one(dict(zip(of.keys, rows, strict=True)))
-        progress.hold(numbers)
-        self._of, self._progress = of, progress
-        self._next = SystemBits().read(_ID_BYTES)
+        ready = self.ready(window, public_keys=public_keys, keys_are_public=keys_are_public)
+        self._charge(window, ready, ledger, dataset, bits)
+        published = ready.draw(bits)
+        self.take(ready)
         return published
 
     def exact(
@@ -288,23 +277,60 @@ class Releaser:
         dict
             Arrays int64, (n,), by key; the key is None for a stream without keys.
         """
-        of, numbers = self._read(window, public_keys, keys_are_public=keys_are_public)
-        progress = self._progress or Progress(self._schedule, numbers.size)
-        return dict(zip(of.names, progress.row(numbers).reshape(of.number, -1), strict=True))
+        return self.ready(window, public_keys=public_keys, keys_are_public=keys_are_public).exact
 
-    @property
-    def _width(self) -> int:
-        return self._noise.width
+    def ready(
+        self, window: Sketch | SketchTable, *, public_keys: Iterable[Any] | None = None, keys_are_public: bool = False
+    ) -> "ReadyWindow":
+        """Return the row that `add` would publish, past every guard, without changing anything: for engines.
 
-    def _read(
-        self, window: Sketch | SketchTable, public_keys: Iterable[Any] | None, *, keys_are_public: bool
-    ) -> "tuple[_Windows, Ints]":
-        """Return what is known of all windows, and the exact numbers of all keys of this one: int64, (n,)."""
+        They charge it, draw it, and let the next window follow by `take`, in this order.
+
+        Parameters
+        ----------
+        window, public_keys, keys_are_public
+            As in `add`, with the same errors.
+
+        Returns
+        -------
+        ReadyWindow
+            The row of each key: **secret**.
+        """
         if not isinstance(window, Sketch | SketchTable):
             raise TypeError(f"a window is a Sketch or a SketchTable, got a {type(window).__name__}")
         self._noise.projection.check_same(window.projection)
-        keys = self._keys_of(window, public_keys, keys_are_public=keys_are_public)
-        sketches = {None: window} if isinstance(window, Sketch) else sketches_to_release(window, **keys)
+        asked = self._keys_of(window, public_keys, keys_are_public=keys_are_public)
+        sketches = {None: window} if isinstance(window, Sketch) else sketches_to_release(window, **asked)
+        for sketch in sketches.values():
+            self._noise.check_counted(sketch)
+        of = self._read(window, sketches, keys_are_public=asked["keys_are_public"])
+        sums = self._sums or RowSums(self._noise.projection, of.guarantee, of.number)
+        following = sums.next(sketches.values())
+        noise = self._noise.with_guarantee(of.guarantee)
+        rows = {
+            key: row.ready(noise, self._history, ids, window.bounds, of.agreement)
+            for key, row, ids in zip(of.names, following.rows, of.ids[1:], strict=True)
+        }
+        return ReadyWindow(rows, of, sums, following)
+
+    def take(self, ready: "ReadyWindow") -> None:
+        """Let the next window follow, once the row of this one was drawn.
+
+        Raises
+        ------
+        InvalidInputError
+            If it is not the row that `ready` returned for the next window. Nothing has changed then.
+        """
+        if self._sums not in {None, ready.sums}:
+            raise InvalidInputError("another window was taken since this row was made; make its row anew, with ready()")
+        ready.sums.take(ready.window)
+        self._of, self._sums = ready.of, ready.sums
+        self._next = SystemBits().read(_ID_BYTES)
+
+    def _read(
+        self, window: Sketch | SketchTable, sketches: Mapping[Any, Sketch], *, keys_are_public: bool
+    ) -> "_Windows":
+        """Return what is known of all windows, once this one passed every guard."""
         before, names = self._of, tuple(sketches)
         held = None if isinstance(window, Sketch) else names
         if before is not None and before.keys != held:
@@ -318,14 +344,13 @@ class Releaser:
                 f"all windows of a history follow one agreement, {before.agreement or 'or none'}, and window "
                 f"{self.windows} follows {agreement or 'none'}"
             )
-        guarantee = self._guarantee_of(window, keys_are_public=keys["keys_are_public"])
+        guarantee = self._guarantee_of(window, keys_are_public=keys_are_public)
         check_readable(window.projection, guarantee, held, self._noise.row_bytes)
         warn_of_exceeded(window.largest, self._noise.guarantee.neighbours, window.projection)
-        numbers = np.concatenate([self._noise.numbers(one) for one in sketches.values()])
         if before is not None:
-            return before._replace(guarantee=guarantee), numbers
-        ids = window.data_ids.published(), *(one.data_ids.published() for one in sketches.values())
-        return _Windows(guarantee, agreement, held, ids), numbers
+            return before._replace(guarantee=guarantee)
+        ids = window.data_ids.published(), *(sketch.data_ids.published() for sketch in sketches.values())
+        return _Windows(guarantee, agreement, held, ids)
 
     def _keys_of(
         self, window: Sketch | SketchTable, public_keys: Iterable[Any] | None, *, keys_are_public: bool
@@ -372,26 +397,27 @@ class Releaser:
     def _charge(
         self,
         window: Sketch | SketchTable,
-        of: "_Windows",
+        ready: "ReadyWindow",
         ledger: Ledger | None,
         dataset: str | None,
-        drawn: bytes | None,
+        bits: BitsOfRow | None,
     ) -> None:
         """Charge the history, with the data of its first window; enter those of this window, and its draw."""
         if ledger is None:
             if dataset is not None:
                 raise InvalidInputError(f"dataset={dataset!r} names a data set of a ledger; pass ledger= as well")
             return
-        own, once = window.data_ids if isinstance(window, Sketch) else window.data_ids.with_keys(of.names), self.history
-        charged: dict[str, Any] = {"data_ids": own if self._of is None else of.ids[0], "once": once.hex()}
-        ledger.charge(dataset, of.guarantee, projection=self._noise.projection, **charged)
-        ledger.cover(once.hex(), own, what=f"window {self.windows}")
-        ledger.draw(once.hex(), self.windows, (self._next if drawn is None else drawn).hex())
+        of, once = ready.of, self.history.hex()
+        own = window.data_ids if isinstance(window, Sketch) else window.data_ids.with_keys(of.names)
+        ids = own if self._of is None else of.ids[0]
+        ledger.charge(dataset, of.guarantee, projection=self._noise.projection, data_ids=ids, once=once)
+        ledger.cover(once, own, what=f"window {self.windows}")
+        ledger.draw(once, self.windows, (self._next if bits is None else _id_of(bits, ready.exact)).hex())
 
 
-def _id_of(bits: BitsOfRow, names: Iterable[Any], exact: Iterable[Ints]) -> bytes:
+def _id_of(bits: BitsOfRow, exact: Mapping[Any, Ints]) -> bytes:
     """Return an id of a row's draw: equal for equal bits, and without a meaning for whoever does not know them."""
-    first = [bits(key, row).read(2 * _ID_BYTES) for key, row in zip(names, exact, strict=True)]
+    first = [bits(key, row).read(2 * _ID_BYTES) for key, row in exact.items()]
     return hashlib.blake2b(b"".join(first), digest_size=_ID_BYTES, person=b"streamsketch.row").digest()
 
 
@@ -414,6 +440,34 @@ class _Windows(NamedTuple):
     def number(self) -> int:
         """How many keys there are, 1 without."""
         return len(self.names)
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class ReadyWindow:
+    """The row of the next window, past every guard: **secret**. `Releaser.ready` makes it.
+
+    Parameters
+    ----------
+    rows
+        The row of each key, ready to be drawn.
+    of, sums, window
+        What is the same in all windows; the sums of the history; and the window that follows in them.
+    """
+
+    rows: Mapping[Any, Ready[PrivateSketch]]
+    of: _Windows
+    sums: RowSums
+    window: Window
+
+    @property
+    def exact(self) -> dict[Any, Ints]:
+        """The exact numbers of the row of each key: int64, (n,). The key is None for a stream without keys."""
+        return {key: row.exact[0] for key, row in self.rows.items()}
+
+    def draw(self, bits: BitsOfRow | None = None) -> PrivateSketch | PrivateTable:
+        """Return the row with noise, from secret bits as in `Releaser.add`. Nothing changes before `Releaser.take`."""
+        drawn = {key: row.draw(None if bits is None else bits(key, row.exact[0])) for key, row in self.rows.items()}
+        return drawn[None] if self.of.keys is None else PrivateTable.of_one(drawn)
 
 
 def _keys_text(keys: tuple[Any, ...] | None) -> str:
