@@ -320,6 +320,57 @@ def test_noise_never_comes_from_numpy_or_the_random_module() -> None:
         assert not foreign(path) & {"random", "numpy.random"}, path
 
 
+# What samples noise outside of what `Ready` calls, and why that publishes no sketch.
+OTHER_NOISE = {
+    "local": "on a person's own device, which has no exact sums of others",
+    "privacy": "the samplers; and what is chosen before a release: keys and a bound",
+}
+DRAWING = {"release.private_vector._NoiseBeforeMap._cells", "signs.individual.IDPSignRPG.positive"}  # of a _draw
+
+
+@functools.cache
+def calls(path: Path) -> set[tuple[str, str]]:
+    """Return the functions of a module, each with a method that it calls."""
+    found = set()
+
+    def walk(node: ast.AST, where: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            inside = where
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                inside = f"{where}.{child.name}"
+            if isinstance(child, ast.Call) and isinstance(child.func, ast.Attribute):
+                found.add((f"{name_of(path)}{inside}", child.func.attr))
+            walk(child, inside)
+
+    walk(tree(path), "")
+    return found
+
+
+def test_noise_is_sampled_in_what_ready_calls_alone() -> None:
+    """So every guard of `Calibrated.for_data`, or of a round or vector, came before it."""
+    sampling = {
+        function
+        for path in MODULES
+        if folder(name_of(path)) not in OTHER_NOISE
+        for function, name in calls(path)
+        if name in {"sample", "sample_share"}
+    }
+    assert {function for function in sampling if not function.endswith("._draw")} == DRAWING
+    assert len(sampling - DRAWING) >= 2
+
+
+def test_ready_alone_draws() -> None:
+    drawn = {f"release.ready.{kind}.draw" for kind in ("Ready", "ReadyRows")}
+    found = {
+        function
+        for path in MODULES
+        if name_of(path) != "streams.stream"  # whose windows are drawn by what is ready
+        for function, name in calls(path)
+        if name == "_draw"
+    }
+    assert found - {"once.draws.DrawSecret.draw", "once.draws.DrawSecret.draw_row"} == drawn
+
+
 def test_importing_the_package_imports_nothing_heavy() -> None:
     code = (
         "import sys, streamsketch; "

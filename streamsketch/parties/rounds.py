@@ -14,7 +14,7 @@ import numpy as np
 from streamsketch.accounting.ledger import Ledger, charge
 from streamsketch.accounting.sensitivity import check_carried, check_mechanism, sensitivity_of
 from streamsketch.agreement.agreement import Agreement
-from streamsketch.core.numbers import short
+from streamsketch.core.numbers import Ints, short
 from streamsketch.core.wrong import check_json_text
 from streamsketch.errors import InvalidInputError, SignatureError
 from streamsketch.parties import envelope
@@ -53,7 +53,7 @@ from streamsketch.privacy.noise import Noise
 from streamsketch.privacy.samplers import BitSource, SystemBits
 from streamsketch.projections.base import Projection
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch, SketchClip
-from streamsketch.release.ready import numbers_of
+from streamsketch.release.ready import Calibrated, Ready, Stated, numbers_of
 from streamsketch.sketching.sketch import Sketch
 
 _ROUND_ID_BYTES = 16
@@ -456,7 +456,8 @@ class Round:
 
     def _contribution(self, sketch: Sketch, key: Key, place: int, bits: BitSource) -> bytes:
         exact = numbers_of(sketch, self.neighbours, self.layout)
-        cells: Any = np.add(exact, self.noise.sample_share(self._honest, exact.size, bits)).view(np.uint64)
+        share = _Share(self.projection, self.guarantee, self.noise, self._honest)
+        cells: Any = Ready(share, exact.reshape(1, -1), Stated(sketch.data_ids)).draw(bits).view(np.uint64)
         add_masks(cells, self.session, key, self.parties, place)
         ids = sketch.data_ids.published()
         message = encode_contribution(Contribution(self.session, place, cells.view(np.int64), tuple(ids)))
@@ -537,6 +538,18 @@ class Round:
         if self.signatures is None:  # made here, or with parties known to the caller
             return
         check_all_signed(self._added, self.parties)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Share(Calibrated[Ints]):
+    """One party's share of the noise, so that the shares of all honest parties are the noise of the round."""
+
+    noise: Noise
+    honest: int
+
+    def _draw(self, exact: Ints, bits: BitSource, stated: Stated) -> list[Ints]:
+        del stated  # a contribution states nothing by itself
+        return [np.add(row, self.noise.sample_share(self.honest, row.size, bits)) for row in exact]
 
 
 def _fields_in(text: str | bytes) -> dict[str, Any]:

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from streamsketch.accounting.ledger import Ledger, charge_for
 from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.core.numbers import Ints
@@ -15,11 +17,10 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.l1 import L1
 from streamsketch.privacy.noise import Sensitivity
-from streamsketch.privacy.samplers import BitSource, SystemBits
 from streamsketch.projections.base import Projection
 from streamsketch.release.additive_noise import AdditiveNoise
 from streamsketch.release.private_sketch import PrivateSketch
-from streamsketch.release.ready import Stated
+from streamsketch.release.ready import Ready, Stated
 from streamsketch.sketching.encoding import encode_batch
 
 
@@ -84,8 +85,9 @@ class PanPrivateSketch:
         noisy = publisher.calibrated_to(projection, _both_views(sensitivity_of(projection, neighbours)))
         self._noisy = noisy.with_guarantee(noisy.guarantee.on("asserted"))  # nothing is kept by which to clip
         charge_for(ledger, dataset, self.guarantee, projection)
-        self._state = self._drawn(SystemBits())
         self._ids = data_ids.new()
+        # what an intruder sees is a release, of nothing yet
+        self._state = self._ready(np.zeros(projection.sketch_dim, dtype=np.int64)).draw().values.copy()
         self._released = self._looked = False
         self._process = os.getpid()
         self._lock = threading.Lock()
@@ -146,14 +148,13 @@ class PanPrivateSketch:
         InvalidInputError
             At a second call, because a second release would spend ε again; and in a forked process.
         """
-        bits = SystemBits()
         with self._held():
-            values = self._state + self._drawn(bits)
+            released = self._ready(self._state).draw()
             self._released = True
-        return self._noisy.published(values, bits, Stated(self._ids))
+        return released
 
-    def _drawn(self, bits: BitSource) -> Ints:
-        return self._noisy.noise.sample(self.projection.sketch_dim, bits)
+    def _ready(self, cells: Ints) -> Ready[PrivateSketch]:
+        return Ready(self._noisy, cells.reshape(1, -1), Stated(self._ids))
 
     @contextlib.contextmanager
     def _held(self, *, even_released: bool = False) -> Iterator[None]:

@@ -1,10 +1,11 @@
 """One whole vector, released with noise at any of the three places Stausholm 2021 puts it."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 
-from streamsketch.accounting.ledger import Ledger, charge_for
+from streamsketch.accounting.ledger import Ledger
 from streamsketch.accounting.sensitivity import check_steps, check_whole_steps
 from streamsketch.core.numbers import Ints
 from streamsketch.data.columns import value_column
@@ -12,12 +13,12 @@ from streamsketch.data.grid import quantise
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.mechanism import NoisePlace
 from streamsketch.privacy.neighbours import Neighbours
-from streamsketch.privacy.noise import Noise
-from streamsketch.privacy.samplers import BitSource, SystemBits
+from streamsketch.privacy.samplers import BitSource
 from streamsketch.projections.base import MAX_MASS, Projection
 from streamsketch.projections.fjlt import FJLT
-from streamsketch.release.additive_noise import AdditiveNoise
+from streamsketch.release.additive_noise import AdditiveNoise, CalibratedNoise
 from streamsketch.release.private_sketch import PrivateSketch, noisy_coordinates
+from streamsketch.release.ready import Ready, Stated
 from streamsketch.sketching.sketch import Sketch
 
 MAX_NOISY_COORDINATES = 1 << 26
@@ -99,24 +100,29 @@ def release_vector(  # noqa: PLR0913 - a release is asked for by keyword
         return publisher.release(sketch, ledger=ledger, dataset=dataset)
     columns = 1 if noise_place == "input" else size
     sensitivity = neighbours.sensitivity_before_map(columns, size, projection.grid)
-    noisy = publisher.calibrated_to(projection, sensitivity, noise_place=noise_place)
-    noisy = noisy.with_guarantee(noisy.guarantee.on("asserted"))
-    charge_for(ledger, dataset, noisy.guarantee, projection)
-    bits = SystemBits()
-    if isinstance(projection, FJLT) and noise_place == "hadamard":
-        cells = _after_hadamard(projection, steps, noisy.noise, bits)
-    else:
-        cells = _mapped(projection, steps + noisy.noise.sample(projection.dim, bits))
-    return noisy.published(cells, bits)
+    noise = publisher.calibrated_to(projection, sensitivity, noise_place=noise_place)
+    before = _NoiseBeforeMap(projection, noise.guarantee.on("asserted"), noise.noise, noise_place, noise.layers)
+    ready = Ready(before, steps.reshape(1, -1), Stated())
+    ready.charge(ledger, dataset)
+    return ready.draw()
 
 
-def _after_hadamard(projection: FJLT, steps: Ints, noise: Noise, bits: BitSource) -> Ints:
-    """Return P(H·D x̃ + noise)."""
-    (rotated,) = projection.rotated(steps.reshape(1, -1))
-    read = np.unique(projection.sparse_matrix.indices)
-    rotated[read] += noise.sample(read.size, bits)
-    cells: Ints = projection.sparse_matrix @ rotated
-    return cells
+@dataclasses.dataclass(frozen=True)
+class _NoiseBeforeMap(CalibratedNoise):
+    """Noise on the coordinates of vectors, or between the two matrices of an FJLT."""
+
+    def _draw(self, exact: Ints, bits: BitSource, stated: Stated) -> list[PrivateSketch]:
+        return [self.published(self._cells(steps, bits), bits, stated) for steps in exact]
+
+    def _cells(self, steps: Ints, bits: BitSource) -> Ints:
+        """Return A(x̃ + noise), or P(H·D x̃ + noise)."""
+        if not (isinstance(self.projection, FJLT) and self.noise_place == "hadamard"):
+            return _mapped(self.projection, steps + self.noise.sample(steps.size, bits))
+        (rotated,) = self.projection.rotated(steps.reshape(1, -1))
+        read = np.unique(self.projection.sparse_matrix.indices)
+        rotated[read] += self.noise.sample(read.size, bits)
+        cells: Ints = self.projection.sparse_matrix @ rotated
+        return cells
 
 
 def _mapped(projection: Projection, steps: Ints) -> Ints:
