@@ -104,7 +104,8 @@ class Registry(Generic[T]):
     def need(self, name: str, what: str) -> T:
         """Return the thing of a name that is in `PARTS`; errors as `get`."""
         thing = self.get(name, what)
-        assert thing is not None, name  # noqa: S101 - its module enters it
+        if thing is None:
+            raise LookupError(f"no module enters {name!r}; add it to PARTS")
         return thing
 
     def __iter__(self) -> Iterator[Any]:

@@ -62,6 +62,14 @@ class Chosen(NamedTuple):
     """Cosines from the cells of each fold: (n, n)."""
 
 
+def _scored(folds: list[Floats], target: Target) -> Iterator[tuple[float, Target, int, Fit, Fit]]:
+    """Yield each strength of a target with the fits to both folds, after how well each fits the other fold."""
+    strengths = STRENGTHS[target]
+    paths = [fits(fold, target, [strength / FOLDS for strength in strengths]) for fold in folds]
+    for strength, first, second in zip(strengths, *paths, strict=True):
+        yield log_likelihood(folds[1], first) + log_likelihood(folds[0], second), target, strength, first, second
+
+
 def choose(cells: Floats, *, in_time: bool) -> Chosen:
     """Fit the model to both folds for each target and strength, and to all cells for the best.
 
@@ -73,17 +81,10 @@ def choose(cells: Floats, *, in_time: bool) -> Chosen:
         Whether the order of the streams is that of time.
     """
     folds = [cells[fold::FOLDS] for fold in range(FOLDS)]
-    best: tuple[float, Target, int, list[Fit]] | None = None
-    for target, strengths in STRENGTHS.items():
-        if target == "lag" and not (in_time and cells.shape[1] >= _FEW):
-            continue
-        paths = [fits(fold, target, [strength / FOLDS for strength in strengths]) for fold in folds]
-        for strength, first, second in zip(strengths, *paths, strict=True):
-            score = log_likelihood(folds[1], first) + log_likelihood(folds[0], second)
-            if best is None or score > best[0]:
-                best = score, target, strength, [first, second]
-    assert best is not None  # noqa: S101 - there is always the common target
-    _, target, strength, (first, second) = best
+    has_lag = in_time and cells.shape[1] >= _FEW
+    targets = [target for target in STRENGTHS if target != "lag" or has_lag]
+    tried = (scored for target in targets for scored in _scored(folds, target))
+    _, target, strength, first, second = max(tried, key=lambda scored: scored[0])
     strengths = STRENGTHS[target]
     *_, whole = fits(cells, target, strengths[: strengths.index(strength) + 1])
     return Chosen(target, strength, whole.cosines, (first.cosines, second.cosines))

@@ -12,7 +12,6 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.bounds import Basis
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.products import SERVICES
-from streamsketch.release.additive_noise import AdditiveNoise
 from streamsketch.release.agreed_publisher import publisher_of
 from streamsketch.release.composition import compose
 from streamsketch.release.key_choice import KeyChoice
@@ -140,9 +139,7 @@ def _rows(
     agreement: Agreement, exact: Mapping[str, Sketch | SketchTable], *, ledger: Any, dataset: str | None, again: bool
 ) -> dict[str, Any]:
     """Return the rows of a schedule, by the names of windows: charged once, before the first is drawn."""
-    noise: Any = publisher_in_windows(agreement)
-    assert isinstance(noise, AdditiveNoise)  # noqa: S101 - a schedule has noise alone
-    calibrated = noise.calibrated(agreement.projection)
+    calibrated = publisher_in_windows(agreement).calibrated(agreement.projection)
     basis = basis_of(agreement)
     conditions = set[str]()
     for one in exact.values():

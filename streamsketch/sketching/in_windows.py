@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamsketch.agreement.agreement import Agreement
+from streamsketch.agreement.windows import Windows
 from streamsketch.core.libraries import pa
 from streamsketch.data.calendar import check_times_of_day
 from streamsketch.data.tables import batches_of
@@ -47,8 +48,7 @@ def sketch_by_windows(
     TypeError, InvalidInputError
         As in `bound`.
     """
-    windows, keys = agreement.windows, agreement.published_keys
-    assert windows is not None  # noqa: S101 - the caller asked
+    windows, keys = windows_in(agreement), agreement.published_keys
     listed = keys if isinstance(keys, tuple) else None
     timed: dict[str, Any] = {"time": windows.time.name, "time_format": windows.format, "windows": windows.of_times}
     intake, found = Intake(agreement, **timed), BoundingSummary()
@@ -93,8 +93,7 @@ def sketch_windows(
     TypeError, InvalidInputError
         As in `bound`; if nobody says which windows there are.
     """
-    windows, numbers = agreement.windows, windows_of(agreement)
-    assert windows is not None  # noqa: S101 - the caller asked
+    windows, numbers = windows_in(agreement), windows_of(agreement)
     intake = Intake(agreement, bounded=agreement.unit is not None, time=windows.time.name)
     found = BoundingSummary()
     kept: Any = _Clipped(agreement, folder) if agreement.unit is not None else _Sums(agreement)
@@ -118,6 +117,13 @@ def sketch_windows(
     return {
         number: table if agreement.key is not None else table.sketch_of(NO_KEY) for number, table in sketches.items()
     }
+
+
+def windows_in(agreement: Agreement) -> Windows:
+    """Return the windows of an agreement; raise `InvalidInputError` if it has none."""
+    if agreement.windows is None:
+        raise InvalidInputError("the agreement has no windows: agree on windows=streamsketch.Windows(time=…, every=…)")
+    return agreement.windows
 
 
 def windows_of(agreement: Agreement) -> range:

@@ -21,6 +21,7 @@ from streamsketch.data.windows import micros_in
 from streamsketch.errors import InvalidInputError
 from streamsketch.release.agreed_publisher import publisher_of
 from streamsketch.release.in_windows import publisher_in_windows
+from streamsketch.sketching.in_windows import windows_in
 
 
 class Release(beam.PTransform):
@@ -157,8 +158,7 @@ def _windows(agreement: Agreement) -> beam.PTransform:
 
 def _range(agreement: Agreement, *, bounded: bool) -> tuple[Timestamp, Timestamp | None]:
     """Return the start of the first window, and the end of the last; None for a stream without an end."""
-    windows, schedule = agreement.windows, agreement.schedule
-    assert windows is not None  # noqa: S101 - the caller asked
+    windows, schedule = windows_in(agreement), agreement.schedule
     first, last = windows.first_number, windows.last_number
     if first is not None and last is None and schedule is not None:
         last = first + schedule.horizon - 1
