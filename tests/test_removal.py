@@ -20,7 +20,7 @@ NAMED = {
     "signs": r"[Ss]ign",
     "local": r"\blocal\b|Report|MeanAggregator",
     "rounds": r"parties|signer",
-    "ranges": r"continual|schedule|Releaser|Tree",
+    "ranges": r"continual|schedule|Releaser|Tree|\bbeam\b|\bcli\b|Report",  # Beam and commands make rows
     "sites": r"[Ff]eatures|populations|\bsites\b",
     "once": r"\bonce\b|ReleaseOnce",
     "machine": r"storage|streams\.|streams import|jobs",
