@@ -461,3 +461,21 @@ def test_joint_estimates_are_refused_where_there_are_none(
     refused = forks.run(arguments[0], *months, *arguments[1:], "--joint", cwd=months[0].parent)
     assert refused.returncode
     assert words in " ".join(refused.stderr.split())
+
+
+@pytest.mark.parametrize("by", ["distance", "cosine", "profile"])
+def test_pairs_of_noise_come_last_by_every_measure(by: str, tmp_path: Path, forks: Forks) -> None:
+    """Two streams of noise alone are near each other, which says nothing: no pair with one of them is before others."""
+    counts = {"loud a": (90_000, 10_000), "loud b": (10_000, 90_000), "faint a": (0, 0), "faint b": (1, 0)}
+    found = {}
+    for name, each in counts.items():
+        sketch = PROJECTION.sketch()
+        sketch.update([1, 2], each)
+        found[name] = sketch.release(epsilon=1.0, neighbours=ss.L1(1, unit="sale"))
+    ss.PrivateTable(found).save(tmp_path / "streams.parquet")
+    rows = json.loads(forks.run("compare", "streams.parquet", "--by", by, "--json", cwd=tmp_path).stdout)
+    of_noise = ["faint" in row["first"] or "faint" in row["second"] for row in rows]
+    assert of_noise == [False] + [True] * 5
+    near = json.loads(forks.run("nearest", "streams.parquet", "--by", by, "--json", cwd=tmp_path).stdout)
+    first = {row["of"]: row["neighbour"] for row in reversed(near)}
+    assert first["loud a"] == "loud b"

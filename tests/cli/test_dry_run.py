@@ -142,3 +142,35 @@ def test_one_stream_and_asserted_bounds(tmp_path: Path, forks: Forks) -> None:
 )
 def test_it_is_refused_as_the_release_is(arguments: tuple[Any, ...], message: str, shops: Path, forks: Forks) -> None:
     assert message in forks.refused("release", "shops.raw-sketch", *arguments, cwd=shops)
+
+
+@pytest.mark.parametrize("charged", [False, True])
+def test_a_ledger_judges_a_dry_run_of_public_keys_as_the_release(
+    charged: bool,  # noqa: FBT001
+    shops: Path,
+    forks: Forks,
+) -> None:
+    """One key's data were charged to a data set before, so both are charged, of which one has too little left."""
+    for dataset, epsilon in (("own", 1.5), ("other", 9)):
+        budget = ("--epsilon", epsilon, "--delta", 1e-3, "--unit", "customer")
+        forks.succeeded("ledger", "init", "l.sqlite", "--dataset", dataset, *budget, cwd=shops)
+    table = load_raw(shops / "shops.raw-sketch").state
+    assert isinstance(table, ss.SketchTable)
+    if charged:
+        known: dict[str, Any] = {"ledger": ss.Ledger(shops / "l.sqlite"), "dataset": "own"}
+        table["N"].release(epsilon=1.0, delta=1e-6, neighbours=LIMIT, **known)
+    asked = (
+        "release",
+        "shops.raw-sketch",
+        *PRIVACY,
+        "--public-key",
+        "N,S",
+        "--ledger",
+        "l.sqlite",
+        "--dataset",
+        "other",
+    )
+    dry = forks.run(*asked, "--dry-run", cwd=shops)
+    real = forks.run(*asked, "-o", "shops.parquet", cwd=shops)
+    assert bool(dry.returncode) == bool(real.returncode) == charged
+    assert ("would be refused" in dry.stdout) == charged

@@ -115,3 +115,24 @@ def test_names_of_files_need_not_be_utf8(tmp_path: Path, forks: Forks) -> None:
     wrong = forks.refused("sketch", f"{odd}.no.csv", "--index", "item", "--projection", "p.json", "-o", "z.raw-sketch",
                           cwd=tmp_path)  # fmt: skip
     assert r"odd \udcff.no.csv does not exist" in wrong
+
+
+@pytest.mark.parametrize(
+    "error",
+    ['UnicodeDecodeError("utf-8", b"secret word", 0, 1, "why")', 'UnicodeEncodeError("ascii", "secret", 0, 1, "why")'],
+)
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_text_that_cannot_be_decoded_is_not_shown(error: str, more: list[str]) -> None:
+    """The error of Python holds the whole text, which may be a key."""
+    code = f"import streamsketch.cli.app as app\ndef fail(**_): raise {error}\napp.app = fail\napp.main()"
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code, *more],
+        capture_output=True,
+        check=False,
+        env=ENVIRONMENT,
+        timeout=PATIENCE,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert "cannot be read or written as UTF-8" in done.stderr
+    assert "secret" not in done.stdout + done.stderr

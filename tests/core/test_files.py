@@ -95,3 +95,13 @@ def test_what_is_kept_for_the_operator_is_private_where_it_was_not(
         take(kept)
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.read_bytes().startswith(b"x\n")
+
+
+def test_an_unfinished_file_is_in_no_folder_of_another_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever owns the folder could read what is written there, and replace it."""
+    folder = tmp_path / "public"
+    folder.mkdir()
+    monkeypatch.setattr(os, "getuid", lambda: 12_345, raising=False)  # of all folders that this process makes
+    with pytest.raises(PermissionError, match="cannot be used for unfinished files"):
+        create_file(folder / "one.sketch", b"a release", published=folder)
+    assert not (folder / "one.sketch").exists()

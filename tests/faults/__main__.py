@@ -1,9 +1,10 @@
-"""Put each fault into a copy of the library, run the tests that guard it, and print the share that was noticed.
+"""Put each fault into the library, run the tests that guard it, and print the share that was noticed.
 
     python -m tests.faults [WORDS …] [--jobs N]
 
-WORDS choose faults by their names or files. The status is 1 if a fault of privacy was not noticed, if fewer than 95 of
-100 others were, or if one could not be tried.
+Faults are put into forks of a process that has collected the tests (`tests.faults.forks`). Those that no fork noticed
+or could have are put into a copy of the library. WORDS choose faults by their names or files. The status is 1 if one of
+privacy was not noticed, if fewer than 95 of 100 others were, or if one could not be tried.
 """
 
 import argparse
@@ -12,15 +13,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 
 from tests.faults.catalogue import ROOT, Fault, faults
+from tests.faults.forks import tried_in_forks
 
 NOTICED, MISSED, UNTRIED = "noticed", "missed", "not tried"
 PATIENCE = 600
@@ -104,6 +105,18 @@ def tried(fault: Fault, copies: "SimpleQueue[Path]") -> tuple[str, str]:
         copies.put(copy)
 
 
+def tried_in_copies(faults: Sequence[Fault], jobs: int) -> Iterator[tuple[Fault, str, str]]:
+    """Yield each fault, what became of it, and what pytest printed, as soon as it is known."""
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
+        copies: SimpleQueue[Path] = SimpleQueue()
+        for number in range(jobs if faults else 0):
+            copy_of_everything(Path(folder, str(number)))
+            copies.put(Path(folder, str(number)))
+        runs = {pool.submit(tried, fault, copies): fault for fault in faults}
+        for run in as_completed(runs):
+            yield runs[run], *run.result()
+
+
 def main() -> int:
     """Return the status of the command."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__.partition("\n")[0])
@@ -116,20 +129,25 @@ def main() -> int:
         if not asked.words or any(word in f"{fault.file} {fault.name}" for word in asked.words)
     ]
     counts: dict[tuple[str, str], Counter[str]] = {}
-    printing = threading.Lock()
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(asked.jobs) as pool:
-        copies: SimpleQueue[Path] = SimpleQueue()
-        for number in range(asked.jobs):
-            copy_of_everything(Path(folder, str(number)))
-            copies.put(Path(folder, str(number)))
-        runs = {pool.submit(tried, fault, copies): fault for fault in chosen}
-        for run in as_completed(runs):
-            fault, (result, printed) = runs[run], run.result()
-            counts.setdefault((fault.folder, fault.concerns), Counter())[result] += 1
-            with printing:
-                print(f"{result:10} {fault.file}: {fault.name}", flush=True)
-                if result is UNTRIED:
-                    print("\n".join(printed.splitlines()[-15:]), flush=True)
+    left: list[Fault] = []
+
+    def count(fault: Fault, result: str) -> None:
+        counts.setdefault((fault.folder, fault.concerns), Counter())[result] += 1
+        print(f"{result:10} {fault.file}: {fault.name}", flush=True)
+
+    def take(fault: Fault, status: int) -> None:
+        if status == 1:
+            count(fault, NOTICED)
+        else:
+            left.append(fault)
+
+    sound = [fault for fault in chosen if fault.problem() is None]
+    tried_in_forks(sound, asked.jobs, PATIENCE, take)
+    left += [fault for fault in chosen if fault not in sound]
+    for fault, result, printed in tried_in_copies(left, asked.jobs):
+        count(fault, result)
+        if result is UNTRIED:
+            print("\n".join(printed.splitlines()[-15:]), flush=True)
     return summary(counts)
 
 

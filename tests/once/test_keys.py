@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 import streamsketch as ss
 from streamsketch.continual import Tree
 from streamsketch.once.keys import StateSecret, hkdf, ids_from, joined
+from streamsketch.once.root_keys import fetch_root_key
 from streamsketch.release import AdditiveNoise
 from streamsketch.streams import FileSink, ReleaseOnce, Stream
 from streamsketch.streams.state import read_state, write_state
@@ -83,3 +84,15 @@ def test_the_noise_of_a_fixed_secret_is_that_of_earlier_versions(tmp_path: Path)
     values = once.release(0, {"north": sketch}).held["north"].values
     digest = hashlib.sha256(values.astype("<i8").tobytes()).hexdigest()
     assert digest == "92ed7820facba5c88e8b2823328a1c747eab9946ef06168a969347e866482004"
+
+
+@pytest.mark.parametrize("bit", [0o004, 0o002, 0o001])
+def test_a_root_key_that_every_account_can_access_is_refused(bit: int, tmp_path: Path) -> None:
+    """Whoever reads it knows all noise, and whoever writes it chooses the noise. A group may have it."""
+    path = tmp_path / "key"
+    path.write_bytes(bytes(range(32)))
+    path.chmod(0o600 | bit)
+    with pytest.raises(ss.InvalidInputError, match="set its mode to 0600"):
+        fetch_root_key(path)
+    path.chmod(0o600)
+    assert fetch_root_key(path) == bytes(range(32))

@@ -416,6 +416,15 @@ def test_rounds_that_hide_nobody_are_refused() -> None:
         agreed.contribute(ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=8).sketch(), again(KEYS[0]))
 
 
+@pytest.mark.parametrize("half", ["signing", "key_exchange"])
+def test_a_party_may_not_have_half_of_a_key_of_another(half: str) -> None:
+    """Parties with one key of masks could take off each other's, and those with one of signatures sign for both."""
+    first, second = KEYS[0].public, KEYS[1].public
+    copied = dataclasses.replace(second, **{half: getattr(first, half)})
+    with pytest.raises(InvalidInputError, match="in the list of parties twice"):
+        a_round(KEYS[:3], parties=[first, copied, KEYS[2].public])
+
+
 def test_a_contribution_of_other_cells_is_a_format_error() -> None:
     small = ss.SJLT(dim=1 << 40, sketch_dim=32, sparsity=4, seed=7)
     narrow = Round(small, epsilon=1.0, neighbours=ONE, parties=[key.public for key in KEYS[:2]])

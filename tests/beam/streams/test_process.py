@@ -79,6 +79,20 @@ def test_a_late_row_of_a_forgotten_period_is_not_admitted_again() -> None:
     assert not shard.admits(3, DAY + HOUR)
 
 
+def test_what_a_unit_has_used_of_a_later_period_outlives_the_end_of_an_earlier_one() -> None:
+    """Rows of several periods come in any order, and each period is forgotten at its own end."""
+    shard = Shard(1)
+    assert shard.admits(1, 2 * DAY)
+    assert shard.admits(1, DAY)
+    assert shard.admits(1, 0)
+    for period in range(1, 3):
+        shard.ends()
+        assert shard.over.at == Timestamp(micros=(period + 1) * DAY)
+        for later in range(period, 3):
+            assert not shard.admits(1, later * DAY + HOUR)
+            assert shard.admits(1, later * DAY)
+
+
 NEAR = ss.L1(1, unit="buyer", max_keys=1)
 AGREEMENT = ss.Agreement(
     ss.SJLT(sketch_dim=16, sparsity=4, seed=7), key="shop", index="item", unit="buyer", neighbours=NEAR
