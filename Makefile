@@ -17,7 +17,7 @@ EXTRAS := $(foreach extra,beam objects parties postgres sklearn streams,--extra 
 STAMP  := $(VENV)/.complete-$(shell $(PYTHON) -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo parties-demo test test-for test-long test-salted faults test-tools test-streams coverage test-matrix test-arm flink pin-jars flink-demo stream-demo soak test-federated test-flink test-postgres test-spark web test-web test-web-mutants lint style types stubs dist docs docs-links pictures generated format bench lock changelog clean
+.PHONY: help env demo parties-demo test test-for test-long test-salted faults audit test-tools test-streams coverage test-matrix test-arm flink pin-jars flink-demo stream-demo soak test-federated test-flink test-postgres test-spark web test-web test-web-mutants lint style types stubs dist docs docs-links pictures generated format bench lock changelog clean
 
 CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
   { echo "streamsketch needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
@@ -68,8 +68,11 @@ test-streams: env $(PRISM)  ## streams on Prism, Beam's local runner with event 
 	@test -n "$(PRISM)" || { echo "There is no go on the PATH to build Prism, on which these tests run."; exit 1; }
 	STREAMSKETCH_PRISM=$(PRISM) $(BIN)/python -m pytest -q -n auto --dist worksteal -m prism tests/beam/streams tests/jobs tests/clusters
 
-test-salted: env  ## every test with other secret bits, RUNS times: which fail, how often, beside what chance explains (RUNS=5)
+test-salted: env  ## every test with other randomness, RUNS times: which fail, how often, beside the rates that they state (RUNS=5)
 	$(BIN)/python -m tests.salted --runs $(RUNS)
+
+audit: env  ## everything that checks a claim, with fresh randomness, in one table: cases, margins (AUDIT='Guarantees' for some)
+	$(BIN)/python -m tests.audit $(AUDIT)
 
 faults: env  ## put the faults of tests/faults into a copy, one by one: which do the tests notice? (FAULTS='privacy/ once/' for some)
 	$(BIN)/python -m tests.faults $(FAULTS)

@@ -15,7 +15,8 @@ import pytest
 from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
-from tests.noise import SALT, fixed_noise
+from tests.audit.record import taken
+from tests.noise import CHANCE, SALT, fixed_noise
 from tests.workers import BriefReports, exit_at_once, import_in_turn
 
 if TYPE_CHECKING:
@@ -172,9 +173,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
-    """Let the report of a run with a salt say which tests depend on it."""
-    if SALT and item.stash[DRAWN]:
-        item.user_properties.append(("drew", True))
+    """Let reports say how often a test that depends on the salt may fail, and what it told the audit."""
+    stated = item.get_closest_marker("rejects")
+    if SALT and (stated or item.stash[DRAWN]):
+        item.user_properties.append(("rejects", stated.args[0] if stated else 1 / CHANCE))
+    if (found := taken()) is not None:  # for the audit
+        item.user_properties += [("cases", found.cases), *([] if found.margin is None else [("margin", found.margin)])]
     return (yield)
 
 

@@ -6,7 +6,9 @@ import os
 import secrets
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
 
 from streamsketch.privacy.samplers import KeyedBits
 
@@ -15,7 +17,25 @@ SALT_NAME = "STREAMSKETCH_TEST_SALT"
 SALT = os.environ.get(SALT_NAME, "")
 """Other bits for each test, where a run has a salt (make test-salted)."""
 
+CHANCE = 5_000
+"""A test that draws secret bits may fail a right library once in so many draws, unless it is marked with `rejects`."""
+
 _KEY = hashlib.sha256(SALT.encode()).digest() if SALT else bytes(32)
+
+
+def salted_rng(seed: int | Sequence[int]) -> np.random.Generator:
+    """Return the generator of a seed, and in a run with a salt another: for data and draws of statistical tests.
+
+    What is to be the same in every run, such as an exact output that a test pins, has a generator of its own.
+    """
+    if not SALT:
+        return np.random.default_rng(seed)
+    return np.random.default_rng([*np.atleast_1d(seed).tolist(), *_KEY])
+
+
+def salted_bits(context: bytes, secret: bytes = bytes(32)) -> KeyedBits:
+    """Return secret bits by their context, and in a run with a salt others: see `salted_rng`."""
+    return KeyedBits(hashlib.sha256(_KEY + secret).digest() if SALT else secret, context)
 
 
 @contextlib.contextmanager

@@ -1,11 +1,13 @@
-"""Run the tests with other secret bits, several times, and print which of them fail, and how often.
+"""Run the tests with other randomness, several times, and print which of them fail, and how often.
 
     python -m tests.salted [--runs N] [PATHS …]
 
-Each test draws the same secret bits at each run, by its name (`tests.noise`). So a statistical test that a right
-library fails once in a thousand draws either never fails or always. Here each run has a salt of its own. Each test that
-draws may fail a right library once in `CHANCE` draws. The status is 1 if more failed than that explains, or one of them
-twice. STREAMSKETCH_TEST_SALT=… repeats a run.
+Each test draws the same secret bits at each run, by its name, and the same data, by a seed (`tests.noise`). So a
+statistical test that a right library fails once in a thousand draws either never fails or always. Here each run has a
+salt of its own. `@pytest.mark.rejects(rate)` states how often a test may fail a right library, 0 for a law that holds
+for all data; of other tests that draw secret bits, that is once in `tests.noise.CHANCE` draws. What failed is compared
+with what was stated, by file. The status is 1 if more failed than that explains, in all or of one test.
+STREAMSKETCH_TEST_SALT=… repeats a run.
 """
 
 import argparse
@@ -15,29 +17,42 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
 from scipy import stats
 
 from tests.noise import SALT_NAME
 
-CHANCE = 5_000
-"""A test that draws secret bits may fail a right library once in so many draws."""
-
-_LEVEL = 1e-3  # of the judgement of all runs together
+_LEVEL = 1e-3  # of each of the two judgements of all runs together
 
 
-def outcomes(report: Path) -> tuple[int, list[str]]:
-    """Return how many tests of a report of pytest drew secret bits, and the names of all that failed."""
-    cases = list(ET.parse(report).iter("testcase"))  # noqa: S314 - pytest wrote it
-    drew = sum(case.find("properties/property[@name='drew']") is not None for case in cases)
-    bad = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
-    return drew, [f"{case.get('classname')}::{case.get('name')}" for case in bad]
+class Outcome(NamedTuple):
+    """What came of the tests of a run."""
+
+    rates: dict[str, float]
+    """How often each test that depends on the salt may fail a right library."""
+    failed: list[str]
+    """The names of all tests that failed, of those that draw nothing, too."""
 
 
-def run_once(salt: str, paths: list[str]) -> tuple[int, list[str]]:
-    """Run the tests with a salt; return as `outcomes`."""
+def outcomes(report: Path) -> Outcome:
+    """Return the outcome of a run from pytest's report."""
+    rates, failed = dict[str, float](), list[str]()
+    for case in ET.parse(report).iter("testcase"):  # noqa: S314 - pytest wrote it
+        name = f"{case.get('classname')}::{case.get('name')}"
+        stated = case.find("properties/property[@name='rejects']")
+        if stated is not None:
+            rates[name] = float(stated.get("value", "0"))
+        if case.find("failure") is not None or case.find("error") is not None:
+            failed.append(name)
+    return Outcome(rates, failed)
+
+
+def run_once(salt: str, paths: list[str]) -> Outcome:
+    """Run the tests with a salt."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.xml")
         command = [
@@ -57,10 +72,34 @@ def run_once(salt: str, paths: list[str]) -> tuple[int, list[str]]:
         return outcomes(report)
 
 
-def is_explained(failures: Counter[str], draws: int) -> bool:
-    """Return whether chance explains failures, by test, of so many tests and runs in all."""
-    more = stats.binom.sf(failures.total() - 1, draws, 1 / CHANCE)
-    return bool(more > _LEVEL) and all(count < 2 for count in failures.values())
+def is_explained(failures: Mapping[str, int], rates: Mapping[str, float], runs: int) -> bool:
+    """Return whether chance explains failures, by test, of so many runs.
+
+    Parameters
+    ----------
+    failures
+        How often each test failed.
+    rates
+        How often each that depends on the salt may, in one run.
+    runs
+        The number of runs.
+    """
+    # a sum of rare failures has Poisson's law, or a narrower one
+    more = stats.poisson.sf(sum(failures.values()) - 1, runs * sum(rates.values()))
+    each = (stats.binom.sf(count - 1, runs, rates.get(name, 0.0)) for name, count in failures.items())
+    return bool(more > _LEVEL) and all(chance * len(rates) > _LEVEL for chance in each)
+
+
+def table_of(failures: Mapping[str, int], rates: Mapping[str, float], runs: int) -> list[str]:
+    """Return the lines of a table of files: tests, failures that were stated, and those that were seen."""
+    tests, stated, seen = Counter[str](), Counter[str](), Counter[str]()
+    for name in rates.keys() | failures.keys():
+        file = name.partition("::")[0]
+        tests[file] += 1
+        stated[file] += runs * rates.get(name, 0.0)  # type: ignore[assignment] # a Counter adds up floats as well
+        seen[file] += failures.get(name, 0)
+    lines = [f"{'file':58}{'tests':>6}{'at most':>10}{'failed':>8}"]
+    return lines + [f"{file:58}{tests[file]:6}{stated[file]:10.2g}{seen[file]:8}" for file in sorted(tests)]
 
 
 def main() -> int:
@@ -69,21 +108,23 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=5, help="how many runs, each with a salt of its own")
     parser.add_argument("paths", nargs="*", help="as of pytest, by default all tests")
     asked = parser.parse_args()
-    failures, draws = Counter[str](), 0
+    failures, rates = Counter[str](), dict[str, float]()
     for number in range(asked.runs):
         salt = secrets.token_hex(8)
-        count, failed = run_once(salt, asked.paths)
-        draws += count
-        failures.update(failed)
+        found = run_once(salt, asked.paths)
+        rates |= found.rates
+        failures.update(found.failed)
         print(
-            f"run {number + 1} of {asked.runs}, {SALT_NAME}={salt}: {count:,} tests drew, {len(failed)} failed",
+            f"run {number + 1} of {asked.runs}, {SALT_NAME}={salt}: {len(found.rates):,} tests depend on it, "
+            f"{len(found.failed)} failed",
             flush=True,
         )
-        for name in failed:
+        for name in found.failed:
             print(f"  {name}", flush=True)
-    high = stats.beta.ppf(0.95, failures.total() + 1, max(draws - failures.total(), 1))
-    print(f"{failures.total()} of {draws:,} draws failed: at most one in {1 / high:,.0f}, with 95 % confidence")
-    return 0 if is_explained(failures, draws) else 1
+    print("\n".join(table_of(failures, rates, asked.runs)))
+    most = asked.runs * sum(rates.values())
+    print(f"{failures.total()} tests failed; by the stated rates a right library fails {most:.2g} on average, at most")
+    return 0 if is_explained(failures, rates, asked.runs) else 1
 
 
 if __name__ == "__main__":

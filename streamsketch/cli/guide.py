@@ -24,6 +24,7 @@ _FOR_THE_SITE = [
     (re.compile(r"^\([\w-]+\)=\n", re.MULTILINE), ""),
     (re.compile(r"^\{[^}\n\":]*\}\n", re.MULTILINE), ""),
     (re.compile(r"!\[[^]]*\]\([^)]*\)\n?"), ""),
+    (re.compile(r"\[[⁰¹²³⁴⁵⁶⁷⁸⁹]+\]\([^)]*\)"), ""),  # footnotes, which refer to a page of the site alone
     (re.compile(r"\{[a-z]+\}`([^`<]+?)(?: <[^`]*>)?`"), r"\1"),
     (re.compile(r"\n{3,}"), "\n\n"),
 ]

@@ -14,8 +14,11 @@ import streamsketch as ss
 from streamsketch.errors import DependentNoiseError, InvalidInputError
 from streamsketch.estimation import changes as of_module
 from streamsketch.estimation.changes import controlled
-from streamsketch.privacy.samplers import KeyedBits
 from tests.counted import counted
+from tests.noise import salted_bits, salted_rng
+
+pytestmark = pytest.mark.rejects(1e-4)
+
 
 SALE = ss.L1(1, unit="sale")
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=2, seed=7)
@@ -23,7 +26,7 @@ PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=2, seed=7)
 
 @pytest.fixture(autouse=True)
 def _the_same_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    bits = KeyedBits(bytes(32), b"changes")
+    bits = salted_bits(b"changes")
     monkeypatch.setattr("streamsketch.release.ready.SystemBits", lambda: bits)
 
 
@@ -86,7 +89,7 @@ def test_averages_do_not_change_with_numbers_of_units_and_too_few_have_none() ->
 
 
 def test_what_is_typical_of_a_series_is_no_alarm() -> None:
-    rng = np.random.default_rng(3)
+    rng = salted_rng(3)
     weeks = [window(count=int(count)) for count in 300 + rng.permutation(12) * 5]
     assert len(ss.changes(weeks).alarms) > 3
     found = ss.changes([*weeks, window(count=900)], tolerance="typical")
@@ -113,7 +116,7 @@ def hochberg(p_values: list[float], level: float) -> list[bool]:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_lines_are_where_the_procedures_would_raise_an_alarm(seed: int) -> None:
-    rng = np.random.default_rng(seed)
+    rng = salted_rng(seed)
     p_values = rng.uniform(size=8) ** rng.choice([1, 4, 8], 8)
     for control, procedure in (("any", holm), ("rate", hochberg)):
         line, alarm = controlled(p_values, 0.1, control)  # type: ignore[arg-type]

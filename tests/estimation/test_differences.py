@@ -15,12 +15,15 @@ from streamsketch.estimation import DifferenceBy, Differences, PointEstimator
 from streamsketch.estimation.cell_law import CellLaw
 from streamsketch.estimation.differences import differences_from_others
 from streamsketch.features import Features, Number
-from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release import release_vector
 from tests.counted import AGREEMENT, PROJECTION, bounded
+from tests.noise import salted_bits, salted_rng
 from tests.oracles import naive_points
 from tests.oracles.naive_maps import COLUMNS
 from tests.projections.zoo import SMALL, name
+
+pytestmark = pytest.mark.rejects(2e-4)
+
 
 HASHED = ss.SJLT(sketch_dim=320, sparsity=5, seed=7)
 GOODS = pa.table({"item": ["tea", "jam", "salt", "milk"], "kind": ["drink", "food", "food", "drink"]})
@@ -50,7 +53,7 @@ def pair(projection: ss.projections.Projection = HASHED) -> tuple[ss.Sketch, ss.
 
 @pytest.fixture
 def releases(monkeypatch: pytest.MonkeyPatch) -> tuple[ss.PrivateSketch, ss.PrivateSketch]:
-    bits = KeyedBits(bytes(32), b"differences")
+    bits = salted_bits(b"differences")
     monkeypatch.setattr("streamsketch.release.ready.SystemBits", lambda: bits)
     x, y = (one.release(epsilon=1.0, neighbours=ss.L1(1)) for one in pair())
     return x, y
@@ -133,7 +136,7 @@ def test_averages_are_differences_of_shares_and_raw_sketches_count_exactly() -> 
 def test_the_error_of_a_count_is_that_of_a_factor_on_the_whole_average(
     estimator: PointEstimator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bits = KeyedBits(bytes(32), b"averages")
+    bits = salted_bits(b"averages")
     monkeypatch.setattr("streamsketch.release.ready.SystemBits", lambda: bits)
     x, y = (units(count, (1, 2)).release(epsilon=0.5, neighbours=NEAR) for count in (400, 300))
     options: dict[str, Any] = {"by": "mean", "agreement": BOUNDED, "estimator": estimator}
@@ -291,12 +294,12 @@ def test_the_law_of_a_sum_of_medians_is_that_of_all_draws(count: int, number: in
 
 
 def test_quantiles_of_many_numbers_are_interpolated_and_end_as_normal_ones() -> None:
-    law = CellLaw.of(np.random.default_rng(5).standard_normal(999), 3)
+    law = CellLaw.of(salted_rng(5).standard_normal(999), 3)
     numbers = np.r_[1:50, 1000, 20_000]
     found = law.reach_of_sums(numbers, 0.95, most=8)
     some = np.array([1, 2, 5, 40, 20_000])
-    assert found[np.searchsorted(numbers, some)] == pytest.approx(law.reach_of_sums(some, 0.95, most=8), rel=0.01)
-    assert found[-1] == pytest.approx(1.96 * (20_000 * law.variance) ** 0.5, rel=5e-3)
+    assert found[np.searchsorted(numbers, some)] == pytest.approx(law.reach_of_sums(some, 0.95, most=8), rel=0.03)
+    assert found[-1] == pytest.approx(1.96 * (20_000 * law.variance) ** 0.5, rel=0.01)
 
 
 # --- each of several streams ----------------------------------------------------------------------------------------

@@ -23,6 +23,10 @@ from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
 from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.projections import MapVariance
 from tests.counted import AGREEMENT, NEIGHBOURS, PROJECTION, bounded, counted, customers
+from tests.noise import salted_rng
+
+pytestmark = pytest.mark.rejects(1e-3)
+
 
 Floats = NDArray[np.float64]
 
@@ -75,7 +79,7 @@ class Case(NamedTuple):
 
     def drawn(self, seed: int) -> tuple[Block, Block]:
         """Return blocks of `DRAWS` releases of both, each draw with a map of its own."""
-        rng = np.random.default_rng(seed)
+        rng = salted_rng(seed)
         plane = rng.standard_normal((2, DRAWS, self.cells)) / math.sqrt(self.cells)
         sine = math.sqrt(1 - self.cosine**2)
         averages = (
@@ -161,13 +165,13 @@ def test_the_error_of_the_numbers_of_units_is_in_the_interval() -> None:
 
 @pytest.mark.parametrize("units", [(100, 100), (80, 1000)])
 def test_few_units_have_wide_intervals_that_still_cover(units: tuple[int, int]) -> None:
-    """4.6 and 5.7 standard errors of their number."""
+    """4.6 and 5.7 standard errors of their number: some distances have 99 %, as in 2,000 draws 0.987 to 0.994."""
     for name, (found, truth) in estimated(Case(256, units, (0.2, 0.1), 0.8), 11).items():
-        assert 0.92 < coverage(found, truth) < 0.99, name
+        assert 0.92 < coverage(found, truth) < 0.999, name
 
 
 def test_exact_numbers_of_units_leave_the_estimates_of_scaled_sums() -> None:
-    rng = np.random.default_rng(5)
+    rng = salted_rng(5)
     cells, units = 100 * rng.standard_normal((3, 64)), np.array([10.0, 50.0, 500.0])
     block, scaled = block_of(cells, units, tau=0.0), block_of(cells / units[:, None], None)
     scaled = scaled._replace(k2=scaled.k2 / units**2)
@@ -183,7 +187,7 @@ def test_exact_numbers_of_units_leave_the_estimates_of_scaled_sums() -> None:
 @pytest.mark.parametrize("fourth", [0.0, 1 / 64])
 @pytest.mark.parametrize("effect", [OutputNoise(64), InputNoise(64, MapVariance(1 / 64, 1 / 64, 0.0))])
 def test_an_average_is_compared_alike_from_both_sides(fourth: float, effect: OutputNoise | InputNoise) -> None:
-    rng = np.random.default_rng(6)
+    rng = salted_rng(6)
     block = block_of(300 * rng.standard_normal((4, 64)), np.array([80.0, 100, 900, 5000]), fourth=fourth)
     block = block._replace(effect=effect)
     whole = mean_distances_between(block, block, same=True)
@@ -199,7 +203,7 @@ def test_an_average_is_compared_alike_from_both_sides(fourth: float, effect: Out
 
 def test_too_few_units_have_no_average() -> None:
     """As many as two standard errors of their number may be none."""
-    rng = np.random.default_rng(6)
+    rng = salted_rng(6)
     block = block_of(300 * rng.standard_normal((3, 64)), np.array([1.9 * TAU, 900, -20.0]))
     for found in (compare_blocks(block, block, "mean", same=True), mean_products_between(block, block)):
         assert np.isnan(found.value).sum() == 8

@@ -17,9 +17,12 @@ from streamsketch.errors import DependentNoiseError, InvalidInputError
 from streamsketch.estimation import same
 from streamsketch.estimation.blocks import block_of
 from streamsketch.estimation.means import averages_of
-from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.published import copy_with
 from tests.counted import NEIGHBOURS, bounded, counted, customers
+from tests.noise import salted_bits, salted_rng
+
+pytestmark = pytest.mark.rejects(2e-4)
+
 
 SALE = ss.L1(1, unit="sale")
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=32, sparsity=2, seed=7)
@@ -73,7 +76,7 @@ def test_exact_sketches_are_the_same_or_not() -> None:
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_p_values_are_uniform_if_nothing_differs(mechanism: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    bits = KeyedBits(bytes(32), mechanism.encode())
+    bits = salted_bits(mechanism.encode())
     monkeypatch.setattr("streamsketch.release.ready.SystemBits", lambda: bits)
     publish = ss.AdditiveNoise(epsilon=1, delta=1e-3, neighbours=SALE, mechanism=mechanism)
     x = raw(projection=ss.CountSketch(dim=1000, sketch_dim=8, seed=7))
@@ -98,7 +101,7 @@ def test_a_difference_is_found_as_often_as_stated() -> None:
 
 def test_noise_before_the_map_is_tested_too() -> None:
     projection = ss.projections.Rademacher(dim=64, sketch_dim=16, seed=7)
-    rng = np.random.default_rng(1)
+    rng = salted_rng(1)
     vector = rng.integers(0, 5, 64)
     options: dict[str, Any] = {"epsilon": 1, "neighbours": SALE, "noise_place": "input"}
     x, y = (ss.release.release_vector(projection, vector, **options) for _ in range(2))

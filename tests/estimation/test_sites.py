@@ -14,11 +14,15 @@ from streamsketch.errors import DependentNoiseError, IncompatibleAgreementsError
 from streamsketch.estimation import SiteComparison, compare_sites, mean_distance, sites
 from streamsketch.estimation.sites import MOST_PAIRS, Search
 from streamsketch.features import Category, Features, Number
+from tests.noise import salted_rng
+
+pytestmark = pytest.mark.rejects(2e-4)
+
 
 FEATURES = Features({"ward": Category(["A", "B"]), "age": Number(0, 100, moments=1)}, seed=7)
 SCHEMA = pa.schema({"patient": pa.int64(), "ward": pa.string(), "age": pa.float64()})
 AGREEMENT = ss.agree(SCHEMA, features=FEATURES, unit="patient")
-RANDOM = np.random.default_rng(36)
+RANDOM = salted_rng(36)
 
 
 def site(people: int, *, age: float = 40.0, wards: str = "AB") -> ss.PrivateSketch:

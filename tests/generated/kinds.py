@@ -77,6 +77,13 @@ def unicode() -> dict[Path, str]:
     return {unicode_tables.FILE: unicode_tables.current_text()}
 
 
+def audit() -> dict[Path, str]:
+    """Return the page of claims and of what checks them."""
+    from tests.audit import claims  # noqa: PLC0415 - for this page alone
+
+    return {claims.PAGE: claims.page()}
+
+
 KINDS: dict[str, Callable[[], dict[Path, str]]] = {
     "stubs": stubs,
     "wire": wire,
@@ -86,6 +93,7 @@ KINDS: dict[str, Callable[[], dict[Path, str]]] = {
     "page": page,
     "sums": sums,
     "unicode": unicode,
+    "audit": audit,
 }
 
 

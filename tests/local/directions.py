@@ -3,6 +3,7 @@
 import numpy as np
 
 from streamsketch.privacy.samplers import KeyedBits
+from tests.noise import salted_bits, salted_rng
 
 
 def directions(dim: int) -> dict[str, np.ndarray]:
@@ -13,7 +14,7 @@ def directions(dim: int) -> dict[str, np.ndarray]:
         "ones": np.ones(dim),
         "two": np.where(places == 0, 1.0, 0.0) - (places == dim - 1),
         "sparse": np.where(places < max(3, dim // 50), 1.0, 0.0),
-        "gaussian": np.random.default_rng(dim).normal(size=dim),
+        "gaussian": salted_rng(dim).normal(size=dim),
     }
     return {name: vector / np.linalg.norm(vector) for name, vector in chosen.items()}
 
@@ -23,4 +24,4 @@ def repeated(vector: np.ndarray, people: int) -> np.ndarray:
 
 
 def bits(name: object) -> KeyedBits:
-    return KeyedBits(bytes(32), repr(name).encode())
+    return salted_bits(repr(name).encode())

@@ -20,6 +20,9 @@ from tests.golden.test_wire_bytes import double, fields, one
 from tests.local.directions import bits, directions
 from tests.local.zoo import DIM, zoo
 
+pytestmark = pytest.mark.rejects(0)
+
+
 each = pytest.mark.parametrize("name", zoo())
 MECHANISMS = zoo()
 UNIT = directions(DIM)["gaussian"]

@@ -14,6 +14,9 @@ from tests.local.directions import bits
 from tests.oracles import naive_local
 from tests.oracles.sources import Given
 
+pytestmark = pytest.mark.rejects(1e-6)
+
+
 words64 = st.integers(0, 2**64 - 1)
 
 # Written down once: the same bits on every machine.

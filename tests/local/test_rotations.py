@@ -10,7 +10,11 @@ from streamsketch.local import ProjUnit
 from streamsketch.local.rotations import integer_map, mean_length
 from streamsketch.projections import Rotation
 from tests.local.directions import directions
+from tests.noise import salted_rng
 from tests.oracles import naive_local
+
+pytestmark = pytest.mark.rejects(1e-5)
+
 
 SEEDS = np.array([5, 2**64 - 1, 77], dtype=np.uint64)
 SINGULAR = 14993  # in the plane
@@ -18,7 +22,7 @@ SINGULAR = 14993  # in the plane
 
 @pytest.fixture
 def rng() -> np.random.Generator:
-    return np.random.default_rng(4)
+    return salted_rng(4)
 
 
 def mechanism(dim: int, k: int, **fields: object) -> ProjUnit:

@@ -10,6 +10,9 @@ from streamsketch.local.baselines.frames import HadamardFrame
 from tests.local.directions import bits, directions
 from tests.oracles import naive_local
 
+pytestmark = pytest.mark.rejects(0)
+
+
 DIM = 9
 UNIT = directions(DIM)["gaussian"]
 SEEDS = [0, 77, 2**64 - 1]

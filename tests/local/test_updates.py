@@ -13,6 +13,9 @@ from streamsketch.errors import InvalidInputError, LedgerError
 from streamsketch.local import CompPrivUnitG, GaussianMechanism, ModelUpdates, PrivUnitG, ProjUnit
 from tests.local.directions import bits
 
+pytestmark = pytest.mark.rejects(1e-6)
+
+
 DIM = 6
 EXACT = PrivUnitG(dim=DIM, epsilon=256.0, ball=True)  # hardly any noise
 SMALL = ProjUnit(dim=DIM, sketch_dim=4, epsilon=4.0, ball=True, shared=True, seed=7)

@@ -33,6 +33,7 @@ from streamsketch.core.numbers import Ints
 from streamsketch.parties import Key
 from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.laplace import DiscreteLaplace
+from tests.audit.record import judged
 
 Seen = dict[str, Any]
 
@@ -160,4 +161,5 @@ def differences(worlds: list[Seen]) -> list[str]:
 def assert_alike(worlds: list[Seen]) -> None:
     """Assert that no player tells the worlds apart, and that something was published in each."""
     told = {name: [seen.get(name) for seen in worlds] for name in differences(worlds)}
+    judged(cases=len(worlds))
     assert not told, f"not explained by the noise: {told}"

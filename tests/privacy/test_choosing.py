@@ -15,6 +15,7 @@ import streamsketch as ss
 from streamsketch.privacy import Budget, bound_choice
 from streamsketch.privacy.bound_choice import ChosenBound, choose_bound, counts_by_size, exponents_of
 from streamsketch.privacy.laplace import DiscreteLaplace
+from tests.audit.record import judged
 
 GRID = [Fraction(bound) for bound in (1, 2, 4, 8)]
 EPSILON = Fraction(1, 2)
@@ -61,6 +62,7 @@ def worst_loss(share: Fraction, shrink: int = 1, sizes: Sequence[int] = range(7)
 @pytest.mark.parametrize(
     ("share", "sizes"),
     [
+        (Fraction(1, 4), range(7)),  # where one unit more moves the score furthest, not one less
         (Fraction(1, 2), range(7)),
         (Fraction(3, 4), range(7)),
         pytest.param(Fraction(19, 20), [0, 1, 19, 20, 39], marks=pytest.mark.long),
@@ -68,6 +70,7 @@ def worst_loss(share: Fraction, shrink: int = 1, sizes: Sequence[int] = range(7)
 )
 def test_no_output_tells_of_a_unit_more_than_epsilon(share: Fraction, sizes: Sequence[int]) -> None:
     loss = worst_loss(share, sizes=sizes)
+    judged(1 - loss / EPSILON, len(sizes))
     assert loss <= EPSILON * (1 + 1e-12)
     assert loss > 0.8 * EPSILON
 

@@ -23,6 +23,7 @@ from streamsketch.privacy.laplace import DiscreteLaplace, laplace_divergence
 from streamsketch.privacy.layout import Layout
 from streamsketch.privacy.noise import Sensitivity
 from streamsketch.release import AdditiveNoise
+from tests.audit.record import judged
 from tests.oracles.naive_noise import lattice_delta
 
 Change = tuple[int, ...]
@@ -134,7 +135,9 @@ def test_no_unit_moves_cells_and_counts_further_than_stated(case: Case) -> None:
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_laplace_noise_for_both_loses_at_most_epsilon(case: Case, epsilon: float) -> None:
     """The loss of a cell that moves by n is n / scale, at its ends, and cells add up."""
-    assert max(map(sum, changes(case))) / case.noise("laplace", epsilon).scale <= Fraction(epsilon)
+    loss = max(map(sum, changes(case))) / case.noise("laplace", epsilon).scale
+    judged(1 - loss / Fraction(epsilon), len(changes(case)))
+    assert loss <= Fraction(epsilon)
 
 
 @each
@@ -160,7 +163,9 @@ def worst_delta(sigma_squared: Fraction, found: set[Change], epsilon: float) -> 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-2), (3.0, 1e-6)])
 def test_gaussian_noise_for_both_keeps_delta(case: Case, epsilon: float, delta: float) -> None:
     noise = case.noise("gaussian", epsilon, delta)
-    assert 0 < worst_delta(noise.sigma_squared, changes(case), epsilon) <= delta
+    worst = worst_delta(noise.sigma_squared, changes(case), epsilon)
+    judged(1 - worst / delta, len(changes(case)))
+    assert 0 < worst <= delta
 
 
 # --- faults put back, which the same checks must find -------------------------------------------------------------

@@ -24,6 +24,7 @@ from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.noise import Sensitivity
 from streamsketch.projections.explicit import RandomNorms
 from streamsketch.release.pan_private import PanPrivateSketch
+from tests.audit.record import judged
 from tests.oracles.naive_noise import laplace_pmf, lattice_delta
 
 Cells = tuple[int, ...]
@@ -195,7 +196,9 @@ def test_count_streams_within_the_l1_bound_lose_at_most_epsilon(
     projection: ss.projections.Projection, epsilon: float, bound: int
 ) -> None:
     scale = laplace_scale(projection, ss.L1(bound), epsilon)
-    worst = worst_loss(scale, vectors_within_l1(projection, bound))
+    pairs = vectors_within_l1(projection, bound)
+    worst = worst_loss(scale, pairs)
+    judged((epsilon - worst) / epsilon, len(pairs))
     assert worst <= epsilon + ROUNDING
     assert worst >= epsilon * (1 - 2**-20)  # and attained: no noise is wasted
 
@@ -226,6 +229,7 @@ def test_real_streams_lose_at_most_epsilon_however_a_unit_splits_its_bound(
     pairs = streams_with_and_without(gridded, Fraction(bound))
     for epsilon in EPSILONS:
         worst = worst_loss(laplace_scale(gridded, ss.L1(bound), epsilon), pairs)
+        judged((epsilon - worst) / epsilon, len(pairs))
         assert epsilon * (1 - 2**-20) <= worst <= epsilon + ROUNDING
 
 
@@ -237,6 +241,7 @@ def test_vectors_that_differ_in_one_coordinate_lose_at_most_epsilon(
     pairs = vectors_that_differ_in_one_coordinate(gridded, Fraction(bound))
     for epsilon in EPSILONS:
         worst = worst_loss(laplace_scale(gridded, ss.OneCoordinate(bound), epsilon), pairs)
+        judged((epsilon - worst) / epsilon, len(pairs))
         assert epsilon * (1 - 2**-20) <= worst <= epsilon + ROUNDING
 
 
@@ -318,6 +323,7 @@ def test_gaussian_releases_of_count_streams_keep_delta(
         shift = tuple(sorted(abs(b - a) for a, b in zip(one, other, strict=True) if a != b))
         worst = max(worst, memoised_delta(noise.sigma_squared, shift, epsilon))  # type: ignore[union-attr]
         broken = max(broken, memoised_delta(narrow.sigma_squared, shift, epsilon))
+    judged((delta - worst) / delta, len(vectors_within_l1(projection, 2)))
     assert 0 < worst <= delta
     assert broken > delta
 
@@ -387,7 +393,9 @@ def test_one_intrusion_and_the_release_together_lose_at_most_epsilon(
     projection: ss.projections.Projection, epsilon: float, bound: int
 ) -> None:
     noise = pan_laplace(projection, bound, epsilon)
-    worst = max(joint_loss(noise, noise, *split) for split in splits(projection, bound))
+    losses = [joint_loss(noise, noise, *split) for split in splits(projection, bound)]
+    worst = max(losses)
+    judged((epsilon - worst) / epsilon, len(losses))
     assert epsilon * (1 - 2**-20) <= worst <= epsilon + ROUNDING
 
 
@@ -419,4 +427,5 @@ def test_pan_private_gaussian_noise_keeps_delta_for_both_views_as_one_vector(eps
         # the view, and the release minus the view: an invertible function of both
         shift = tuple(sorted(abs(entry) for entry in (*before, *after) if entry))
         deltas.append(memoised_delta(sketch._noisy.noise.sigma_squared, shift, epsilon))  # type: ignore[union-attr]
+    judged((delta - max(deltas)) / delta, len(deltas))
     assert 0 < max(deltas) <= delta

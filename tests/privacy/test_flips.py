@@ -12,11 +12,14 @@ from scipy import stats
 import streamsketch as ss
 from streamsketch.privacy import flip_sampler
 from streamsketch.privacy.flip_sampler import flip_exactly, flips
-from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.privacy.sign_flips import check_rate, rate_below
+from tests.noise import salted_bits
 from tests.oracles import naive_signs
 from tests.oracles.naive_noise import Tape, TapeEndError
 from tests.oracles.sources import Given
+
+pytestmark = pytest.mark.rejects(2e-6)
+
 
 SECRET = bytes(range(32))
 FALSE_REJECTS = 1e-7
@@ -131,13 +134,13 @@ def test_the_exact_comparison_takes_as_many_bytes_as_decide() -> None:
 def test_flips_are_as_frequent_as_the_law_says(rate: Fraction, level: int) -> None:
     """False rejects: 20 cases at 1e-7."""
     size = 60_000
-    found = flips(np.full(size, level, dtype=np.int64), rate, KeyedBits(SECRET, f"{rate}/{level}".encode()))
+    found = flips(np.full(size, level, dtype=np.int64), rate, salted_bits(f"{rate}/{level}".encode(), SECRET))
     chance = float(naive_signs.flip_chance(level, rate))
     assert stats.binomtest(int(found.sum()), size, chance).pvalue > FALSE_REJECTS
 
 
 def test_the_same_check_sees_flips_two_percent_too_rare() -> None:
-    found = flips(np.ones(1_000_000, dtype=np.int64), Fraction(3, 8), KeyedBits(SECRET, b"rare"))
+    found = flips(np.ones(1_000_000, dtype=np.int64), Fraction(3, 8), salted_bits(b"rare", SECRET))
     wrong = 0.98 * float(naive_signs.flip_chance(1, Fraction(3, 8)))
     assert stats.binomtest(int(found.sum()), found.size, wrong).pvalue < FALSE_REJECTS
 
@@ -145,8 +148,8 @@ def test_the_same_check_sees_flips_two_percent_too_rare() -> None:
 def test_a_short_buffer_does_not_favour_short_samples() -> None:
     """One byte at a time: a draw cut off is replayed with more bytes, never dropped."""
     rate, size = Fraction(1, 2), 4_000
-    found = flips(np.ones(size, dtype=np.int64), rate, Given(KeyedBits(SECRET, b"trickle").read(1 << 20), 1))
-    whole = flips(np.ones(size, dtype=np.int64), rate, KeyedBits(SECRET, b"trickle"))
+    found = flips(np.ones(size, dtype=np.int64), rate, Given(salted_bits(b"trickle", SECRET).read(1 << 20), 1))
+    whole = flips(np.ones(size, dtype=np.int64), rate, salted_bits(b"trickle", SECRET))
     assert np.array_equal(found, whole)
 
 

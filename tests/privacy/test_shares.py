@@ -17,9 +17,13 @@ from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.laplace import DiscreteLaplace
 from streamsketch.privacy.mechanism import AddedNoise, Shares
 from streamsketch.privacy.noise import Sensitivity
-from streamsketch.privacy.samplers import KeyedBits, SystemBits
+from streamsketch.privacy.samplers import SystemBits
 from streamsketch.privacy.share_samplers import laplace_share
+from tests.noise import salted_bits, salted_rng
 from tests.oracles.sources import Given
+
+pytestmark = pytest.mark.rejects(1e-5)
+
 
 SUPPORT = 400
 
@@ -86,10 +90,10 @@ def test_points_far_out_are_drawn_with_the_probability_that_the_others_leave(
     """The tail from two or three octaves on is drawn as that from twelve on is; false rejects: 2 at 1e-6."""
     scale = Fraction(4)
     pmf = share_pmf(float(scale), shares)
-    drawn = sampling.near_and_far(scale, shares, size, KeyedBits(bytes(32), b"far"), far)
+    drawn = sampling.near_and_far(scale, shares, size, salted_bits(b"far"), far)
     assert chi_square_of_shares(drawn, pmf) > 1e-6
     monkeypatch.setattr(sampling, "far_points", lambda *_: [])  # as they were once left out
-    cut = sampling.near_and_far(scale, shares, size, KeyedBits(bytes(32), b"far"), far)
+    cut = sampling.near_and_far(scale, shares, size, salted_bits(b"far"), far)
     assert np.abs(cut).max() < np.abs(drawn).max()
     assert chi_square_of_shares(cut, pmf) < 1e-6
 
@@ -103,14 +107,14 @@ def test_a_point_beyond_all_words_counts_modulo_two_to_the_64(monkeypatch: pytes
     ((cell, point),) = sampling.far_points(Fraction(1 << 32), 2, 32, 5, tape, 12)
     assert (cell, abs(point)) == (0, 1 << (32 + 12 + 48 - 1))
     monkeypatch.setattr(sampling, "far_points", lambda *_: [(3, (1 << 91) + 5), (3, -(1 << 63) - 2)])
-    near = laplace_share(Fraction(1, 1000), 1000, 5, KeyedBits(bytes(32), b"word"))
+    near = laplace_share(Fraction(1, 1000), 1000, 5, salted_bits(b"word"))
     assert near.tolist() == [0, 0, 0, 3 - (1 << 63), 0]
 
 
 @pytest.mark.parametrize("exponent", [Fraction(1, 3), Fraction(1), Fraction(7, 3)])
 def test_coins_of_any_size_are_those_of_the_kernels(exponent: Fraction) -> None:
     """Bit by bit, on the same bytes."""
-    data = np.random.default_rng(3).bytes(1 << 14)
+    data = salted_rng(3).bytes(1 << 14)
     buffer, at, tape = np.frombuffer(data, dtype=np.uint8), 0, Given(data)
     for _ in range(200):
         bit, at = exp_coin(exponent.numerator, exponent.denominator, buffer, at)
@@ -143,7 +147,7 @@ def test_small_poisson_variables_have_their_probabilities_exactly(mean: tuple[in
     for n in range(20):
         assert kept[n] / kept[0] == half_mean**n / math.factorial(n)
     drawn = np.empty(100_000, dtype=np.int64)
-    buffer, at = np.frombuffer(np.random.default_rng(5).bytes(2_000_000), dtype=np.uint8), 0
+    buffer, at = np.frombuffer(salted_rng(5).bytes(2_000_000), dtype=np.uint8), 0
     for i in range(drawn.size):
         drawn[i], at = sampling.poisson_small(numerator, denominator, buffer, at)
     observed = np.bincount(np.minimum(drawn, 4), minlength=5)
@@ -152,7 +156,7 @@ def test_small_poisson_variables_have_their_probabilities_exactly(mean: tuple[in
 
 
 def test_a_sample_that_is_cut_off_starts_again_at_its_own_first_byte() -> None:
-    data = np.random.default_rng(1).bytes(1 << 16)
+    data = salted_rng(1).bytes(1 << 16)
 
     whole = laplace_share(Fraction(20), 3, 300, Given(data))
     assert np.array_equal(whole, laplace_share(Fraction(20), 3, 300, Given(data, 7)))

@@ -15,10 +15,13 @@ from numpy.typing import NDArray
 import streamsketch as ss
 from streamsketch import signs
 from streamsketch.estimation import SecretEstimate
-from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.signs import own_side
 from streamsketch.signs.sign_gains import cells_of, flipped_by, gain_of, row_groups
 from streamsketch.signs.sketch import Signs
+from tests.noise import salted_bits, salted_rng
+
+pytestmark = pytest.mark.rejects(1e-4)
+
 
 K, DIM, SIZE = 256, 1024, 2000
 OPORP = ss.projections.OPORP(dim=DIM, sketch_dim=K, seed=7)
@@ -39,7 +42,7 @@ each = pytest.mark.parametrize("name", MECHANISMS)
 
 @functools.cache
 def vectors(theta: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    rng = np.random.default_rng(4)
+    rng = salted_rng(4)
     x, other = rng.standard_normal((2, DIM))
     x /= np.linalg.norm(x)
     other -= other @ x * x
@@ -56,7 +59,7 @@ def released(name: str, theta: float, seed: int = 0) -> tuple[ss.Sketch, ss.Sket
     sketches = [projection.replace(seed=seed).sketch() for _ in range(2)]
     for sketch, vector in zip(sketches, vectors(theta), strict=True):
         sketch.update(np.arange(DIM), vector)
-    bits = KeyedBits(bytes(32), f"{name} {theta} {seed}".encode())
+    bits = salted_bits(f"{name} {theta} {seed}".encode())
     publisher = mechanism.calibrated(sketches[0].projection)
     return *sketches, *(publisher.for_data(sketch).draw(bits) for sketch in sketches)
 

@@ -15,14 +15,17 @@ from scipy import stats
 import streamsketch as ss
 from streamsketch import signs
 from streamsketch.privacy import Mechanism
-from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.ready import ReadyRows
 from streamsketch.signs import hamming
 from streamsketch.signs.angles import expected
 from streamsketch.signs.publishers import SignMechanism
 from streamsketch.signs.sign_changes import FlipLaw
 from streamsketch.signs.sketch import Signs, pack_signs
+from tests.noise import salted_bits, salted_rng
 from tests.oracles import naive_signs
+
+pytestmark = pytest.mark.rejects(1e-6)
+
 
 K = 2048
 GAUSSIAN = ss.projections.GaussianProjection(dim=4, sketch_dim=K, seed=1, independence=4)
@@ -53,7 +56,7 @@ def test_hamming_distances_are_those_of_the_twin(data: st.DataObject, k: int, n:
 
 
 def test_hamming_distances_of_many_rows_cross_every_chunk() -> None:
-    rng = np.random.default_rng(1)
+    rng = salted_rng(1)
     words = rng.integers(0, 1 << 63, (1100, 5), dtype=np.int64).view(np.uint64)
     wanted = np.bitwise_count(words[:7, None] ^ words).sum(axis=2)
     assert np.array_equal(hamming.distances_between(words[:7], words), wanted)
@@ -62,7 +65,7 @@ def test_hamming_distances_of_many_rows_cross_every_chunk() -> None:
 @pytest.mark.parametrize(("n", "m", "words"), [(31, 33, 1), (64, 96, 2), (101, 70, 17), (65, 130, 511), (40, 65, 513)])
 def test_hamming_distances_of_tiles_and_their_edges(n: int, m: int, words: int) -> None:
     """Rows compared with themselves are counted once, in tiles of 16 or 32 rows, and written twice."""
-    x, y = (np.random.default_rng(i).integers(-(1 << 63), 1 << 63, (i, words)).view(np.uint64) for i in (n, m))
+    x, y = (salted_rng(i).integers(-(1 << 63), 1 << 63, (i, words)).view(np.uint64) for i in (n, m))
     for rows, columns in ((x, y), (y, x), (x, x), (y, y)):
         wanted = [[naive_signs.hamming(row.tobytes(), column.tobytes()) for column in columns] for row in rows]
         found = hamming.distances_between(rows, columns)
@@ -77,7 +80,7 @@ def test_the_largest_hamming_distances_fit() -> None:
 
 
 def test_hamming_distances_of_very_many_rows_are_shared_among_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = np.random.default_rng(1).integers(0, 1 << 63, (301, 3), dtype=np.int64).view(np.uint64)
+    words = salted_rng(1).integers(0, 1 << 63, (301, 3), dtype=np.int64).view(np.uint64)
     alone = hamming.distances_between(words, words)
     monkeypatch.setattr(hamming.os, "cpu_count", lambda: 4)
     assert np.array_equal(hamming.distances_between(words, words, many=1), alone)
@@ -90,13 +93,13 @@ def drawn(
     mechanism: SignMechanism, theta: float, norms: tuple[float, float], repeats: int, seed: int
 ) -> tuple[list[signs.SignSketch], list[signs.SignSketch]]:
     """Publish cells of two vectors at an angle: normal, as a Gaussian projection makes them, fresh ones each time."""
-    rng = np.random.default_rng(seed)
+    rng = salted_rng(seed)
     deviations = [norm / (GAUSSIAN.cell_unit * math.sqrt(K)) for norm in norms]
     one, other = rng.standard_normal((2, repeats, K))
     cells = [one * deviations[0], (math.cos(theta) * one + math.sin(theta) * other) * deviations[1]]
     found = [
         ReadyRows(mechanism.calibrated(GAUSSIAN), np.rint(part).astype(np.int64)).draw(
-            KeyedBits(bytes(32), bytes([seed, place]))
+            salted_bits(bytes([seed, place]))
         )
         for place, part in enumerate(cells)
     ]
@@ -163,7 +166,7 @@ def test_other_laws_tend_to_plain_signs_and_to_constant_flips() -> None:
     law = FlipLaw("levels", Fraction(3, 2))
     same = FlipLaw("constant", Fraction(3, 2))
     guarantee = ss.Guarantee(1.0, 0.0, ss.L1(10**6), Mechanism.stated("m"))
-    rng = np.random.default_rng(3)
+    rng = salted_rng(3)
     packed = [pack_signs(rng.random(K) < 0.5) for _ in range(2)]
 
     def pair(used: FlipLaw) -> list[signs.SignSketch]:
@@ -188,7 +191,7 @@ INDIVIDUAL = [
 def test_angles_of_individual_signs(mechanism: signs.IDPSignRPRR | signs.IDPSignRPG) -> None:
     """Unbiased to 1 % of π beyond z at 1e-7: 60 pairs of vectors, through a real map with a row of its own for each."""
     theta, repeats, norm = 1.0, 60, 12.0
-    rng = np.random.default_rng(4)
+    rng = salted_rng(4)
     values = []
     for repeat in range(repeats):
         projection = ss.projections.Rademacher(dim=256, sketch_dim=512, seed=repeat)
@@ -399,7 +402,7 @@ def test_nearest_by_hamming_distance_with_ties_in_order() -> None:
 
 
 def test_nearest_of_many_queries_is_the_full_sort() -> None:
-    rng = np.random.default_rng(2)
+    rng = salted_rng(2)
     releases = [release_of(rng.bytes(16), 128, i) for i in range(700)]
     found = signs.nearest(releases[:300], releases[300:], 5)
     whole = signs.hamming_distances(releases[:300], releases[300:])

@@ -22,6 +22,10 @@ from streamsketch.signs.sign_changes import (
     neighbourhood_change_bound,
     pair_change_bound,
 )
+from tests.noise import salted_rng
+
+pytestmark = pytest.mark.rejects(1e-5)
+
 
 Floats = NDArray[np.float64]
 BITS = 2  # of the lattice: entries of a standard deviation of 4 steps, so that two of them can be enumerated
@@ -83,7 +87,7 @@ def test_the_papers_figure_8(dim: int, beta: float) -> None:
 
     False rejects: 6 cases at 1e-6, the figure's own closeness aside.
     """
-    rng = np.random.default_rng(dim)
+    rng = salted_rng(dim)
     vector, samples = rng.uniform(-1, 1, dim), 1_500_000 // dim + 15_000
     norm = float(np.linalg.norm(vector))
     gaussian, rademacher = np.zeros(2), np.zeros(2)
@@ -115,7 +119,7 @@ def test_the_proof_of_lemma_4_2_multiplies_dependent_events() -> None:
     The formula of the lemma is right for that case: 1 - F = 1/3 at r = 1. Where |Y| is |X₁| itself it is no bound for
     ≥, which Proposition 4.4 counts: u = (1, 0) and β = 1 give P₊ = 1.
     """
-    rng = np.random.default_rng(1)
+    rng = salted_rng(1)
     x, y = np.abs(rng.standard_normal((400_000, 2))).max(axis=1), np.abs(rng.standard_normal(400_000))
     assert abs((x < y).mean() - 1 / 3) < 5 * math.sqrt(2 / 9 / x.size)
     assert neighbourhood_change_bound(2, 1.0) == pytest.approx(2 / 3, rel=1e-9)
@@ -139,7 +143,7 @@ def test_counts_keep_their_guarantee(cells: int, chance: float, delta: float) ->
 def test_n_plus_holds_in_simulation() -> None:
     """How many of 256 Gaussian rows some neighbour could turn, 4000 times, at δ = 0.01 (false rejects 1e-6)."""
     dim, cells, repeats, delta = 30, 256, 4000, 0.01
-    rng = np.random.default_rng(2)
+    rng = salted_rng(2)
     vector = rng.uniform(-1, 1, dim)
     ratio = 1 / float(np.linalg.norm(vector))
     allowed = chernoff_count(cells, neighbourhood_change_bound(dim, ratio), delta)
@@ -178,7 +182,7 @@ def test_with_fine_entries_the_bound_is_the_angle() -> None:
 @pytest.mark.parametrize("ratio", [0.05, 0.3, 1.0])
 def test_gaussian_rows_change_by_the_angle(ratio: float) -> None:
     """False rejects: 3 cases at 1e-6."""
-    rng = np.random.default_rng(7)
+    rng = salted_rng(7)
     angle = 2 * math.asin(ratio / 2)
     rows = rng.standard_normal((400_000, 2))
     changed = int(((rows[:, 0] > 0) != (rows @ [math.cos(angle), math.sin(angle)] > 0)).sum())

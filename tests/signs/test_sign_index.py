@@ -21,6 +21,9 @@ from streamsketch.signs.index_members import Members
 from streamsketch.signs.sign_changes import FlipLaw
 from streamsketch.signs.sketch import pack_signs
 from streamsketch.wire.releases import frame
+from tests.noise import salted_rng
+
+pytestmark = pytest.mark.rejects(0)
 
 
 def releases(
@@ -38,7 +41,7 @@ def releases(
 
 
 def random_releases(count: int, k: int, seed: int, first_id: int = 0, *, rate: int = 1) -> list[signs.SignSketch]:
-    bits = np.random.default_rng(seed).integers(0, 2, (count, k)).astype(bool)
+    bits = salted_rng(seed).integers(0, 2, (count, k)).astype(bool)
     return releases(bits, first_id, rate=rate)  # type: ignore[arg-type]
 
 

@@ -19,18 +19,21 @@ from streamsketch.bounding import bound_units
 from streamsketch.estimation import DifferenceBy, PointEstimator
 from streamsketch.estimation.differences import differences_of
 from streamsketch.estimation.items import Groups
-from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release import AdditiveNoise
+from tests.noise import salted_bits, salted_rng
+
+pytestmark = pytest.mark.rejects(1e-4)
+
 
 TRIALS = 24
 ITEMS = 600
 CONFIDENCES = (0.5, 0.9, 0.95, 0.99)
 WEIGHTS = np.arange(1, ITEMS + 1) ** -1.1
 SKEWED = np.rint(20_000 * WEIGHTS / WEIGHTS.sum()).astype(np.int64)
-OTHER = np.rint(SKEWED * np.exp(0.5 * np.random.default_rng(5).standard_normal(ITEMS))).astype(np.int64)
+OTHER = np.rint(SKEWED * np.exp(0.5 * salted_rng(5).standard_normal(ITEMS))).astype(np.int64)
 ASKED = np.r_[3:43, 200:260, ITEMS : ITEMS + 100]
 SIZES = np.array([1, 2, 7, 40, 150])
-GROUPS = Groups(ASKED, np.random.default_rng(6).permutation(200), np.repeat(np.arange(5), SIZES), pa.array(SIZES))
+GROUPS = Groups(ASKED, salted_rng(6).permutation(200), np.repeat(np.arange(5), SIZES), pa.array(SIZES))
 NEAR = ss.L1(4, unit="customer", max_keys=1)
 BUYERS = 250, 180
 STAPLES = 2
@@ -48,7 +51,7 @@ class Trials(NamedTuple):
 
 def customers() -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return the stream, unit and item of each row: two items that all buy, and two others."""
-    rng = np.random.default_rng(7)
+    rng = salted_rng(7)
     keys = np.repeat([0, 1], BUYERS)
     drawn = np.array([rng.choice(np.arange(50, ITEMS), 2, replace=False) for _ in keys])
     items = np.column_stack([np.tile(ASKED[:STAPLES], (keys.size, 1)), drawn])
@@ -71,7 +74,7 @@ def units_pair(sparsity: int, seed: int) -> tuple[ss.PrivateSketch, ss.PrivateSk
     table = bound_units([(keys, items, np.ones_like(items), units)], projection, neighbours=NEAR)
     noise = AdditiveNoise(epsilon=2.0, neighbours=NEAR, counting=ss.privacy.Counting(1, slack=2))
     publisher = noise.calibrated(projection)
-    bits = KeyedBits(bytes(32), f"averages {seed}".encode())
+    bits = salted_bits(f"averages {seed}".encode())
     return publisher.for_data(table[0]).draw(bits), publisher.for_data(table[1]).draw(bits)
 
 
@@ -94,7 +97,7 @@ def trials_of(sparsity: int, by: DifferenceBy, estimator: PointEstimator) -> dic
     found: dict[str, list[tuple[object, ...]]] = {"items": [], "categories": []}
     with pytest.MonkeyPatch.context() as patch:
         for seed in range(TRIALS):
-            bits = KeyedBits(bytes(32), f"{sparsity} {by} {seed}".encode())
+            bits = salted_bits(f"{sparsity} {by} {seed}".encode())
             patch.setattr("streamsketch.release.ready.SystemBits", lambda bits=bits: bits)
             x, y = (sums_pair if by == "distance" else units_pair)(sparsity, seed)
             for what, groups in (("items", None), ("categories", GROUPS)):

@@ -17,6 +17,10 @@ from streamsketch.estimation.blocks import block_of
 from streamsketch.estimation.equal_units import EqualUnits, MapPart, norm_share, of_norms, of_products
 from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.projections import MapVariance
+from tests.noise import salted_rng
+
+pytestmark = pytest.mark.rejects(1e-4)
+
 
 CELLS = 64
 MAP = MapVariance(1 / CELLS, 1 / CELLS, 0.0)
@@ -47,7 +51,7 @@ def some(value: float) -> Floats:
 
 def test_no_units_of_one_length_have_more_error_than_is_left() -> None:
     """With exact norms and numbers: of a norm for units of any sign, of a product for units that have no negative."""
-    rng = np.random.default_rng(3)
+    rng = salted_rng(3)
     nearest = 0.0
     for draw in range(1000):
         units, x, y = drawn(rng, signed=draw % 2 == 1)
@@ -88,7 +92,7 @@ def test_two_groups_of_one_size_have_all_the_error_that_is_left() -> None:
 )
 def test_intervals_hold_and_are_never_wider(name: str) -> None:
     for place, setting in enumerate((study.Setting(), study.Setting(deviation=4.2), study.Setting(steps=64))):
-        for one in study.trials(KINDS[name], setting, 500, np.random.default_rng([place, *name.encode()])):
+        for one in study.trials(KINDS[name], setting, 500, salted_rng([place, *name.encode()])):
             if one.quantity == study.COSINE or np.isnan(one.covered):
                 continue
             assert one.covered >= (0.915 if one.stated < one.before else 0.9), one
@@ -98,7 +102,7 @@ def test_intervals_hold_and_are_never_wider(name: str) -> None:
 def test_units_that_are_alike_have_hardly_any_error() -> None:
     settings = {"one and the same item": 0.05, "groups in common": 0.8, "orthogonal": 1.0}
     for name, share in settings.items():
-        found = {one.quantity: one for one in study.trials(KINDS[name], study.Setting(), 50, np.random.default_rng(1))}
+        found = {one.quantity: one for one in study.trials(KINDS[name], study.Setting(), 50, salted_rng(1))}
         for quantity in (study.NORM, study.MEAN_NORM):
             assert found[quantity].stated <= share * found[quantity].before, (name, quantity)
 

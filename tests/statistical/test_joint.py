@@ -19,6 +19,10 @@ from streamsketch.estimation.joint import joint_between
 from streamsketch.estimation.joint_estimate import JointEstimates
 from streamsketch.estimation.noise_effect import effect_of
 from streamsketch.projections import FJLT, OPORP
+from tests.noise import salted_rng
+
+pytestmark = pytest.mark.rejects(1e-3)
+
 
 DIM, LENGTH = 1024, 2000.0
 SURE = 3.72
@@ -39,7 +43,7 @@ def scaled(rows: Floats) -> Floats:
 
 def streams(kind: str) -> Ints:
     """Return the streams of a kind: (n, DIM)."""
-    rng = np.random.default_rng(11)
+    rng = salted_rng(11)
     tastes = rng.dirichlet(np.full(DIM, 0.05), 3)
     angle = np.linspace(0, 1, 24)[:, None]
     months = tastes[0] * (1.2 - angle) + tastes[1] * (0.3 + angle) + tastes[2] * np.sin(4 * angle) ** 2
@@ -90,7 +94,7 @@ class Setting(NamedTuple):
 
 def drawn(setting: Setting, seed: int) -> Block:
     """Return streams in a map of this seed, with noise."""
-    values, rng = streams(setting.kind), np.random.default_rng(seed)
+    values, rng = streams(setting.kind), salted_rng(seed)
     projection = map_of(setting.map, setting.cells, seed)
     unit = projection.cell_unit
     state = projection.transform(values, exact=True)

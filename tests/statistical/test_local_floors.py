@@ -11,6 +11,9 @@ import pytest
 from streamsketch.local import ProjUnit
 from tests.local.directions import bits, directions, repeated
 
+pytestmark = pytest.mark.rejects(1e-6)
+
+
 ERRORS = 6.0
 
 

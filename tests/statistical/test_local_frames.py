@@ -7,10 +7,14 @@ import itertools
 import math
 
 import numpy as np
+import pytest
 
 from streamsketch.local import SQKR
 from streamsketch.local.baselines.frames import HadamardFrame
 from tests.local.directions import bits, repeated
+
+pytestmark = pytest.mark.rejects(1e-6)
+
 
 ERRORS = 6.0
 

@@ -15,6 +15,9 @@ from streamsketch.local import SQKR, Mechanism, PrivHS, PrivUnit, PrivUnitG, Pro
 from tests.local.directions import bits, directions, repeated
 from tests.local.zoo import zoo
 
+pytestmark = pytest.mark.rejects(1e-6)
+
+
 ERRORS = 6.0
 EACH_IN_TWO = [
     pytest.param(name, direction, marks=[pytest.mark.long] * ((place + turn) % 5 > 1))

@@ -20,8 +20,12 @@ from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.inverse_sampler import Table
 from streamsketch.privacy.laplace import DiscreteLaplace
 from streamsketch.privacy.noise import Noise, NoiseMoments
-from streamsketch.privacy.samplers import KeyedBits
+from tests.audit.record import judged
+from tests.noise import salted_bits, salted_rng
 from tests.oracles import naive_noise
+
+pytestmark = pytest.mark.rejects(1e-6)
+
 
 SECRET = b"goodness of fit needs no secrecy"
 SAMPLES = 700_000
@@ -38,7 +42,7 @@ dp.enable_features("contrib")
 
 @functools.cache
 def drawn(noise: Noise) -> Ints:
-    return noise.sample(SAMPLES, KeyedBits(SECRET, str(noise).encode()))
+    return noise.sample(SAMPLES, salted_bits(str(noise).encode(), SECRET))
 
 
 @functools.cache
@@ -81,7 +85,9 @@ def fit(samples: Ints, noise: Noise) -> float:
 
 @pytest.mark.parametrize("noise", NOISES, ids=str)
 def test_samples_fit_the_exact_law(noise: Noise) -> None:
-    assert fit(drawn(noise), noise) > FALSE_REJECTS
+    p_value = fit(drawn(noise), noise)
+    judged(p_value - FALSE_REJECTS, SAMPLES)
+    assert p_value > FALSE_REJECTS
 
 
 @pytest.mark.parametrize("noise", [LAPLACE[-1], GAUSSIAN[-1]], ids=str)
@@ -207,7 +213,7 @@ def two_sample(one: Ints, other: Ints) -> float:
 def test_laplace_samples_are_distributed_as_opendps(scale: float) -> None:
     measurement = dp.m.make_laplace(dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int), scale=scale)
     theirs = np.array(measurement([0] * BESIDE))
-    ours = DiscreteLaplace(Fraction(scale)).sample(BESIDE, KeyedBits(SECRET, b"beside OpenDP"))
+    ours = DiscreteLaplace(Fraction(scale)).sample(BESIDE, salted_bits(b"beside OpenDP", SECRET))
     assert two_sample(ours, theirs) > 1e-9  # OpenDP's are new ones at each run
     assert two_sample(ours * 2, theirs) < 1e-12  # the test sees a wrong scale
 
@@ -216,9 +222,9 @@ def test_laplace_samples_are_distributed_as_opendps(scale: float) -> None:
 def test_gaussian_samples_are_distributed_as_opendps(sigma: float) -> None:
     measurement = dp.m.make_gaussian(dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float), scale=sigma)
     theirs = np.array(measurement([0] * BESIDE))
-    ours = DiscreteGaussian(Fraction(sigma) ** 2).sample(BESIDE, KeyedBits(SECRET, b"beside OpenDP"))
+    ours = DiscreteGaussian(Fraction(sigma) ** 2).sample(BESIDE, salted_bits(b"beside OpenDP", SECRET))
     assert two_sample(ours, theirs) > 1e-9
-    narrower = DiscreteGaussian(Fraction(sigma) ** 2 * Fraction(3, 4)).sample(BESIDE, KeyedBits(SECRET, b"narrower"))
+    narrower = DiscreteGaussian(Fraction(sigma) ** 2 * Fraction(3, 4)).sample(BESIDE, salted_bits(b"narrower", SECRET))
     assert two_sample(narrower, theirs) < 1e-12
 
 
@@ -234,7 +240,7 @@ def table_of(noise: Noise) -> Table:
 @pytest.mark.parametrize("noise", LAPLACE[1:], ids=str)
 def test_a_sampler_that_stops_at_the_first_word_is_caught_by_its_tail(noise: Noise) -> None:
     """So is one that begins anew from fresh bytes where a buffer of two bytes ends."""
-    table, bits = table_of(noise), KeyedBits(SECRET, b"first words")
+    table, bits = table_of(noise), salted_bits(b"first words", SECRET)
     short = Table(table.shape)
     short.words = short.words._replace(rest=0)
     samples = sampling.draw(short.fill, SAMPLES, bits, short.bytes_for)
@@ -246,7 +252,7 @@ def test_a_sampler_that_stops_at_the_first_word_is_caught_by_its_tail(noise: Noi
 
 @pytest.mark.parametrize("noise", LAPLACE[3:], ids=str)
 def test_a_sampler_without_coins_within_its_blocks_is_caught(noise: Noise) -> None:
-    table, bits = table_of(noise), KeyedBits(SECRET, b"no coins")
+    table, bits = table_of(noise), salted_bits(b"no coins", SECRET)
     shift = table.shape.shift
     assert shift > 0
     blocks = drawn(noise) >> shift
@@ -272,7 +278,7 @@ Rounded = Callable[[np.random.Generator], NDArray[np.float64]]
     ids=["Laplace", "Gaussian"],
 )
 def test_rounded_continuous_noise_is_caught(noise: Noise, continuous: Rounded) -> None:
-    rounded = np.rint(continuous(np.random.default_rng(7))).astype(np.int64)
+    rounded = np.rint(continuous(salted_rng(7))).astype(np.int64)
     assert fit(rounded, noise) < 1e-12
 
 
@@ -283,5 +289,5 @@ def test_noise_two_percent_too_narrow_is_caught(noise: Noise) -> None:
         narrow = DiscreteLaplace(noise.scale * Fraction(98, 100))
     else:
         narrow = DiscreteGaussian(Fraction(round(noise.sigma_squared * 256 * Fraction(96, 100)), 256))
-    samples = narrow.sample(SAMPLES, KeyedBits(SECRET, b"narrow"))
+    samples = narrow.sample(SAMPLES, salted_bits(b"narrow", SECRET))
     assert fit(samples, noise) < 1e-9

@@ -14,8 +14,11 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.estimation.noise_effect import effect_of, noise_unit
-from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release import ready
+from tests.noise import salted_bits
+
+pytestmark = pytest.mark.rejects(1e-4)
+
 
 RUNS, MORE_RUNS, MANY_RUNS = 400, 1000, 4000
 X = np.array([9, -4, 0, 0, 7, 1, 0, -2, 3, 0, 0, 5])
@@ -26,7 +29,7 @@ FJLTS = {"dense": "1", "sparse": "1/4"}
 @pytest.fixture(autouse=True)
 def _fixed_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     counter = itertools.count()
-    monkeypatch.setattr(ready, "SystemBits", lambda: KeyedBits(bytes(32), next(counter).to_bytes(8, "big")))
+    monkeypatch.setattr(ready, "SystemBits", lambda: salted_bits(next(counter).to_bytes(8, "big")))
 
 
 def build(kind: str, seed: int) -> ss.projections.Projection:

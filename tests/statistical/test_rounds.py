@@ -6,6 +6,9 @@ import pytest
 import streamsketch as ss
 from streamsketch.parties import Key, Round
 
+pytestmark = pytest.mark.rejects(1e-6)
+
+
 PER_PARTY, VALUE = 50, 10
 ASKED = (7, 60, 110, 200, 300, 400, 500, 600)  # three items that are there, five that are not
 

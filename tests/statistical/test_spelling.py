@@ -1,6 +1,6 @@
 """Releases at ε = 1 of 3,000 people show how parties spell, and parties that spell alike are not accused.
 
-An alarm has the probability 0.001 in a call; of fifty clean pairs with fixed data, none has one. Noise is fixed.
+An alarm has the probability 0.001 in a call, and an interval misses with one of 0.05.
 """
 
 import unicodedata
@@ -14,7 +14,10 @@ import pytest
 import streamsketch as ss
 from streamsketch.agreement import TextRule
 from streamsketch.estimation import SpellingReport
-from tests.noise import fixed_noise
+from tests.noise import fixed_noise, salted_rng
+
+pytestmark = pytest.mark.rejects(1e-4)
+
 
 FIRST = [
     "Café",
@@ -60,9 +63,9 @@ def agreed(text: TextRule | None) -> ss.Agreement:
 
 
 def released(agreement: ss.Agreement, seed: int, change: Callable[[str], str] = str) -> ss.PrivateSketch:
-    random = np.random.default_rng(seed)
+    random = salted_rng(seed)
     weights = 1 / np.arange(1, len(NAMES) + 1) ** 0.8
-    order = np.random.default_rng(7).permutation(len(NAMES))
+    order = salted_rng(7).permutation(len(NAMES))
     chosen = random.choice(order, (PEOPLE, ITEMS), p=weights / weights.sum())
     names = np.array([change(name) for name in NAMES], dtype=object)
     who = np.repeat([f"c{n}" for n in range(PEOPLE)], ITEMS)
@@ -91,11 +94,14 @@ def test_a_planted_disagreement_is_named_with_the_party_that_has_it(way: str) ->
 
 @pytest.mark.parametrize("rule", [None, TextRule()])
 def test_parties_that_spell_alike_are_not_accused(rule: TextRule | None) -> None:
-    agreement = agreed(rule)
+    """Of 25 calls at most 2 may have an alarm, and of 50 intervals 12 may miss: more have a probability of 1e-5."""
+    agreement, accused, missed = agreed(rule), 0, 0
     for seed in range(100, 125):
         found = asked(agreement, seed)
-        assert not found.otherwise, seed
-        assert all(share.low <= 1 <= share.high for share in found.explained.values())
+        accused += bool(found.otherwise)
+        missed += sum(not share.low <= 1 <= share.high for share in found.explained.values())
+    assert accused <= 2
+    assert missed <= 12
 
 
 def test_what_the_agreement_calls_the_same_is_no_disagreement() -> None:

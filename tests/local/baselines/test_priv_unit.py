@@ -8,12 +8,15 @@ from scipy.special import betaincinv
 from streamsketch.local import PrivUnit, random_words
 from streamsketch.local.baselines.priv_unit import InverseBeta
 from streamsketch.local.parameters import sphere_cap
+from tests.noise import salted_rng
+
+pytestmark = pytest.mark.rejects(0)
 
 
 @pytest.mark.parametrize("half", [0.5, 1.0, 1.5, 5.5, 499.5, 2.0**23])
 @pytest.mark.parametrize("least", [2.0**-53, 1e-140])
 def test_quantiles_of_the_beta_are_the_solvers(half: float, least: float) -> None:
-    powers = np.random.default_rng(1).uniform(np.log2(least), -1, 2000)
+    powers = salted_rng(1).uniform(np.log2(least), -1, 2000)
     given = np.concatenate([2.0**powers, [least, 0.25, 0.5, np.nextafter(0.5, 0)]])
     assert InverseBeta(half, least)(given) == pytest.approx(betaincinv(half, half, given), rel=2e-12)
 
@@ -21,7 +24,7 @@ def test_quantiles_of_the_beta_are_the_solvers(half: float, least: float) -> Non
 @pytest.mark.parametrize(("dim", "epsilon"), [(2, 2.0**-10), (2, 20.0), (12, 4.0), (1000, 256.0), (1 << 24, 8.0)])
 def test_both_sides_of_the_cap_are_the_solvers(dim: int, epsilon: float) -> None:
     mechanism, half, cap = PrivUnit(dim=dim, epsilon=epsilon), (dim - 1) / 2, sphere_cap(dim, epsilon)
-    places = np.concatenate([np.random.default_rng(2).uniform(size=2000), [2.0**-53, 0.5, 1 - 2.0**-53]])
+    places = np.concatenate([salted_rng(2).uniform(size=2000), [2.0**-53, 0.5, 1 - 2.0**-53]])
     inside, outside = (mechanism._below(np.full(places.size, coin), places) for coin in (0.0, 1.0))
     assert inside == pytest.approx(betaincinv(half, half, cap.mass * places), rel=2e-12)
     assert outside == pytest.approx(1 - betaincinv(half, half, (1 - cap.mass) * places), abs=1e-12)

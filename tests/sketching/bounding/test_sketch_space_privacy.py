@@ -21,6 +21,7 @@ from streamsketch.privacy.layout import Layout
 from streamsketch.sketching.bounding import cells as in_cells
 from streamsketch.sketching.bounding import units
 from streamsketch.sketching.bounding.clip import Bounded, bounded, summed
+from tests.audit.record import judged
 from tests.oracles.naive_cells import Slot, cells_of, clipped
 from tests.sketching.bounding.test_sensitivities import MAPS as SMALL_MAPS
 
@@ -238,6 +239,7 @@ def test_a_unit_moves_all_keys_by_the_bound_at_most(
     neighbours = relation_of(projection, max_keys)
     limit = neighbours.cell_steps(projection)
     moved = farthest(projection, neighbours, way)
+    judged(1 - math.sqrt(moved) / limit)
     assert limit >= 4999
     assert (limit - 10) ** 2 < moved <= limit**2
 
