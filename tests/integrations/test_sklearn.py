@@ -53,7 +53,11 @@ def test_a_random_state_is_the_seed() -> None:
     assert RandomProjection(16, random_state=0).fit(np.eye(20)).projection_.seed == 0
 
 
-@pytest.mark.parametrize("state", [np.random.RandomState(1), np.random.default_rng(1), "7", 1.0, True], ids=repr)
+@pytest.mark.parametrize(
+    "state",
+    [np.random.RandomState(1), np.random.default_rng(1), "7", 1.0, True],
+    ids=["RandomState", "Generator", "text", "float", "bool"],
+)
 def test_a_generator_is_no_public_seed(state: Any) -> None:
     with pytest.raises(ValueError, match="random_state is a public seed"):
         RandomProjection(16, random_state=state).fit(np.eye(20))
