@@ -50,7 +50,8 @@ def is_away(error: BaseException) -> bool:
     if isinstance(error, UnreachableLedgerError):
         return True
     if isinstance(error, sqlite3.Error):
-        return getattr(error, "sqlite_errorname", "SQLITE_BUSY").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+        code = getattr(error, "sqlite_errorname", "SQLITE_BUSY")
+        return isinstance(error, sqlite3.OperationalError) and code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
     return is_foreign(error) and not any(kind.__name__ in _LASTING for kind in type(error).__mro__)
 
 

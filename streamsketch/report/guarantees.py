@@ -15,7 +15,7 @@ from streamsketch.release.checking.noise import Verdict
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.private_table import PrivateTable
 from streamsketch.report.series import series_in
-from streamsketch.report.text import shorten
+from streamsketch.report.text import plain_unit, shorten
 
 _ANY_READER = "The guarantee does not depend on what a reader already knows."
 _PLAIN = 10.0  # of ε, up to which its factor means something
@@ -45,7 +45,7 @@ def _meaning(guarantees: Sequence[Guarantee | IndividualGuarantee]) -> str:
     """Return what ε of the release that guarantees least means, in one plain sentence, and what several add up to."""
     worst = max(guarantees, key=lambda one: one.epsilon)
     delta = max(one.delta for one in guarantees)
-    units = {_plain_unit(one) for one in guarantees}
+    units = {plain_unit(one.neighbours.unit) for one in guarantees}
     unit = units.pop() if len(units) == 1 else "unit"
     large = worst.epsilon >= _PLAIN
     factor = "e^ε, which hides next to nothing" if large else f"{math.ceil(10 * math.exp(worst.epsilon)) / 10:,.1f}"
@@ -57,10 +57,6 @@ def _meaning(guarantees: Sequence[Guarantee | IndividualGuarantee]) -> str:
     )
 
 
-def _plain_unit(guarantee: Guarantee | IndividualGuarantee) -> str:
-    return shorten(guarantee.neighbours.unit.removesuffix("_id").replace("_", " "))
-
-
 def _asserted(guarantees: Sequence[tuple[Guarantee | IndividualGuarantee, int]]) -> list[str]:
     """Return which bounds were not enforced when data were read, in sentences: the guarantee rests on them."""
     every = sum(count for _, count in guarantees)
@@ -70,7 +66,9 @@ def _asserted(guarantees: Sequence[tuple[Guarantee | IndividualGuarantee, int]])
             continue
         bound = shorten(guarantee.neighbours.bound)
         whether = "" if guarantee.basis == "asserted" else ", or so it seems: the releases do not say"
-        text = f"one {_plain_unit(guarantee)} adds at most {bound}{whether}. The guarantee depends on it."
+        text = (
+            f"one {plain_unit(guarantee.neighbours.unit)} adds at most {bound}{whether}. The guarantee depends on it."
+        )
         found[text] = found.get(text, 0) + count
     return [text if count == every else f"in {count} of {every} releases, {text}" for text, count in found.items()]
 

@@ -35,6 +35,17 @@ def _printable(value: Any) -> Any:
     )
 
 
+def plain_unit(unit: str) -> str:
+    """Return the name of a unit as people say it: "patient" for ``patient_id``.
+
+    Examples
+    --------
+    >>> plain_unit("web_customer_id")
+    'web customer'
+    """
+    return shorten(unit.removesuffix("_id").replace("_", " "))
+
+
 def shorten(text: object, longest: int = 60) -> str:
     """Return untrusted text, shortened to ``longest`` characters."""
     shown: str = _printable(text)

@@ -552,7 +552,7 @@ def test_null_empty_and_blank_mean_the_same_to_all_readers(kind: str) -> None:
             0, [Message(0, 5, content or b"", key)], partial(_append, added)
         )
         beats = [heartbeat(COLUMNS, "at", 5)] if kind == "heartbeat" else []
-        assert (added, malformed.rows) == (beats, kind == "bad"), (key, content)
+        assert (added, malformed.undecodable) == (beats, kind == "bad"), (key, content)
         bad = BadLines("skip")
         source, sink = os.pipe()
         os.write(
