@@ -264,7 +264,10 @@ def command(folder: Path) -> Callable[[], Any]:
     """``streamsketch sketch data.csv -o x.raw-sketch``."""
     lines = [",".join(COLUMNS), *(",".join(map(str, row)) for row in zip(*COLUMNS.values(), strict=True))]
     (folder / "data.csv").write_text("\n".join(lines) + "\n")
-    ss.Agreement.of(PROJECTION, index="item", value="sold").save(folder / "agreed.json")
+    terms = ss.Terms(epsilon=1)
+    ss.Agreement(PROJECTION, index="item", value="sold", neighbours=NEIGHBOURS, terms=terms).save(
+        folder / "agreed.json"
+    )
     call = "sketch", folder / "data.csv", "--agreement", folder / "agreed.json", "-o", folder / "data.raw-sketch"
     return lambda: _run(*call)
 
@@ -272,7 +275,7 @@ def command(folder: Path) -> Callable[[], Any]:
 def release_command(folder: Path) -> Callable[[], Any]:
     """``streamsketch release x.raw-sketch -o x.sketch``."""
     command(folder)()
-    return lambda: _run("release", folder / "data.raw-sketch", "--epsilon", 1, "--l1", 3, "-o", folder / "data.sketch")
+    return lambda: _run("release", folder / "data.raw-sketch", "-o", folder / "data.sketch")
 
 
 def _run(*arguments: object) -> None:

@@ -5,7 +5,7 @@ Every message states what was wrong, the values on both sides and the remedy. No
 ``TypeError``. Causes and remedies are in docs/reference/error-messages.md.
 """
 
-from typing import TypeVar
+import typing
 
 _MOST_SHOWN = 1000
 """Characters of a message: one may quote a file that has thousands of columns, or names of any length."""
@@ -49,10 +49,10 @@ class StreamsketchError(Exception):
         return super().__str__()
 
 
-Error = TypeVar("Error", bound=StreamsketchError)
+_ErrorT = typing.TypeVar("_ErrorT", bound=StreamsketchError)
 
 
-def with_reason(error: Error, reason: str) -> Error:
+def with_reason(error: _ErrorT, reason: str) -> _ErrorT:
     """Return an error with a code of its cause, one of `streamsketch.once.reasons.REASONS`."""
     error.reason = reason
     return error

@@ -167,8 +167,6 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
 
     $ streamsketch agree sales.csv --index item --key shop --unit-column customer --max-keys 1 --missing drop \
         -o agreement.json
-
-    $ streamsketch agree north.raw-sketch --epsilon 1 --delta 1e-6 -o terms.json
     """
     new_file(output, ".json", "an agreement")
     more = set_fields(Further(), FIELDS, further)

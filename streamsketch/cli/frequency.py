@@ -95,7 +95,7 @@ def frequency(  # noqa: PLR0913 - a command's options are its parameters
     intervals of a release then hold together with the stated confidence, although the items were selected. A dictionary
     must not depend on the data.
 
-    $ streamsketch frequency north.parquet --items tea,jam --agreement agreement.json
+    $ streamsketch frequency north.parquet --items tea,jam --agreement north.json
     """
     check_top(top)
     more = set_fields(_Further(), FIELDS, settings)

@@ -126,7 +126,7 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
 
     $ streamsketch release 'sales/*.parquet' --agreement shops.json -o out -- --runner=DirectRunner
 
-    $ streamsketch release north.raw-sketch --agreement terms.json -o north.sketch
+    $ streamsketch release north.raw-sketch --agreement north.json -o north.parquet
     """
     words, beam = split_beam(inputs)
     further = set_fields(_Further(), FIELDS, settings)

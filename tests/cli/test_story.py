@@ -24,6 +24,7 @@ example guide
 example plan streams
 example plan units
 example plan sites
+agree --index item:text --unit-column customer:text --l1 5 --missing drop -o columns.json
 example plan windows
 example plan signs
 agree --index item:text --unit-column customer:text --l1 5 --missing drop -o people.json
@@ -31,8 +32,10 @@ example check
 example choose-bound
 example agree
 example sketch
+agree north.raw-sketch --epsilon 1 --delta 1e-6 --keys-are-public -o north.json
 sketch sales.csv --agreement agreement.json -o south.raw-sketch
-release south.raw-sketch --epsilon 1 --delta 1e-6 --keys-are-public -o south.parquet
+agree south.raw-sketch --epsilon 1 --delta 1e-6 --keys-are-public -o south.json
+release south.raw-sketch --agreement south.json -o south.parquet
 agree --index item --key shop --unit-column customer --epsilon 1 --delta 1e-6 --keys-are-public -o shops.json
 example release
 example explain
@@ -60,13 +63,11 @@ release north.2.raw-sketch -o north.sketch
 sketch sales.csv --agreement total.json -o south.2.raw-sketch
 release south.2.raw-sketch -o south.sketch
 example merge
-agree --features features.json --unit-column customer:text -o sites.json
-sketch people.csv --agreement sites.json -o clinic.raw-sketch
-release clinic.raw-sketch --epsilon 1 --delta 1e-6 -o clinic.sketch
+agree --features features.json --unit-column customer:text --epsilon 1 --delta 1e-6 -o sites.json
+release people.csv --agreement sites.json -o clinic.sketch
 example describe
-agree --index item:text --l1 1 --unit sale -o days.json
-sketch dated.csv --agreement days.json --window day --time day -o windows.raw-sketch
-release windows.raw-sketch --epsilon 1 --keys-are-public -o windows.parquet
+agree --index item:text --l1 1 --unit sale --window day --time day --set windows=keys --first 2024-05-01 --set last=2024-05-11 --epsilon 1 -o days.json
+release dated.csv --agreement days.json -o windows.parquet
 example changes
 example history
 example ledger init

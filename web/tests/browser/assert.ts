@@ -17,8 +17,11 @@ function isSame(a: unknown, b: unknown): boolean {
     x.every((name) => name in b && isSame((a as Record<string, unknown>)[name], (b as Record<string, unknown>)[name]));
 }
 
-function check(error: unknown, type?: abstract new (...args: never[]) => unknown): void {
-  if (type !== undefined && !(error instanceof type)) fail(`another error: ${error}`);
+type Expected = (abstract new (...args: never[]) => unknown) | RegExp;
+
+function check(error: unknown, expected?: Expected): void {
+  const is = expected === undefined || (expected instanceof RegExp ? expected.test(String(error)) : error instanceof expected);
+  if (!is) fail(`another error: ${error}`);
 }
 
 const assert = {
@@ -28,19 +31,19 @@ const assert = {
   deepEqual: (a: unknown, b: unknown, message = "") => { if (!isSame(a, b)) fail(`${shown(a)} is not ${shown(b)} ${message}`); },
   match: (text: string, pattern: RegExp) => { if (!pattern.test(text)) fail(`${shown(text)} does not match ${pattern}`); },
   fail,
-  throws: (body: () => unknown, type?: abstract new (...args: never[]) => unknown) => {
+  throws: (body: () => unknown, expected?: Expected) => {
     try {
       body();
     } catch (error) {
-      return check(error, type);
+      return check(error, expected);
     }
     fail("nothing was thrown");
   },
-  rejects: async (body: Promise<unknown> | (() => Promise<unknown>), type?: abstract new (...args: never[]) => unknown) => {
+  rejects: async (body: Promise<unknown> | (() => Promise<unknown>), expected?: Expected) => {
     try {
       await (typeof body === "function" ? body() : body);
     } catch (error) {
-      return check(error, type);
+      return check(error, expected);
     }
     fail("nothing was thrown");
   },
