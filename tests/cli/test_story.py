@@ -66,7 +66,8 @@ example merge
 agree --features features.json --unit-column customer:text --epsilon 1 --delta 1e-6 -o sites.json
 release people.csv --agreement sites.json -o clinic.sketch
 example describe
-agree --index item:text --l1 1 --unit sale --window day --time day --set windows=keys --first 2024-05-01 --set last=2024-05-11 --epsilon 1 -o days.json
+agree --index item:text --l1 1 --unit sale --window day --time day --set windows=keys \
+--first 2024-05-01 --set last=2024-05-11 --epsilon 1 -o days.json
 release dated.csv --agreement days.json -o windows.parquet
 example changes
 example history
