@@ -53,14 +53,14 @@ class Shown(HTMLParser):
             self.text.append(data)
 
 
-def printed(folder: Path, page: str) -> pypdf.PdfReader:
-    """Print a page."""
+def printed(folder: Path, page: str, seconds: int = 60) -> pypdf.PdfReader:
+    """Print a page once its clock, which runs ahead where nothing is to be done, has come so far."""
     assert BROWSER is not None
     (folder / "page.html").write_text(page)
     fixed = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
     subprocess.run(  # noqa: S603
         [
-            *(BROWSER, *fixed, f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=60000"),
+            *(BROWSER, *fixed, f"--user-data-dir={folder / 'profile'}", f"--virtual-time-budget={1000 * seconds}"),
             *("--no-pdf-header-footer", f"--print-to-pdf={folder / 'page.pdf'}", (folder / "page.html").as_uri()),
         ],
         capture_output=True,
@@ -174,12 +174,16 @@ def test_the_viewer_prints_the_pairs_and_guarantees_of_what_was_dropped(tmp_path
       document.dispatchEvent(new DragEvent("drop", { dataTransfer: files, bubbles: true, cancelable: true }));
       const isThere = () => document.querySelector(".vt-box") !== null;
       const wait = (left) => left > 0 && !isThere() && setTimeout(() => wait(left - 1), 100);
-      wait(600);
+      wait(1e6);
     });</script></body>"""
     open_page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", viewer_page())
     page = open_page.replace("</body>", script % json.dumps(case["releases"]))
-    found = text_of(printed(tmp_path, page))
-    assert case["facts"]["answer"] in " ".join(found.split())
+    for seconds in (60, 600, 6000):  # the page's clock does not wait for its other threads, which a busy machine delays
+        found = text_of(printed(tmp_path, page, seconds))
+        if case["facts"]["answer"] in " ".join(found.split()):
+            break
+    else:
+        pytest.fail("the page does not state its answer")
     names = case["facts"]["names"]
     pairs = len(names) * (len(names) - 1) // 2
     table = found[found.index("95 % interval, all at once") :]
