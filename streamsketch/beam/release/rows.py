@@ -308,8 +308,6 @@ class ReleaseRows(beam.DoFn):
         """Yield the rows that a window's sketch completes."""
         key, (place, total) = keyed
         sums = self._restored(held.read())
-        if place < sums.windows:  # the runner repeated a window
-            return
         if place > sums.windows:
             waiting.add((place, total))
             return
