@@ -1,6 +1,7 @@
 """Agreements: what they fix, their JSON and fingerprint, and what a mismatch says."""
 
 import datetime as dt
+import decimal
 import json
 from pathlib import Path
 from typing import Any
@@ -408,3 +409,18 @@ def test_a_value_column_of_a_type_without_numbers_is_refused_before_data_are_rea
     rows = pa.table({"item": ["tea", "jam"], "value": values})
     with pytest.raises(ss.InvalidInputError, match=r"the column value holds .*, but the agreement needs numbers"):
         ss.agree(rows, ss.CountSketch(sketch_dim=64, seed=7), index="item", value="value")
+
+
+def test_a_whole_price_is_the_same_in_every_type() -> None:
+    agreed = ss.Agreement(ss.CountSketch(sketch_dim=64, seed=1), index={"price": "decimal(2)"})
+    columns = [
+        pa.array([3, 40]),
+        pa.array([3.0, 40.0]),
+        pa.array(["3.00", "40"]),
+        pa.array([decimal.Decimal(3), decimal.Decimal("40.00")]),
+        pa.array([3, 40]).dictionary_encode(),
+    ]
+    sketches = [ss.sketch(pa.table({"price": column}), agreed) for column in columns]
+    assert all(sketch == sketches[0] for sketch in sketches)
+    cents = ss.sketch(pa.table({"price": pa.array(["0.03", "0.40"])}), agreed)
+    assert cents != sketches[0]

@@ -62,6 +62,20 @@ def test_compare_lists_the_nearest_pair_of_signs_first(folder: Path, forks: Fork
         assert line.split()[-3:] == str(signs.cosine(x, y)).split()
 
 
+def test_intervals_of_signs_that_hold_together_are_wider(folder: Path, forks: Forks) -> None:
+    """Those of three pairs at 94 % together are those of each at 98 %."""
+    call = ("compare", *plain(), "--json")
+    alone, each, together = (
+        json.loads(forks.succeeded(*call, *more, cwd=folder))
+        for more in (("--confidence", "0.94"), ("--confidence", "0.98"), ("--confidence", "0.94", "--together"))
+    )
+    for own, wide, joint in zip(alone, each, together, strict=True):
+        for end in ("low", "high"):
+            ends = [one["angle_degrees"][end] for one in (own, wide, joint)]
+            assert ends[2] == pytest.approx(ends[1], abs=1e-9)
+            assert ends[2] != pytest.approx(ends[0], abs=1e-4)
+
+
 @pytest.mark.parametrize("prefix", ["smooth-", "individual-"])
 def test_flips_that_depend_on_the_cells_take_a_norm(prefix: str, folder: Path, forks: Forks) -> None:
     x, y, _ = (ss.load(folder / name) for name in plain(prefix))

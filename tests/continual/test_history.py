@@ -171,6 +171,8 @@ def test_units_of_a_range_are_counted(schedule: Schedule) -> None:
         units = history.range(1, 4).units
         assert units.value == pytest.approx(50 + 60 + 70, abs=6 * units.standard_error)
         assert units.standard_error < 20
+        apart = history.difference((3, 6), (0, 3))
+        assert apart.counts is None, "a difference is of no number of units"
     assert north.range(1, 4).agreement == agreement.fingerprint
     assert ss.squared_distance(north.range(0, 6), south.range(0, 6)).standard_error > 0
     curve = north.series(2, every=2, what="units")

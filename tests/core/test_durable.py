@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
-from streamsketch.core.files import create_file, replacing, unfinished_in, write_new, write_whole
+from streamsketch.core.files import append, appending, create_file, replacing, unfinished_in, write_new, write_whole
 from streamsketch.data.windows import Tumbling
 from streamsketch.once.sinks import WindowFiles
 from streamsketch.streams import FileSink, Slot
@@ -236,3 +236,19 @@ def test_a_release_is_saved_durably(public: Path, monkeypatch: pytest.MonkeyPatc
     with recorded(monkeypatch) as calls:
         released.save(public / "a.sketch")
     check_durable(calls, public / "a.sketch", released.to_bytes())
+
+
+def test_what_is_appended_is_on_the_disk_before_the_end_and_so_is_the_name_of_a_new_file(
+    public: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = public / "log"
+    held = b""
+    for part in (b"first\n", b"second\n"):
+        with recorded(monkeypatch) as calls, appending(target) as file:
+            append(file, part)
+        held += part
+        synchronised = [call for call in calls if call.name == "fsync"]
+        assert (synchronised[-1].path, synchronised[-1].held) == (str(target.resolve()), held)
+        if part == held:
+            assert ["log"] in [call.held for call in synchronised if call.path == str(public.resolve())]
+    assert is_private(target)

@@ -13,6 +13,7 @@ from streamsketch.estimation import Linkage
 from streamsketch.estimation.blocks import block_of
 from streamsketch.estimation.groups import Method, Redrawn, Source, similarity_order, tree_of
 from streamsketch.estimation.measures import By, compare_blocks
+from tests.counted import counted
 from tests.noise import salted_rng
 
 pytestmark = pytest.mark.rejects(1e-4)
@@ -100,6 +101,19 @@ def test_draws_have_the_estimates_and_their_errors(noise: str) -> None:
     off = (np.mean(found, axis=0) - stated.value)[apart] / stated.standard_error[apart]
     assert np.abs(off).max() < 4.5 / math.sqrt(200)
     assert (np.var(found, axis=0)[apart] / stated.variance[apart]) == pytest.approx(1.0, abs=0.5)
+
+
+def test_draws_have_the_noise_of_the_numbers_of_units() -> None:
+    """Over 400 draws, means within 5 of their standard errors, and variances within 40 % of those stated."""
+    block = block_of([counted(count, (1, 2)) for count in (50, 80, 200)])
+    assert block.units is not None
+    redrawn, source, found = Redrawn(block), Source(7), []
+    for _ in range(400):
+        units = redrawn.draw(source).units
+        assert units is not None
+        found.append(units.number)
+    assert (np.abs(np.mean(found, axis=0) - block.units.number) <= 5 * np.sqrt(block.units.variance / 400)).all()
+    assert np.var(found, axis=0) == pytest.approx(block.units.variance, rel=0.4)
 
 
 def test_what_cannot_be_clustered_is_refused() -> None:

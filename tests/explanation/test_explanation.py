@@ -104,6 +104,13 @@ def test_a_mechanism_in_text_only_is_told_and_not_checked(name: str) -> None:
     assert "none that its text names" not in str(told)
 
 
+def test_the_theorems_are_those_of_the_place_of_the_noise() -> None:
+    words = {"Laplace": None, "input": "Lemma 8", "input, Gaussian": "Lemma 8", "hadamard": "Note 7"}
+    for name, theorem in words.items():
+        said = " ".join(str(SOUND[name]().explain()).split())
+        assert [one for one in ("Lemma 8", "Note 7") if one in said] == [one for one in (theorem,) if one], name
+
+
 def test_noise_at_another_place_than_stated_is_found_out() -> None:
     release = of_vector("input")
     noise = release.guarantee.mechanism.noises[0].noise

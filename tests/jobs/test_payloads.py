@@ -1,6 +1,7 @@
 """Messages as rows: which message a bad row is blamed on, and what a message without rows is."""
 
 import base64
+import errno
 import itertools
 import json
 from functools import partial
@@ -72,3 +73,14 @@ def test_rows_have_the_offset_of_their_first_message(form: Any) -> None:
     Payloads(AGREEMENT, "at", form, malformed).add(0, beats, lambda batch, at: found.append((batch.num_rows, at)))
     assert found == [(1, 7), (1, 9), (2, 8)]
     assert (malformed.rows, malformed.undecodable, malformed.messages) == (0, 1, 3)
+
+
+@pytest.mark.parametrize("form", ["json", "arrow"])
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "no space"), MemoryError()], ids=["disk", "memory"])
+def test_an_error_of_the_machine_makes_no_row_malformed(error: Exception, form: Any, tmp_path: Path) -> None:
+    def full(*_: object) -> None:
+        raise error
+
+    with Malformed(tmp_path / "malformed") as malformed, pytest.raises(type(error)):
+        Payloads(AGREEMENT, "at", form, malformed).add(3, messages_of([["tea", "jam"], ["salt"]], form), full)
+    assert (malformed.rows, malformed.undecodable) == (0, 0)

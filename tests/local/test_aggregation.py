@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import math
 import pickle
 from typing import Any
 
@@ -248,3 +249,20 @@ def test_squared_lengths_are_sums_of_squares(size: int) -> None:
     if size:
         rows[1, -1] = np.nan
         assert np.isnan(squared_lengths(rows)).tolist() == [False, True, False]
+
+
+BOUNDED = [name for name in zoo() if math.isfinite(MECHANISMS[name].longest_contribution)]
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_totals_that_no_honest_reports_add_up_to_are_refused(name: str) -> None:
+    """Each cell may be as large as that of a report, but not all of them at once."""
+    mechanism = MECHANISMS[name]
+    whole = summed(mechanism, reports_of(name))
+    MeanAggregator.from_parts(mechanism, whole.count, whole.totals)
+    longest = mechanism.longest_contribution + whole.step * math.sqrt(whole.totals.size) / 2
+    cell = math.ceil(1.01 * longest / (whole.step * math.sqrt(whole.totals.size)))
+    for sign in (1, -1):
+        long = np.full(whole.totals.size, sign * cell * whole.count, dtype=np.int64)
+        with pytest.raises(InvalidInputError, match="honest reports"):
+            MeanAggregator.from_parts(mechanism, whole.count, long)

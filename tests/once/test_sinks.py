@@ -14,6 +14,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.once.databases import connection
+from streamsketch.once.slots import named_key
 from streamsketch.streams import DatabaseSink, FileSink, ObjectSink, Sink, Slot
 from tests.once.stores import bucket, store_of
 
@@ -176,3 +177,13 @@ def test_a_database_that_closes_its_connection_is_asked_once_more(tmp_path: Path
     assert len(opened) == 3
     for one in opened:
         one.close()
+
+
+def test_equal_texts_of_different_types_are_different_slots(tmp_path: Path) -> None:
+    keys = ["5", 5, b"5", "=5", "=x35", "", b"", "35", 35]
+    slots = [Slot("sales", 0, *named_key(key)) for key in keys]
+    assert len(set(slots)) == len({slot.file for slot in slots}) == len(keys)
+    sink = FileSink(tmp_path)
+    for place, slot in enumerate(slots):
+        assert sink.put(slot, b"%d" % place) is None
+    assert [sink.get(slot) for slot in slots] == [b"%d" % place for place in range(len(keys))]

@@ -15,8 +15,8 @@ from scipy import stats
 
 import streamsketch as ss
 from streamsketch.errors import InvalidInputError, SignatureError, StreamsketchError, WireFormatError
-from streamsketch.parties import Key, PublicKey, Round
-from streamsketch.parties.contributions import decode_contribution
+from streamsketch.parties import Key, PublicKey, Round, envelope
+from streamsketch.parties.contributions import CONTRIBUTION, decode_contribution, encode_contribution
 from streamsketch.privacy import Mechanism
 from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.laplace import DiscreteLaplace
@@ -318,6 +318,12 @@ def test_what_is_tampered_with_doubled_foreign_or_late_is_refused_by_name() -> N
     ]:
         with pytest.raises(StreamsketchError, match=said):
             agreed.combine(wrong)
+    claimed = decode_contribution(
+        envelope.unseal(sent[0], CONTRIBUTION, agreed.parties)[0], cells=PROJECTION.sketch_dim
+    )
+    other_place = envelope.seal(encode_contribution(claimed._replace(party=1)), CONTRIBUTION, keys[0])
+    with pytest.raises(InvalidInputError, match=r"contribution of Mercy \(\w+\) states the place of another party, 1"):
+        agreed.combine([other_place, *sent[1:]])
     fewer = a_round(keys[:2])  # made without Grace, whose contribution to the first round comes late, or to this one
     two = contributions(fewer, keys[:2], data[:2])
     for late, said in [(sent[2], "none of the expected keys: Mercy"), (sent[1], r"Hope \(\w+\) is to another round")]:

@@ -93,6 +93,17 @@ def test_more_people_a_larger_epsilon_and_a_larger_shift_are_found_more_often() 
     assert planned(shift=MeanShift(0.5, columns=3)).chosen.prediction.power > planned().chosen.prediction.power
 
 
+def test_the_smaller_site_has_the_larger_error_whichever_it_is() -> None:
+    shift = MeanShift(0.3)
+    small, mixed, other, large = (
+        planned((*units,), shift=shift).chosen.prediction.error  # type: ignore[arg-type]
+        for units in ((500, 500), (500, 4000), (4000, 500), (4000, 4000))
+    )
+    assert mixed == pytest.approx(other, rel=0.1)
+    assert small > 1.1 * mixed
+    assert mixed > 1.5 * large
+
+
 def test_what_is_enough_is_enough() -> None:
     plan = planned(200.0)
     assert not plan.reached
