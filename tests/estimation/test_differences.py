@@ -17,7 +17,7 @@ from streamsketch.estimation.differences import differences_from_others
 from streamsketch.features import Features, Number
 from streamsketch.release import release_vector
 from tests.counted import AGREEMENT, PROJECTION, bounded
-from tests.noise import salted_bits, salted_rng
+from tests.noise import SALT, salted_bits, salted_rng
 from tests.oracles import naive_points
 from tests.oracles.naive_maps import COLUMNS
 from tests.projections.zoo import SMALL, name
@@ -298,8 +298,9 @@ def test_quantiles_of_many_numbers_are_interpolated_and_end_as_normal_ones() -> 
     numbers = np.r_[1:50, 1000, 20_000]
     found = law.reach_of_sums(numbers, 0.95, most=8)
     some = np.array([1, 2, 5, 40, 20_000])
-    assert found[np.searchsorted(numbers, some)] == pytest.approx(law.reach_of_sums(some, 0.95, most=8), rel=0.03)
-    assert found[-1] == pytest.approx(1.96 * (20_000 * law.variance) ** 0.5, rel=0.01)
+    near, normal = (0.03, 0.01) if SALT else (0.01, 5e-3)  # all cells of a salted run, or those of this seed
+    assert found[np.searchsorted(numbers, some)] == pytest.approx(law.reach_of_sums(some, 0.95, most=8), rel=near)
+    assert found[-1] == pytest.approx(1.96 * (20_000 * law.variance) ** 0.5, rel=normal)
 
 
 # --- each of several streams ----------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
 from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.projections import MapVariance
 from tests.counted import AGREEMENT, NEIGHBOURS, PROJECTION, bounded, counted, customers
-from tests.noise import salted_rng
+from tests.noise import SALT, salted_rng
 
 pytestmark = pytest.mark.rejects(1e-3)
 
@@ -165,9 +165,12 @@ def test_the_error_of_the_numbers_of_units_is_in_the_interval() -> None:
 
 @pytest.mark.parametrize("units", [(100, 100), (80, 1000)])
 def test_few_units_have_wide_intervals_that_still_cover(units: tuple[int, int]) -> None:
-    """4.6 and 5.7 standard errors of their number: some distances have 99 %, as in 2,000 draws 0.987 to 0.994."""
+    """4.6 and 5.7 standard errors of their number.
+
+    With other draws some distances have 99 %, as in 2,000 draws 0.987 to 0.994: a salted run allows for it.
+    """
     for name, (found, truth) in estimated(Case(256, units, (0.2, 0.1), 0.8), 11).items():
-        assert 0.92 < coverage(found, truth) < 0.999, name
+        assert 0.92 < coverage(found, truth) < (0.999 if SALT else 0.99), name
 
 
 def test_exact_numbers_of_units_leave_the_estimates_of_scaled_sums() -> None:

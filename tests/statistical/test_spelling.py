@@ -1,6 +1,7 @@
 """Releases at ε = 1 of 3,000 people show how parties spell, and parties that spell alike are not accused.
 
-An alarm has the probability 0.001 in a call, and an interval misses with one of 0.05.
+An alarm has the probability 0.001 in a call, and an interval misses with one of 0.05. With the noise and data of every
+run but a salted one, fifty clean pairs have neither.
 """
 
 import unicodedata
@@ -14,7 +15,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.agreement import TextRule
 from streamsketch.estimation import SpellingReport
-from tests.noise import fixed_noise, salted_rng
+from tests.noise import SALT, fixed_noise, salted_rng
 
 pytestmark = pytest.mark.rejects(1e-4)
 
@@ -94,14 +95,14 @@ def test_a_planted_disagreement_is_named_with_the_party_that_has_it(way: str) ->
 
 @pytest.mark.parametrize("rule", [None, TextRule()])
 def test_parties_that_spell_alike_are_not_accused(rule: TextRule | None) -> None:
-    """Of 25 calls at most 2 may have an alarm, and of 50 intervals 12 may miss: more have a probability of 1e-5."""
+    """With a salt, of 25 calls at most 2 may have an alarm, and of 50 intervals 12 may miss: more have 1e-5."""
     agreement, accused, missed = agreed(rule), 0, 0
     for seed in range(100, 125):
         found = asked(agreement, seed)
         accused += bool(found.otherwise)
         missed += sum(not share.low <= 1 <= share.high for share in found.explained.values())
-    assert accused <= 2
-    assert missed <= 12
+    assert accused <= (2 if SALT else 0)
+    assert missed <= (12 if SALT else 0)
 
 
 def test_what_the_agreement_calls_the_same_is_no_disagreement() -> None:
