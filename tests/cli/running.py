@@ -158,7 +158,7 @@ class Forks:
     def run(self, *arguments: object, cwd: Path | None = None, stdin: bytes = b"", encoding: str = "utf-8") -> Done:
         """Run a command to its end, in this process; its streams have an encoding."""
         folder = cwd or Path.cwd()
-        return _run(_call_of(arguments, folder), folder, stdin, encoding)
+        return run_command(_call_of(arguments, folder), folder, stdin, encoding)
 
     @contextlib.contextmanager
     def started(self, arguments: list[Any], cwd: Path, before: str = "", **pipes: Any) -> Iterator[Forked]:
@@ -229,7 +229,7 @@ def _call_of(arguments: Sequence[object], folder: Path) -> list[str]:
     if calls is None:
         return by_agreement(arguments, folder)
     agree, release = calls
-    return release if _run(agree, folder).returncode == 0 else agree
+    return release if run_command(agree, folder).returncode == 0 else agree
 
 
 def _serve() -> None:
@@ -246,7 +246,7 @@ def _serve() -> None:
             answer: Any = os.waitstatus_to_exitcode(status) if ended else None
         elif verb == "warm":
             arguments, cwd = call
-            answer = _run(arguments, Path(cwd))
+            answer = run_command(arguments, Path(cwd))
             gc.freeze()
         else:
             _, files, _, _ = socket.recv_fds(connection, 1, len(STREAMS))
@@ -298,7 +298,7 @@ def _status_of(main: Callable[[], None]) -> int:
             stream.flush()
 
 
-def _run(arguments: list[str], cwd: Path, stdin: bytes = b"", encoding: str = "utf-8") -> Done:
+def run_command(arguments: list[str], cwd: Path, stdin: bytes = b"", encoding: str = "utf-8") -> Done:
     """Run a command in this process, which stays as it is."""
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         given.write(stdin)

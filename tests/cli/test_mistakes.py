@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from tests.cli.running import _run
+from tests.cli.running import run_command
 
 ROWS = {"customer": ["ann", "bob", "cy", "dee"], "shop": ["n", "n", "s", "s"], "item": ["tea", "jam", "tea", "milk"]}
 WINDOWS = ss.Windows(time="at", every="day", first="2026-01-01")
@@ -236,7 +236,7 @@ def test_there_are_more_than_a_hundred() -> None:
 @pytest.mark.parametrize("call", REFUSED)
 def test_a_mistake_is_refused_in_one_sentence_and_writes_nothing(call: str, made: Path) -> None:
     before = sorted(made.rglob("*"))
-    done = _run(call.split(), made)
+    done = run_command(call.split(), made)
     assert done.returncode == 2, done
     assert "Traceback" not in done.stderr
     assert REFUSED[call] in done.stderr
@@ -247,6 +247,6 @@ def test_a_mistake_is_refused_in_one_sentence_and_writes_nothing(call: str, made
 
 @pytest.mark.parametrize("call", WARNED)
 def test_what_is_done_all_the_same_is_warned_of(call: str, made: Path) -> None:
-    done = _run(call.split(), made)
+    done = run_command(call.split(), made)
     assert done.returncode == 0, done
     assert WARNED[call] in done.stderr

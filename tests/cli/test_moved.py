@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import _run
+from tests.cli.running import run_command
 
 OLD = [
     ("release x.raw-sketch --epsilon 1", "An agreement says that: `streamsketch agree"),
@@ -51,7 +51,7 @@ OLD = [
 
 @pytest.mark.parametrize(("call", "said"), OLD)
 def test_an_option_of_before_is_answered_with_where_it_went(call: str, said: str, tmp_path: Path) -> None:
-    done = _run(call.split(), tmp_path)
+    done = run_command(call.split(), tmp_path)
     option = next(word for word in call.split() if word.startswith("-"))
     assert done.returncode == 2
     assert f"error: No such option: {option}. " in done.stderr
