@@ -14,7 +14,7 @@ from streamsketch.cli._releasing import left_fields
 from streamsketch.cli._showing import guarantee_fields, plural
 from streamsketch.explanation.release import explain_release
 from streamsketch.planning.noise_floor import NoiseFloor
-from streamsketch.privacy.assertions import KEYS_ARE_PUBLIC, with_conditions
+from streamsketch.privacy.assertions import conditions_of_keys, with_conditions
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.samplers import SystemBits
 from streamsketch.release.additive_noise import AdditiveNoise, CalibratedNoise
@@ -53,7 +53,7 @@ class DryRun:
         """The guarantee of the release; raise `InvalidInputError` if the release would be refused."""
         guarantee: Guarantee = self._calibrated.guarantee
         keys_are_public = self.header.keys is not None and not self.public_keys
-        return with_conditions(guarantee, KEYS_ARE_PUBLIC) if keys_are_public else guarantee
+        return with_conditions(guarantee, *conditions_of_keys(keys_are_public=keys_are_public))
 
     @property
     def sketches(self) -> int:

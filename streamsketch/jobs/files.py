@@ -22,7 +22,7 @@ from streamsketch.data.windows import times_in
 from streamsketch.errors import InvalidInputError
 from streamsketch.jobs.results import SKETCHES, clear, read_releases, write_results
 from streamsketch.jobs.run import RunSecrets, beam_options
-from streamsketch.privacy.assertions import KEYS_ARE_PUBLIC, with_conditions
+from streamsketch.privacy.assertions import conditions_of_keys, with_conditions
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.layout import CELLS
 from streamsketch.privacy.neighbours import Clip
@@ -159,7 +159,7 @@ class FilesJob:
     def guarantee(self) -> Guarantee:
         """The guarantee of the table of releases."""
         stated: Guarantee = self.publisher.guarantee(self.agreement.projection)
-        return with_conditions(stated, KEYS_ARE_PUBLIC) if self.public_keys is None else stated
+        return with_conditions(stated, *conditions_of_keys(keys_are_public=self.public_keys is None))
 
     def run(self, options: Sequence[str] = ()) -> PrivateTable:
         """Run the job, with options of Beam such as ``--runner=FlinkRunner``; return the releases.

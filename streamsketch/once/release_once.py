@@ -24,7 +24,7 @@ from streamsketch.once.versions import (
     version_slot,
     version_tag,
 )
-from streamsketch.privacy.assertions import KEYS_AND_WINDOWS_ARE_PUBLIC, with_conditions
+from streamsketch.privacy.assertions import conditions_of_keys, with_conditions
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.keys_to_release import sketches_to_release
 from streamsketch.release.ready import Calibrated
@@ -145,8 +145,8 @@ class ReleaseOnce:
             raise InvalidInputError(f"secret must be {KEY_BYTES} bytes, got {len(self._key)}")
         self._publisher, self._sink, self._stream = publisher, sink, stream
         self._public = None if public_keys is None else public_names(public_keys)
-        asserted = with_conditions(publisher.guarantee, KEYS_AND_WINDOWS_ARE_PUBLIC)
-        self._of_all_keys = publisher.with_guarantee(asserted)
+        conditions = conditions_of_keys(keys_are_public=True, in_windows=True)
+        self._of_all_keys = publisher.with_guarantee(with_conditions(publisher.guarantee, *conditions))
         self._charge = None if ledger is None else LedgerCharge(ledger, dataset, publisher.projection)
         self._epoch = check_int(epoch, "epoch", 1, (1 << 63) - 1)
         neighbours = publisher.guarantee.neighbours

@@ -13,13 +13,6 @@ from typing import Any, TypeVar
 
 from streamsketch.core.text import MAX_TEXT
 
-KEYS_ARE_PUBLIC = "the keys are public"
-"""Of tables of which the keys that have data are published."""
-
-KEYS_AND_WINDOWS_ARE_PUBLIC = "the keys are public, and so are the windows in which each has data"
-"""Of such tables that have windows."""
-
-
 StatedT = TypeVar("StatedT")
 """A dataclass with conditions: `Guarantee` or `Bounds`."""
 
@@ -51,6 +44,23 @@ def with_conditions(stated: StatedT, *conditions: str) -> StatedT:
     given: Any = stated
     found: StatedT = dataclasses.replace(given, conditions=tuple(sorted({*given.conditions, *conditions})))
     return found
+
+
+def conditions_of_keys(*, keys_are_public: bool, in_windows: bool = False) -> tuple[str, ...]:
+    """Return the condition of ``keys_are_public=True``, for `with_conditions`; none for keys that are listed.
+
+    Parameters
+    ----------
+    keys_are_public
+        Whether the keys that have data are published, and no others.
+    in_windows
+        Whether each window publishes the keys that have data in it.
+    """
+    if not keys_are_public:
+        return ()
+    return (
+        "the keys are public, and so are the windows in which each has data" if in_windows else "the keys are public",
+    )
 
 
 def apart_in_streams(unit: str) -> str:

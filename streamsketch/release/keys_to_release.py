@@ -24,7 +24,7 @@ def sketches_to_release(
         The keys to release, known without looking at the data. An agreement casts them to its type. A key without data
         is released as an empty sketch, and data of other keys are left out.
     keys_are_public
-        The assertion that the keys in the table are public: the caller adds `KEYS_ARE_PUBLIC` to the guarantee.
+        The assertion that the keys in the table are public: the caller adds `conditions_of_keys` to the guarantee.
 
     Raises
     ------

@@ -13,7 +13,7 @@ from streamsketch.core.wrong import RELEASED, wrong_type
 from streamsketch.data.data_ids import DataIds
 from streamsketch.data.matrices import matrix_of
 from streamsketch.errors import BoundExceededWarning, InvalidInputError
-from streamsketch.privacy.assertions import KEYS_ARE_PUBLIC, with_conditions
+from streamsketch.privacy.assertions import conditions_of_keys, with_conditions
 from streamsketch.privacy.bounds import UNKNOWN, Bounds
 from streamsketch.privacy.layout import Layout
 from streamsketch.privacy.neighbours import Neighbours
@@ -202,7 +202,8 @@ class Calibrated(ABC, Generic[PublishedT]):
             self.projection.check_same(data.projection)
             asked = self.guarantee_for(data, assert_bounds=assert_bounds)
             keys = keys_for(data.agreement, public_keys, keys_are_public=keys_are_public)
-            judged = self.with_guarantee(with_conditions(asked, KEYS_ARE_PUBLIC) if keys["keys_are_public"] else asked)
+            conditions = conditions_of_keys(keys_are_public=keys["keys_are_public"])
+            judged = self.with_guarantee(with_conditions(asked, *conditions))
             if keys["public_keys"] is not None:
                 self.check_public_keys()
             sketches = sketches_to_release(data, **keys)

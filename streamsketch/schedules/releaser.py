@@ -14,7 +14,7 @@ from streamsketch.core.concealed import concealed
 from streamsketch.core.numbers import Ints, short
 from streamsketch.data import data_ids
 from streamsketch.errors import InvalidInputError
-from streamsketch.privacy.assertions import KEYS_ARE_PUBLIC, with_conditions
+from streamsketch.privacy.assertions import conditions_of_keys, with_conditions
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.samplers import BitSource, SystemBits
 from streamsketch.privacy.schedule import Schedule
@@ -370,7 +370,7 @@ class Releaser:
     def _guarantee_of(self, window: Sketch | SketchTable, *, keys_are_public: bool) -> Guarantee:
         """Return the guarantee of the rows, once this window is known to keep to it."""
         before = None if self._of is None else self._of.guarantee
-        asserted = [KEYS_ARE_PUBLIC] if keys_are_public else []
+        asserted = conditions_of_keys(keys_are_public=keys_are_public)
         if before is not None and not {*asserted} <= {*before.conditions}:
             raise InvalidInputError(
                 "all rows of a history have one guarantee, and the first window's keys were stated: pass these "

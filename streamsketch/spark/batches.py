@@ -13,7 +13,7 @@ from streamsketch.once.release_once import ReleaseOnce
 from streamsketch.once.root_keys import RootKey, fetch_root_key
 from streamsketch.once.sinks import Sink
 from streamsketch.once.slots import start_of
-from streamsketch.privacy.assertions import KEYS_AND_WINDOWS_ARE_PUBLIC, with_conditions
+from streamsketch.privacy.assertions import conditions_of_keys, with_conditions
 from streamsketch.privacy.neighbours import Clip, Neighbours
 from streamsketch.release.publishers import Publisher
 from streamsketch.spark.releases import checked_publisher
@@ -129,8 +129,9 @@ class ReleaseBatches:
             f"the rows of one {unit or guarantee.neighbours.unit} do not decide in which batch those of others are, "
             f"and which batches have rows is public"
         )
-        named = agreement.key is None or self._work.public_keys is not None
-        guarantee = with_conditions(guarantee, condition, *([] if named else [KEYS_AND_WINDOWS_ARE_PUBLIC]))
+        unlisted = agreement.key is not None and self._work.public_keys is None
+        of_keys = conditions_of_keys(keys_are_public=unlisted, in_windows=True)
+        guarantee = with_conditions(guarantee, condition, *of_keys)
         calibrated = calibrated.with_guarantee(guarantee)
         self.guarantee = guarantee
         """The guarantee of all releases of a batch together."""

@@ -16,7 +16,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.once.slots import VERSION
-from streamsketch.privacy.assertions import KEYS_AND_WINDOWS_ARE_PUBLIC
+from streamsketch.privacy.assertions import conditions_of_keys
 from streamsketch.release import AdditiveNoise
 from streamsketch.streams import DatabaseSink, FileSink, ObjectSink, Released, ReleaseOnce, Sink, Slot
 from tests.once.stores import store_of
@@ -26,6 +26,7 @@ PROJECTION = ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=7)
 PUBLISHER = AdditiveNoise(epsilon=1.0, neighbours=ss.L1(1, unit="sale")).calibrated(PROJECTION)
 SECRET = bytes(range(32))
 KEYS = ["east", "north", "south"]
+OF_KEYS = conditions_of_keys(keys_are_public=True, in_windows=True)
 HOUR = 3_600_000_000
 
 
@@ -299,9 +300,9 @@ def test_windows_and_keys_are_those_that_are_public() -> None:
     ("listed", "keys", "conditions"),
     [
         (KEYS, KEYS, ()),
-        (None, KEYS, (KEYS_AND_WINDOWS_ARE_PUBLIC,)),
+        (None, KEYS, OF_KEYS),
         (None, [""], ()),  # a stream without keys shows none
-        (None, ["north"], (KEYS_AND_WINDOWS_ARE_PUBLIC,)),
+        (None, ["north"], OF_KEYS),
     ],
 )
 def test_keys_that_nobody_listed_are_public_by_a_condition(

@@ -105,6 +105,7 @@ RELEASED: dict[str, tuple[Callable[[], Any], str]] = {
 }
 # the same assertion by another way, or no release: tested where they are, or checked by who calls them
 ELSEWHERE = {
+    "privacy.assertions.conditions_of_keys": "returns the condition",
     "privacy.bounds.Bounds.merged": "test_bounds_under_an_assertion_say_so",
     "explanation.joint.explain_jointly": "of explain",
     "schedules.releaser.Releaser.exact": "publishes nothing",

@@ -28,7 +28,7 @@ from streamsketch.beam.run.steps import Each
 from streamsketch.beam.streams.opening import OpenWindows
 from streamsketch.beam.streams.secret import clock_of
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
-from streamsketch.privacy.assertions import KEYS_AND_WINDOWS_ARE_PUBLIC, KEYS_ARE_PUBLIC, with_conditions
+from streamsketch.privacy.assertions import conditions_of_keys, with_conditions
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.schedule import Schedule
 from streamsketch.projections.base import Projection
@@ -213,9 +213,9 @@ class ReleasePerKey(beam.PTransform):
             publisher = publisher.fitted(projection)
             of = of._replace(schedule=publisher.schedule)
         guarantee = self._guarantee(publisher, projection, known, of)
-        if self._keys_are_public:
-            is_global = isinstance(sketches.windowing.windowfn, GlobalWindows)
-            guarantee = with_conditions(guarantee, KEYS_ARE_PUBLIC if is_global else KEYS_AND_WINDOWS_ARE_PUBLIC)
+        in_windows = not isinstance(sketches.windowing.windowfn, GlobalWindows)
+        conditions = conditions_of_keys(keys_are_public=self._keys_are_public, in_windows=in_windows)
+        guarantee = with_conditions(guarantee, *conditions)
         if self._named is not None:
             self._public_keys = self._named.with_agreement(known.agreement)
         self._check_keys(known.agreement)
