@@ -24,8 +24,11 @@ from tests.audit.claims import ROOT, Claim, claims
 from tests.audit.plugin import REPORT
 from tests.noise import SALT_NAME
 
+ROUNDING = 1e-12
+"""A margin of so little below zero is none: losses equal ε where the noise is the least that is allowed."""
+
 Tests = Mapping[str, Mapping[str, Any]]
-_PASSED = re.compile(r"^\W*(?:pass|passed)\s+(\d+)", re.MULTILINE)
+_PASSED = re.compile(r"^(?:\S+ )?(?:pass|passed)\s+(\d+)", re.MULTILINE)  # after the sign of one of node's reporters
 
 
 class Row(NamedTuple):
@@ -46,7 +49,7 @@ def run_tests(rows: Sequence[Claim], jobs: str) -> Tests:
         return {}
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.audit.plugin", "-m", "not tools and not long"]
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.audit.plugin", "-m", "not tools"]
         # with durations, reports have what was told when a test was torn down (`tests.workers.BriefReports`)
         command += ["-n", jobs, "--dist", "worksteal", "--durations=3", *asked]
         environment = {name: value for name, value in os.environ.items() if name != "CI"}  # hypothesis draws anew
@@ -68,8 +71,11 @@ def judged_by_tests(claim: Claim, tests: Tests) -> Row:
     margins = [one["margin"] for one in own.values() if "margin" in one]
     cases = sum(one.get("cases", 1) for one in own.values() if one["outcome"] == "passed")
     failed = [name for name, one in own.items() if one["outcome"] == "failed"]
+    margin = min(margins, default=None)
     problem = f"{len(failed)} failed, first {failed[0]}" if failed else "" if cases else "no test ran"
-    return Row(claim, cases, min(margins, default=None), problem)
+    if not problem and margin is not None and margin < -ROUNDING:
+        problem = "the margin is below zero"
+    return Row(claim, cases, margin, problem)
 
 
 def judged_by_command(claim: Claim) -> Row:
@@ -79,8 +85,14 @@ def judged_by_command(claim: Claim) -> Row:
     done = subprocess.run(  # noqa: S603
         claim.command, cwd=ROOT / claim.folder, capture_output=True, text=True, check=False
     )
-    numbers = [int(one) for one in _PASSED.findall(done.stdout)]
-    return Row(claim, sum(numbers), None, "" if done.returncode == 0 else f"it ended with {done.returncode}")
+    return judged_by_output(claim, done.returncode, done.stdout)
+
+
+def judged_by_output(claim: Claim, status: int, printed: str) -> Row:
+    """Return the row of a claim from what its command printed."""
+    cases = sum(int(number) for number in _PASSED.findall(printed))
+    problem = f"it ended with {status}" if status else "" if cases else "no test ran"
+    return Row(claim, cases, None, problem)
 
 
 def table_of(rows: Sequence[Row]) -> str:
@@ -94,7 +106,7 @@ def table_of(rows: Sequence[Row]) -> str:
 
 def _cells(row: Row) -> tuple[str, ...]:
     claim = row.claim
-    margin = "–" if row.margin is None else f"{row.margin:.3g} {claim.margin}"
+    margin = "–" if row.margin is None else f"{0 if abs(row.margin) < ROUNDING else row.margin:.3g} {claim.margin}"
     state = "holds" if not row.problem else row.problem
     return claim.claim, claim.theorem or "–", claim.place, claim.run, f"{row.cases:,}", margin, state
 

@@ -1,7 +1,8 @@
 """The private choice of keys: its claim by enumeration, and its sampling beside OpenDP's."""
 
-import math
+import itertools
 
+import mpmath
 import pytest
 from scipy import stats
 
@@ -14,33 +15,35 @@ from tests.noise import salted_bits
 pytestmark = pytest.mark.rejects(2e-6)
 
 
-def kept(units: int, rule: KeyThreshold) -> float:
+ROUNDING = mpmath.mpf(10) ** -20  # of 40 digits, beside chances of e^-50
+
+
+def kept(units: int, rule: KeyThreshold) -> mpmath.mpf:
     """Return P(units + discrete Laplace ≥ threshold)."""
-    q = math.exp(-1 / float(rule.noise.scale))
+    q = mpmath.exp(mpmath.mpf(-rule.noise.scale.denominator) / rule.noise.scale.numerator)
     gap = rule.threshold - units
     return q**gap / (1 + q) if gap > 0 else 1 - q ** (1 - gap) / (1 + q)
 
 
-def loss_of_known_keys(rule: KeyThreshold, keys: int) -> float:
+def loss_of_known_keys(rule: KeyThreshold, keys: int) -> mpmath.mpf:
     """Return the largest log ratio of any outcome, for one unit in ``keys`` keys that others have too."""
-    losses = []
-    for units in range(1, 2 * rule.threshold):
-        with_it, without = kept(units + 1, rule), kept(units, rule)
-        losses.append(math.log(with_it / without))
-        if with_it < 1 - 1e-9:  # beyond, the difference of floats is all error
-            losses.append(math.log((1 - without) / (1 - with_it)))
+    chances = [kept(units, rule) for units in range(1, 2 * rule.threshold + 1)]
+    losses = [mpmath.log(more / less) for less, more in itertools.pairwise(chances)]
+    losses += [mpmath.log((1 - less) / (1 - more)) for less, more in itertools.pairwise(chances)]
     return keys * max(losses)
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "max_keys"), [(1.0, 1e-6, 1), (0.3, 1e-9, 4), (5.0, 1e-3, 100)])
+@mpmath.workdps(40)
 def test_the_choice_is_private_by_enumeration(epsilon: float, delta: float, max_keys: int) -> None:
     rule = key_threshold(Budget(epsilon, delta), max_keys)
-    judged(1 - loss_of_known_keys(rule, max_keys) / epsilon)
-    assert loss_of_known_keys(rule, max_keys) <= epsilon * (1 + 1e-6)
+    loss = loss_of_known_keys(rule, max_keys)
+    judged(1 - loss / epsilon, 2 * rule.threshold)
+    assert loss <= epsilon + ROUNDING
     assert kept(1, rule) * max_keys <= delta
     # the same checks catch a threshold one too low, a unit in one key more, and half the noise
     assert kept(1, KeyThreshold(rule.noise, rule.threshold - 1)) * max_keys > delta
-    assert loss_of_known_keys(rule, max_keys + 1) > epsilon * (1 + 1e-6)
+    assert loss_of_known_keys(rule, max_keys + 1) > epsilon + ROUNDING
     assert loss_of_known_keys(key_threshold(Budget(2 * epsilon, delta), max_keys), max_keys) > epsilon * 1.5
 
 
@@ -61,8 +64,8 @@ def test_keys_are_kept_as_often_as_they_should_and_as_by_opendp(away: int) -> No
     )
     theirs = len(measurement(dict.fromkeys(range(draws), units)))
     for found in (ours, theirs):  # ours are of fixed bits; OpenDP's, new at each run, reject a true claim once in 10^6
-        assert stats.binomtest(found, draws, kept(units, rule)).pvalue > 1e-6
-        assert stats.binomtest(found, draws, kept(units - 1, rule)).pvalue < 1e-10, "one unit off would be seen"
+        assert stats.binomtest(found, draws, float(kept(units, rule))).pvalue > 1e-6
+        assert stats.binomtest(found, draws, float(kept(units - 1, rule))).pvalue < 1e-10, "one unit off would be seen"
 
 
 @pytest.mark.parametrize(
