@@ -51,6 +51,7 @@ ORDER = [
     "planning",
     "bounding",
     "explanation",
+    "auditing",
     "report",
     "integrations",
     "conformance",
