@@ -65,24 +65,14 @@ def new(
         raise ss.InvalidInputError(
             f"{agreement} does not say how much one unit can change: make it with --unit-column COLUMN or --l1 BOUND"
         )
-    terms = _terms_of(agreed, agreement)
-    made = Round(
-        agreed.projection,
-        epsilon=terms.budget.epsilon,
-        delta=terms.budget.delta,
-        mechanism=terms.mechanism,
-        neighbours=agreed.neighbours,
-        counting=agreed.counting,
-        clip=agreed.clip if agreed.layout.is_counted and agreed.neighbours.of_sketches else None,  # type: ignore[arg-type] # never "cut"
-        honest=honest,
-        parties=public_keys(party) or (),
-    )
+    _check_terms(agreed, agreement)
+    made = Round.of(agreed, public_keys(party) or (), honest=honest)
     write_whole(output, made.to_json().encode())
     _show(output, made, as_json=as_json)
 
 
-def _terms_of(agreed: ss.Agreement, name: Path) -> ss.Terms:
-    """Return what the round spends, as its agreement says."""
+def _check_terms(agreed: ss.Agreement, name: Path) -> None:
+    """Raise an error with the command that helps, unless the agreement says what the round spends."""
     if agreed.terms is None:
         raise ss.InvalidInputError(
             f"{name} does not say what the round spends: `streamsketch agree {name} --epsilon EPSILON --delta DELTA -o "
@@ -90,7 +80,6 @@ def _terms_of(agreed: ss.Agreement, name: Path) -> ss.Terms:
         )
     if not agreed.terms.is_noise:
         raise ss.InvalidInputError(f"a round adds noise, and {name} publishes by {agreed.terms}")
-    return agreed.terms
 
 
 def show(file: RoundFile, *, as_json: Json = False) -> None:

@@ -14,9 +14,10 @@ import numpy as np
 from streamsketch.accounting.ledger import Ledger, charge
 from streamsketch.accounting.sensitivity import check_carried, check_mechanism, sensitivity_of
 from streamsketch.agreement.agreement import Agreement
+from streamsketch.agreement.same import check_fingerprint, fingerprint_of
 from streamsketch.core.numbers import Ints, short
 from streamsketch.core.wrong import check_json_text
-from streamsketch.errors import InvalidInputError, SignatureError
+from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, SignatureError
 from streamsketch.parties import envelope
 from streamsketch.parties.contributions import (
     CONTRIBUTION,
@@ -100,6 +101,9 @@ class Round:
     clip
         How all parties clip their units, ``"scale"``, ``"equal"`` or ``"average"``; with `counting`, under `SketchL2`.
         The release states it, and data that were clipped differently are refused.
+    agreement
+        The fingerprint of the agreement that all parties' data follow; `of` states it. The release names it, and data
+        of another agreement, or of none, are refused.
     round_id
         16 random bytes, by default new ones. Do not use them twice. Masks do not depend on that alone: each party adds
         32 random bytes when it signs, and a key refuses a second contribution.
@@ -133,6 +137,7 @@ class Round:
     mechanism: str = "auto"
     counting: Counting | None = None
     clip: SketchClip | None = None
+    agreement: str | None = None
     honest: int | None = None
     round_id: bytes = dataclasses.field(default_factory=lambda: secrets.token_bytes(_ROUND_ID_BYTES))
     signatures: Sequence[bytes] | None = dataclasses.field(default=None, compare=False, repr=False)
@@ -149,6 +154,8 @@ class Round:
         check_carried(self.neighbours)
         if self.clip is not None:
             self._check_clip(self.clip)
+        if self.agreement is not None:
+            check_fingerprint(self.agreement)
         object.__setattr__(self, "parties", parties)
         object.__setattr__(self, "signatures", None if self.signatures is None else tuple(self.signatures))
         object.__setattr__(self, "honest", honest)
@@ -296,9 +303,18 @@ class Round:
             )
         counted = agreement.counting is not None and neighbours.of_sketches
         clip: Any = agreement.clip_of() if counted else None
-        known: dict[str, Any] = {"neighbours": neighbours, "parties": parties, "honest": honest, "clip": clip}
-        known |= terms.budget.to_dict()
-        return cls(agreement.projection, **known, mechanism=terms.mechanism, counting=agreement.counting)
+        return cls(
+            agreement.projection,
+            epsilon=terms.budget.epsilon,
+            delta=terms.budget.delta,
+            mechanism=terms.mechanism,
+            neighbours=neighbours,
+            counting=agreement.counting,
+            clip=clip,
+            agreement=agreement.fingerprint,
+            parties=parties,
+            honest=honest,
+        )
 
     def signed(self, key: Key) -> "Round":
         """Return the round with a party's signature added, by which the party agrees to this list of members.
@@ -362,8 +378,8 @@ class Round:
         ------
         TypeError
             If ``sketch`` is not a `Sketch`.
-        IncompatibleProjectionsError
-            If the sketch has another projection.
+        IncompatibleProjectionsError, IncompatibleAgreementsError
+            If the sketch has another projection, or the round names an agreement that it does not follow.
         InvalidInputError
             If the key is not a party's or contributed before; if the round is of an earlier version; if the bounds
             known for the data do not imply the round's neighbours; or if units are to be counted, but were not, or only
@@ -376,6 +392,7 @@ class Round:
         if not isinstance(sketch, Sketch):
             raise TypeError(f"only a Sketch can be contributed, got a {type(sketch).__name__}")
         self.projection.check_same(sketch.projection)
+        self._check_follows(sketch)
         place = place_of(key.public, self.parties)
         self.check_ready(key)
         agreed = None if sketch.agreement is None else sketch.agreement.neighbours
@@ -393,6 +410,7 @@ class Round:
         refused.
         """
         self.projection.check_same(sketch.projection)
+        self._check_follows(sketch)
         self.check_counted(sketch.bounds)
         self.check_ready()
         made = self._contribution(sketch, key, place_of(key.public, self.parties), bits)
@@ -405,6 +423,16 @@ class Round:
         self._check_signed()
         if key is not None:
             key.check_unspent(self._whole, self._name)
+
+    def _check_follows(self, sketch: Sketch) -> None:
+        """Raise `IncompatibleAgreementsError` unless a sketch follows the agreement of the round, if that names one."""
+        if self.agreement is None or fingerprint_of(sketch.agreement) == self.agreement:
+            return
+        other = "no agreement" if sketch.agreement is None else f"the agreement {fingerprint_of(sketch.agreement)}"
+        raise IncompatibleAgreementsError(
+            f"all data of this round follow the agreement {self.agreement}, this sketch {other}: make it by "
+            "agreement.sketch(rows)"
+        )
 
     def _check_clip(self, clip: str) -> None:
         if clip not in get_args(SketchClip) or not self.neighbours.of_sketches or self.counting is None:
@@ -491,6 +519,7 @@ class Round:
             data_ids=ids,
             counts=counts,
             clip=self.clip,
+            agreement=self.agreement,
         )
 
     # --- inside -----------------------------------------------------------------------------------------------
@@ -582,7 +611,11 @@ def _fields_of(agreed: Round, form: int) -> dict[str, Any]:
     }
     if form == 1:
         return fields
-    later = {"counting": agreed.counting and agreed.counting.to_dict(), "clip": agreed.clip}
+    later: dict[str, object] = {
+        "counting": agreed.counting and agreed.counting.to_dict(),
+        "clip": agreed.clip,
+        "agreement": agreed.agreement,
+    }
     return fields | {name: value for name, value in later.items() if value is not None} | {"format": form}
 
 
@@ -601,6 +634,7 @@ def _arguments_of(fields: dict[str, Any]) -> dict[str, Any]:
         "mechanism": fields["mechanism"],
         "counting": Counting.from_dict(fields["counting"]) if "counting" in fields else None,
         "clip": fields.get("clip"),
+        "agreement": fields.get("agreement"),
         "parties": [PublicKey.from_text(line) for line in fields["parties"]],
         "honest": fields["honest"],
         "round_id": bytes.fromhex(fields["round"]),

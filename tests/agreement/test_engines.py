@@ -353,7 +353,7 @@ def test_without_a_key_to_choose_the_answer_does_not_depend_on_there_being_rows(
 
 @pytest.mark.filterwarnings("ignore::streamsketch.errors.WeakGuaranteeWarning")
 @pytest.mark.parametrize("terms", ["L1", "counting"])
-def test_a_round_spends_what_its_agreement_says(terms: str) -> None:
+def test_a_round_spends_what_its_agreement_says_and_its_sum_follows_it(terms: str, tmp_path: Path) -> None:
     """Of one party with rows and one without; ε is so large that the noise is 0 in all but one draw of 10^70."""
     agreement = agreed_on(terms, "listed", epsilon=20_000, key=None, keys=None, neighbours=ss.L1(100, unit="customer"))
     parties = [Key.generate(name) for name in ("North", "South")]
@@ -366,6 +366,13 @@ def test_a_round_spends_what_its_agreement_says(terms: str) -> None:
     assert np.array_equal(total.values, alone.values)
     assert (total.guarantee.budget, total.guarantee.neighbours) == (alone.guarantee.budget, alone.guarantee.neighbours)
     assert total.guarantee.mechanism.layout.counting == alone.guarantee.mechanism.layout.counting
+    total.save(tmp_path / "total.sketch")
+    assert agreement.load(tmp_path / "total.sketch") == total
+    assert Round.from_json(whole.to_json()) == whole
+    other = agreed_on(terms, "listed", epsilon=20_000, key=None, keys=None, neighbours=ss.L1(99, unit="customer"))
+    for wrong, known in ((other.sketch(SALES), other.fingerprint), (agreement.projection.sketch(), "no agreement")):
+        with pytest.raises(ss.errors.IncompatibleAgreementsError, match=f"{agreement.fingerprint}, this sketch .*{known}: "):
+            Round.of(agreement, whole.parties).contribute(wrong, parties[0], assert_bounds=True)
 
 
 @pytest.mark.parametrize(
