@@ -23,16 +23,15 @@ from streamsketch.cli._sketching import commands_of_release
 from streamsketch.release.additive_noise import AdditiveNoise
 from streamsketch.release.agreed_publisher import publisher_of
 from streamsketch.storage.first_bytes import SUFFIX, is_raw
-from streamsketch.storage.raw_files import read_header, transaction
+from streamsketch.storage.raw_files import RawTransaction, read_header, transaction
 from streamsketch.storage.releases import (
     ReleasedBeforeError,
-    by_terms,
     check_adds_terms,
     release_loaded,
     release_loaded_as_agreed,
     released_before,
 )
-from streamsketch.storage.sketches import PastRelease, RawHeader
+from streamsketch.storage.sketches import PastRelease, RawHeader, RawSketch
 
 FIELDS = READING | {
     "claims": Field("DIR", "on a cluster, folder shared by all workers, for the secret of each run"),
@@ -270,7 +269,7 @@ class _Raw:
             raise ss.InvalidInputError("state where the release is written: --output FILE, or --dry-run for none")
         # recorded before it is written: a failure between the two costs a release, not the guarantee
         with naming_raw(self.file), transaction(self.file) as raw_file:
-            raw = by_terms(raw_file.load(), self.agreed)
+            raw = raw_file.load()
             try:
                 released = self._released(raw, raw_file)
             except ReleasedBeforeError as error:
@@ -296,23 +295,21 @@ class _Raw:
         fields = {"file": str(self.output), "sketches": len(rows), "guarantee": guarantee_fields(guarantee)}
         show_result(str(self.output), facts, fields | {"together": total} | left_fields, as_json=as_json)
 
-    def _released(self, raw: Any, raw_file: Any) -> Any:
+    def _released(self, raw: RawSketch, raw_file: RawTransaction) -> Any:
         if not self._adds_noise:
             return release_loaded_as_agreed(
-                raw, raw_file, self.file, again=self.again, ledger=self.ledger, dataset=self.dataset
+                raw, raw_file, self.file, self.agreed, again=self.again, ledger=self.ledger, dataset=self.dataset
             )
-        noise, listed = self._noise, self._listed
+        listed = self._listed
         return release_loaded(
             raw,
             raw_file,
             self.file,
+            self._noise,
+            agreed=self.agreed,
             again=self.again,
             public_keys=listed or None,
             keys_are_public=self.header.keys is not None and not listed,
-            epsilon=noise.epsilon,
-            delta=noise.delta,
-            neighbours=noise.neighbours,
-            mechanism=noise.mechanism,
             assert_bounds=self.assert_bounds,
             ledger=self.ledger,
             dataset=self.dataset,

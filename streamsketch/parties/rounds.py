@@ -53,8 +53,9 @@ from streamsketch.privacy.neighbours import Neighbours
 from streamsketch.privacy.noise import Noise
 from streamsketch.privacy.samplers import BitSource, SystemBits
 from streamsketch.projections.base import Projection
+from streamsketch.release.additive_noise import numbers_of
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch, SketchClip
-from streamsketch.release.ready import Calibrated, Ready, Stated, numbers_of
+from streamsketch.release.ready import Calibrated, Ready, Stated
 from streamsketch.sketching.sketch import Sketch
 
 _ROUND_ID_BYTES = 16

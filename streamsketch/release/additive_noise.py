@@ -27,7 +27,7 @@ from streamsketch.release.history import HistoryPart
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch, SketchClip
 from streamsketch.release.private_table import PrivateTable
 from streamsketch.release.publishers import Publisher
-from streamsketch.release.ready import Calibrated, Facts, Ready, ReadyRows, Stated, numbers_of
+from streamsketch.release.ready import Calibrated, Facts, Ready, ReadyRows, Stated
 from streamsketch.sketching.sketch import Sketch
 
 
@@ -66,6 +66,25 @@ def relation_over_windows(each: Neighbours, schedule: Schedule, unit: str) -> Ne
     """
     own, same = each.unit, schedule.is_unit(unit) and unit.startswith(f"{each.unit} in ")
     return dataclasses.replace(each.over_rows(schedule.most), unit=unit if same else _unit_over(own, schedule))
+
+
+def numbers_of(sketch: Sketch, neighbours: Neighbours, layout: Layout) -> Ints:
+    """Return the exact numbers that noise is added to: the cells of a sketch, and its weighted counts behind them.
+
+    Parameters
+    ----------
+    sketch
+        Exact. Whoever holds its bounds has checked that it has what the layout states (`Layout.is_known`).
+    neighbours, layout
+        Of the release.
+
+    Returns
+    -------
+    ndarray
+        int64, (`Layout.width`,).
+    """
+    numbers: Ints = layout.weighted(sketch.sums().rows(), neighbours, sketch.projection.grid)[0]
+    return numbers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -195,16 +214,18 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
         """How many numbers are published of a key."""
         return self.layout.width(self.projection.sketch_dim)
 
-    def _check_facts(self, data: Facts) -> None:
-        if not self.layout.is_known(data.bounds, self.guarantee.neighbours):
+    def _check_facts(self, bounds: Bounds) -> None:
+        if not self.layout.is_known(bounds, self.guarantee.neighbours):
             raise InvalidInputError(
                 f"there is no count of the {self.guarantee.neighbours.units} in these data. streamsketch.bound counts "
                 f"units while it bounds them, to neighbours of the same kind and each key by itself; rows added later "
                 f"drop the count. Bound all rows in this way, or release without counting"
             )
 
-    def _judged_by(self, data: Facts, *, over_windows: bool) -> tuple[Bounds, Neighbours | None]:
-        (bounds, agreed), schedule = super()._judged_by(data, over_windows=over_windows), self.schedule
+    def _judged_by(
+        self, bounds: Bounds, agreed: Neighbours | None, *, over_windows: bool
+    ) -> tuple[Bounds, Neighbours | None]:
+        schedule = self.schedule
         if schedule is None:
             return bounds, agreed
         unit = self.guarantee.neighbours.unit

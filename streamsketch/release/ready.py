@@ -15,7 +15,6 @@ from streamsketch.data.matrices import matrix_of
 from streamsketch.errors import BoundExceededWarning, InvalidInputError
 from streamsketch.privacy.assertions import conditions_of_keys, with_conditions
 from streamsketch.privacy.bounds import UNKNOWN, Bounds
-from streamsketch.privacy.layout import Layout
 from streamsketch.privacy.neighbours import Neighbours
 from streamsketch.privacy.samplers import BitSource, SystemBits
 from streamsketch.projections.base import Projection
@@ -105,25 +104,6 @@ def refuse_new(data: Facts, *, beside_bounded: bool = False) -> None:
             f"that it has none. Pass what streamsketch.bound makes of its rows, even if there are none (or "
             f"streamsketch.sketch, if nothing is clipped); of a bounded table, pass sketch_of(key)"
         )
-
-
-def numbers_of(sketch: Sketch, neighbours: Neighbours, layout: Layout) -> Ints:
-    """Return the exact numbers that noise is added to: the cells of a sketch, and its weighted counts behind them.
-
-    Parameters
-    ----------
-    sketch
-        Exact. Whoever holds its bounds has checked that it has what the layout states (`Layout.is_known`).
-    neighbours, layout
-        Of the release.
-
-    Returns
-    -------
-    ndarray
-        int64, (`Layout.width`,).
-    """
-    numbers: Ints = layout.weighted(sketch.sums().rows(), neighbours, sketch.projection.grid)[0]
-    return numbers
 
 
 # --- from calibrated to drawn --------------------------------------------------------------------------------------
@@ -244,7 +224,7 @@ class Calibrated(ABC, Generic[PublishedT]):
             return self.guarantee
         if not assert_bounds:
             refuse_new(data, beside_bounded=beside_bounded)
-        self._check_facts(data)
+        self._check_facts(data.bounds)
         check_terms(data.agreement, self.guarantee, self.projection)
         if data.bounds.together > 1 and not (assert_bounds or self.holds_together):
             raise InvalidInputError(
@@ -252,7 +232,8 @@ class Calibrated(ABC, Generic[PublishedT]):
                 "is not proven private: bound each key by itself (max_keys of the neighbours), or add noise to the "
                 "cells"
             )
-        bounds, agreed = self._judged_by(data, over_windows=over_windows)
+        agreed = None if data.agreement is None else data.agreement.neighbours
+        bounds, agreed = self._judged_by(data.bounds, agreed, over_windows=over_windows)
         basis = bounds.basis_for(self.guarantee.neighbours, agreed, assert_bounds=assert_bounds)
         return self.guarantee.on(basis, bounds.conditions if basis == "enforced" else ())
 
@@ -314,13 +295,15 @@ class Calibrated(ABC, Generic[PublishedT]):
         warn_of_exceeded(largest, self.guarantee.neighbours, self.projection)
         return found
 
-    def _check_facts(self, data: Facts) -> None:
-        """Raise `InvalidInputError` if the mechanism needs what is not known of data."""
+    def _check_facts(self, bounds: Bounds) -> None:
+        """Raise `InvalidInputError` if the mechanism needs what these bounds of data do not state."""
 
-    def _judged_by(self, data: Facts, *, over_windows: bool) -> tuple[Bounds, Neighbours | None]:
+    def _judged_by(
+        self, bounds: Bounds, agreed: Neighbours | None, *, over_windows: bool
+    ) -> tuple[Bounds, Neighbours | None]:
         """Return bounds of data, and the relation of their agreement, as they compare with the guarantee's."""
         del over_windows
-        return data.bounds, None if data.agreement is None else data.agreement.neighbours
+        return bounds, agreed
 
     @abstractmethod
     def _draw(self, exact: Ints, bits: BitSource, stated: Stated) -> list[PublishedT]:

@@ -11,10 +11,10 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.bounds import Bounds
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.projections.base import Projection
-from streamsketch.release.additive_noise import CalibratedNoise
+from streamsketch.release.additive_noise import CalibratedNoise, numbers_of
 from streamsketch.release.history import HistoryPart
 from streamsketch.release.private_sketch import PrivateSketch
-from streamsketch.release.ready import Ready, numbers_of
+from streamsketch.release.ready import Ready
 from streamsketch.schedules.progress import Progress
 from streamsketch.sketching.sketch import Sketch
 

@@ -1,25 +1,25 @@
 """Releases of raw files: each is recorded in the file before it is returned, and counts for copies of the file."""
 
 import contextlib
-import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, TypeVar
 
 from streamsketch.accounting.ledger import Ledger
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.windows import Windows
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.release.additive_noise import AdditiveNoise
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.private_table import PrivateTable
 from streamsketch.sketching.sketch import Sketch
 from streamsketch.storage.first_bytes import is_raw
 from streamsketch.storage.raw_files import RawTransaction, read_header, transaction
-from streamsketch.storage.sketches import PastRelease, RawHeader, RawSketch, distinct_releases
+from streamsketch.storage.sketches import PastRelease, RawHeader, RawSketch, State, distinct_releases
+
+ReleasedT = TypeVar("ReleasedT")
 
 
 def release_raw(  # noqa: PLR0913 - a release is asked for by keyword
@@ -78,18 +78,16 @@ def release_raw(  # noqa: PLR0913 - a release is asked for by keyword
     >>> [str(past.guarantee) for past in load_raw(path).releases] == [str(released.guarantee)]
     True
     """
+    publisher = AdditiveNoise(epsilon=epsilon, delta=delta, neighbours=neighbours, mechanism=mechanism)
     with transaction(path) as file:
         return release_loaded(
             file.load(),
             file,
             path,
+            publisher,
             again=again,
             public_keys=public_keys,
             keys_are_public=keys_are_public,
-            epsilon=epsilon,
-            neighbours=neighbours,
-            delta=delta,
-            mechanism=mechanism,
             assert_bounds=assert_bounds,
             ledger=ledger,
             dataset=dataset,
@@ -116,33 +114,92 @@ class ReleasedBeforeError(InvalidInputError):
         self.data, self.releases = data, releases
 
 
-def release_loaded(
+def release_loaded(  # noqa: PLR0913 - a release is asked for by keyword
     raw: RawSketch,
     file: RawTransaction,
     path: str | os.PathLike[str],
+    publisher: AdditiveNoise,
     *,
-    again: bool,
+    agreed: Agreement | None = None,
+    again: bool = False,
     public_keys: Iterable[Any] | None = None,
     keys_are_public: bool = False,
-    **privacy: Any,
+    assert_bounds: bool = False,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
 ) -> PrivateSketch | PrivateTable:
     """Release the loaded contents of a file; the release is in the file's record once the transaction ends.
 
-    The errors are those of `release_raw`, with `ReleasedBeforeError` unless ``again`` is set.
+    Parameters
+    ----------
+    raw, file, path
+        The contents, their transaction, and where the file is.
+    publisher
+        The noise. Counts are published where the agreement says so and units were counted.
+    agreed
+        The agreement that the release follows, if not the data's own; see `check_adds_terms`.
+    again, public_keys, keys_are_public, assert_bounds, ledger, dataset
+        As in `release_raw`.
+
+    Raises
+    ------
+    ReleasedBeforeError
+        If the data were released before, unless ``again`` is set. Other errors are those of `release_raw`.
     """
+    _refuse_again(raw, path, again=again)
+    data = raw.state if agreed is None else _under(raw, agreed)
+    publisher = publisher.counted_as(data)
+    if isinstance(data, Sketch):
+        if public_keys is not None or keys_are_public:
+            raise InvalidInputError("the file holds a single stream, so it takes no public keys")
+        released = publisher.release(data, assert_bounds=assert_bounds, again=again, ledger=ledger, dataset=dataset)
+        return _recorded(released, data, file)
+    table: PrivateTable = publisher.release_table(
+        data,
+        public_keys=public_keys,
+        keys_are_public=keys_are_public,
+        assert_bounds=assert_bounds,
+        again=again,
+        ledger=ledger,
+        dataset=dataset,
+    )
+    return _recorded(table, data, file)
+
+
+def release_loaded_as_agreed(
+    raw: RawSketch,
+    file: RawTransaction,
+    path: str | os.PathLike[str],
+    agreed: Agreement,
+    *,
+    again: bool = False,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+) -> Any:
+    """Release the loaded contents of a file as an agreement says (`Agreement.release`); as `release_loaded`."""
+    _refuse_again(raw, path, again=again)
+    data = _under(raw, agreed)
+    return _recorded(agreed.release(data, again=again, ledger=ledger, dataset=dataset), data, file)
+
+
+def _refuse_again(raw: RawSketch, path: str | os.PathLike[str], *, again: bool) -> None:
     data, releases = released_before(raw, path)
     if releases and not again:
         raise ReleasedBeforeError(data, releases)
-    released: PrivateSketch | PrivateTable
-    if isinstance(raw.state, Sketch):
-        if public_keys is not None or keys_are_public:
-            raise InvalidInputError("the file holds a single stream, so it takes no public keys")
-        released = raw.state.release(**privacy, again=again)
-    else:
-        released = raw.state.release(public_keys=public_keys, keys_are_public=keys_are_public, **privacy, again=again)
-    first = released if isinstance(released, PrivateSketch) else released.rows[0]
-    file.record(PastRelease.of(first.guarantee, first.release_ids[0].hex(), raw.state.data_ids))
+
+
+def _recorded(released: ReleasedT, data: State, file: RawTransaction) -> ReleasedT:
+    """Record a release of these data in their file, and return it."""
+    first: Any = getattr(released, "rows", (released,))[0]
+    ids = getattr(first, "release_ids", None) or [first.release_id]
+    file.record(PastRelease.of(first.guarantee, ids[0].hex(), data.data_ids))
     return released
+
+
+def _under(raw: RawSketch, agreed: Agreement) -> State:
+    """Return the raw data under an agreement that says what their release spends, as `check_adds_terms` allows."""
+    state = raw.state
+    return state.with_facts(ids=state.data_ids, agreement=agreed, bounds=state.bounds)
 
 
 def check_adds_terms(own: Agreement | None, agreed: Agreement, header: RawHeader) -> None:
@@ -180,34 +237,6 @@ def _are_of_one_kind(own: Windows | None, agreed: Windows | None) -> bool:
         return own is None
     same = (own.time, own.format, own.are) == (agreed.time, agreed.format, agreed.are)
     return same and own.of_times == agreed.of_times
-
-
-def by_terms(raw: RawSketch, agreed: Agreement) -> RawSketch:
-    """Return the same raw data under an agreement that says what their release spends, as `check_adds_terms` allows."""
-    header = dataclasses.replace(RawHeader.of(raw), agreement=agreed)
-    state = raw.state
-    if isinstance(state, Sketch):
-        changed = header.state([], state.sums(), np.array([state.mass]))
-    else:
-        changed = header.state(list(state), state.sums(), state.masses)
-    return RawSketch(changed, raw.events, raw.releases)
-
-
-def release_loaded_as_agreed(
-    raw: RawSketch, file: RawTransaction, path: str | os.PathLike[str], *, again: bool, **charged: Any
-) -> Any:
-    """Release the loaded contents of a file as their agreement says (`Agreement.release`); as `release_loaded`."""
-    data, releases = released_before(raw, path)
-    if releases and not again:
-        raise ReleasedBeforeError(data, releases)
-    agreed = raw.state.agreement
-    if agreed is None:
-        raise InvalidInputError(f"{os.fspath(path)} follows no agreement, which would say what is released")
-    released = agreed.release(raw.state, again=again, **charged)
-    first = getattr(released, "rows", (released,))[0]
-    ids = getattr(first, "release_ids", None) or [first.release_id]
-    file.record(PastRelease.of(first.guarantee, ids[0].hex(), raw.state.data_ids))
-    return released
 
 
 def released_before(raw: RawSketch, path: str | os.PathLike[str]) -> tuple[str, tuple[PastRelease, ...]]:

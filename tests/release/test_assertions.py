@@ -112,7 +112,6 @@ ELSEWHERE = {
     "schedules.releaser.Releaser.ready": "by Releaser.add",
     "release.keys_to_release.sketches_to_release": "returns exact sketches",
     "release.terms_kept.keys_for": "returns which keys are released",
-    "release.publishers.numbers_of": "no assertion",
     "explanation.joint.JointExplanation": "what explain returns",
     "storage.releases.release_raw": "as above",
     "storage.releases.release_loaded": "as above",
