@@ -11,12 +11,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 
-from streamsketch.accounting.sensitivity import check_mechanism
 from streamsketch.agreement.agreed_features import AgreedFeatures
 from streamsketch.agreement.casts import cast
+from streamsketch.agreement.checks import check_counting, check_schedule, check_terms, check_types
 from streamsketch.agreement.columns import KEY_TYPES, Column, columns_of
 from streamsketch.agreement.grids import check_fine, fine_enough
-from streamsketch.agreement.terms import PublishedKeys, Selected, Terms, keys_from_dict, keys_text, keys_to_dict
+from streamsketch.agreement.reading import VERSION, arguments_of
+from streamsketch.agreement.terms import PublishedKeys, Selected, Terms, keys_text, keys_to_dict
 from streamsketch.agreement.text import TextRule
 from streamsketch.agreement.windows import Windows
 from streamsketch.core.files import write_whole
@@ -30,14 +31,10 @@ from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.data.columns import arrow_column, keys_named
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, WireFormatError
 from streamsketch.privacy.counting import Counting
-from streamsketch.privacy.key_selection import key_threshold
 from streamsketch.privacy.layout import Layout
 from streamsketch.privacy.neighbours import Clip, Neighbours, check_neighbours
 from streamsketch.privacy.schedule import Schedule
-from streamsketch.privacy.schedule_kinds import schedule_of
-from streamsketch.products import SERVICES
 from streamsketch.projections.base import Projection
-from streamsketch.projections.families import projection_from_fields
 
 if TYPE_CHECKING:
     from streamsketch.accounting.ledger import Ledger
@@ -46,19 +43,8 @@ if TYPE_CHECKING:
 
 Missing: TypeAlias = Literal["refuse", "drop", "keep"]
 
-_VERSION = 1
 _FINGERPRINT_BYTES = 16
 _LARGEST = (1 << 63) - 1  # of a bound's numerator and denominator, as the exchange format carries them
-_LATER = (
-    "clip",
-    "counting",
-    "features",
-    "release",
-    "keys",
-    "windows",
-    "schedule",
-    "text",
-)  # fields that JSON leaves out where they are None: agreements without them keep their fingerprint
 _WINDOW_KEY = Column("key and window", "text")
 _IN_JSON = {"terms": "release"}  # fields with another name in JSON
 
@@ -206,14 +192,21 @@ class Agreement:
         if not isinstance(self.projection, Projection):
             raise wrong_type("an agreement needs a Projection or Features", self.projection, PROJECTION)
         self._check_columns()
-        self._check_types()
+        check_types(self.columns, self.value)
         self._check_text()
         self._check_neighbours()
-        self._check_counting()
+        check_counting(self.counting, self.unit, self.neighbours, self.projection)
         self._check_windows()
         self._check_keys()
-        self._check_terms()
-        self._check_schedule()
+        check_terms(
+            self.terms,
+            neighbours=self.neighbours,
+            unit=self.unit,
+            key=self.key,
+            keys=self.keys,
+            windows_alone=self.terms is not None and self.windows_are_keys and self.published_keys is None,
+        )
+        check_schedule(self.schedule, windows=self.windows, terms=self.terms, key=self.key, keys=self.keys)
         if self.missing not in (known := get_args(Missing)):
             raise InvalidInputError(f"missing must be one of {', '.join(map(repr, known))}, got {short(self.missing)}")
         if self.title != "":
@@ -266,17 +259,6 @@ class Agreement:
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
 
-    def _check_types(self) -> None:
-        agreed: dict[str, str] = {}
-        for column in self.columns:
-            if agreed.setdefault(column.name, column.type) != column.type:
-                raise InvalidInputError(
-                    f"the column {column.name} is of type {agreed[column.name]} in one place and {column.type} in "
-                    f"another; give it one type"
-                )
-        if self.value is not None and agreed.get(self.value, "integer") != "integer":
-            raise InvalidInputError(f"the column {self.value} holds values, so elsewhere it can only be an integer")
-
     def _check_text(self) -> None:
         if self.text == "new":
             self._set("text", None if self.missing == "keep" else TextRule())
@@ -309,18 +291,6 @@ class Agreement:
         """What a release has of each key: `counting` and `schedule` together."""
         return Layout(self.counting, self.schedule)
 
-    def _check_counting(self) -> None:
-        if self.counting is None:
-            return
-        if not isinstance(self.counting, Counting):
-            raise TypeError(f"counting must be a Counting, got a {type(self.counting).__name__}")
-        if self.unit is None or self.neighbours is None:
-            missing = "column of units (unit=…)" if self.unit is None else "bound on what one adds (neighbours=…)"
-            raise InvalidInputError(f"counting units needs the {missing}: pass it, or leave out counting")
-        self.counting.check_for(self.neighbours)
-        if self.counting.slack and not self.projection.enumerated_entries("sensitivities"):
-            self.counting.check_free(self.projection)  # of other maps when they are released
-
     def _check_windows(self) -> None:
         if self.windows is None:
             return
@@ -329,40 +299,6 @@ class Agreement:
         if self.windows_are_keys and self.key is not None and self.key.type == "bytes":
             raise InvalidInputError(
                 f"with windows as keys, keys become text, and {self.key.name} is of type bytes: give it the type text"
-            )
-
-    def _check_schedule(self) -> None:
-        windows, schedule = self.windows, self.schedule
-        if schedule is None:
-            return
-        if not isinstance(schedule, Schedule):
-            raise TypeError(f"schedule must be a streamsketch.continual.Schedule, got a {type(schedule).__name__}")
-        if windows is None or windows.first is None or windows.are != "releases":
-            raise InvalidInputError(
-                "a schedule is of windows that are releases, from a first one on: also pass windows=Windows(time=…, "
-                f"every=…, first=…), got {'none' if windows is None else windows}"
-            )
-        if windows.period is not None:
-            raise InvalidInputError(
-                "a schedule already says in how many windows a unit may be; leave out period and max_windows of the "
-                "windows"
-            )
-        if windows.numbers is not None and len(windows.numbers) > schedule.horizon:
-            raise InvalidInputError(
-                f"the schedule has {schedule.horizon} windows, and from {windows.first} to {windows.last} there are "
-                f"{len(windows.numbers)}: leave out last, or set a larger horizon"
-            )
-        if self.terms is None:
-            raise InvalidInputError("a schedule divides a budget among windows; also state it (epsilon and delta)")
-        if not self.terms.is_noise:
-            raise InvalidInputError(
-                f"a schedule publishes sums of windows with noise, and the agreement has {self.terms}: leave out the "
-                "schedule, or publish with noise"
-            )
-        if self.key is not None and not isinstance(self.keys, tuple):
-            raise InvalidInputError(
-                f"all windows of a schedule have the same keys, and the agreement has {keys_text(self.keys)}: list "
-                "the keys"
             )
 
     def _check_keys(self) -> None:
@@ -378,39 +314,6 @@ class Agreement:
             if not listed:
                 raise InvalidInputError("keys is an empty list; list at least one key, or pass keys='public'")
             self._set("keys", tuple(listed))
-
-    def _check_terms(self) -> None:
-        if self.terms is None:
-            if isinstance(self.keys, Selected):
-                raise InvalidInputError("the choice of keys is a share of a budget; also state it (epsilon and delta)")
-            return
-        if not isinstance(self.terms, Terms):
-            raise TypeError(f"the terms of an agreement are Terms(epsilon=…), got a {type(self.terms).__name__}")
-        if self.neighbours is None:
-            raise InvalidInputError(
-                f"a release with {self.terms} protects somebody: also pass unit, the column that names them, or "
-                "neighbours, how much one of them may contribute"
-            )
-        if self.key is not None and self.keys is None:
-            raise InvalidInputError(
-                "which keys have data is private: pass keys, a list chosen without looking at the data; 'public', if "
-                "they are no secret; or Selected(epsilon=…, delta=…), a private choice"
-            )
-        if self.windows_are_keys and self.published_keys is None:
-            raise InvalidInputError(
-                "windows are keys, and which of them have data is private: state the first and the last of the windows"
-                + (", or pass keys='public'" if self.key is not None else "")
-            )
-        if self.terms.is_noise:
-            check_mechanism(self.neighbours, self.terms.budget, self.terms.mechanism)
-        if isinstance(self.keys, Selected):
-            self.terms.less(self.keys)
-            key_threshold(self.keys.budget, self.neighbours.max_keys)
-            if self.unit is None or not self.neighbours.counted:
-                raise InvalidInputError(
-                    f"keys are chosen by the number of their units, which is known where units are bounded by L1 or "
-                    f"SketchL2; got {self.neighbours!r} and {'a' if self.unit else 'no'} unit column. List the keys"
-                )
 
     @staticmethod
     def of(
@@ -683,7 +586,7 @@ class Agreement:
         }
         later["keys"] = None if self.keys is None else keys_to_dict(self.keys)
         return {
-            "agreement": _VERSION,
+            "agreement": VERSION,
             "projection": json.loads(self.projection.to_json()),
             "key": shown(self.key),
             "index": [shown(column) for column in self.index],
@@ -712,7 +615,7 @@ class Agreement:
         nested |= {"windows", "schedule", "text"}
         given = json_fields(text, "an agreement", nested)
         names = {_IN_JSON.get(field.name, field.name) for field in dataclasses.fields(Agreement)}
-        agreement = Agreement(**_arguments_of(given, names))
+        agreement = Agreement(**arguments_of(given, names))
         if "text" in given and agreement.text is None:
             raise InvalidInputError("the agreement has a rule for text, and no column of text: leave out text")
         return agreement
@@ -822,92 +725,8 @@ def _shown(value: Any) -> str:
     return "none" if value is None else repr(value) if isinstance(value, str) else str(value)
 
 
-def _arguments_of(fields: dict[str, Any], known: set[str]) -> dict[str, Any]:
-    """Return the arguments of an agreement, whose fields are ``known``, from those of its JSON.
-
-    Raises
-    ------
-    InvalidInputError
-        For fields that are missing or unknown, or of another shape; `Agreement` checks the rest.
-    """
-    names = {"agreement", *known}
-    if "kind" in fields and "agreement" not in fields:
-        raise InvalidInputError("it is a projection alone; streamsketch.agree makes an agreement from it")
-    needed = names - set(_LATER)
-    if not needed <= fields.keys() <= names or any(fields.get(name, "") is None for name in _LATER):
-        missing_ones, unknown = sorted(needed - fields.keys()), sorted(fields.keys() - needed)
-        raise InvalidInputError(
-            f"an agreement has the fields {sorted(needed)}; missing: {missing_ones}, unknown: {short(unknown)}"
-        )
-    if type(fields["agreement"]) is not int or fields["agreement"] != _VERSION:
-        raise InvalidInputError(
-            f"this release reads agreements of version {_VERSION}, got {short(fields['agreement'])}"
-        )
-    index = fields["index"]
-    if not isinstance(index, list):
-        raise InvalidInputError(f"the index of an agreement must be a list of columns, got {short(index)}")
-    return {
-        "projection": projection_from_fields(_object(fields["projection"], "the projection")),
-        "index": [_read_column(one, "an index column") for one in index],
-        "key": None if fields["key"] is None else _read_column(fields["key"], "the key column"),
-        "value": fields["value"],
-        "unit": None if fields["unit"] is None else _read_column(fields["unit"], "the unit column"),
-        "neighbours": None if fields["neighbours"] is None else Neighbours.from_dict(fields["neighbours"]),
-        "missing": fields["missing"],
-        "title": fields["title"],
-        "clip": fields.get("clip"),
-        "counting": Counting.from_dict(fields["counting"]) if "counting" in fields else None,
-        "features": _read_features(fields),
-        "terms": Terms.from_dict(fields["release"]) if "release" in fields else None,
-        "keys": _read_keys(fields),
-        "windows": Windows.from_dict(fields["windows"]) if "windows" in fields else None,
-        "schedule": _read_schedule(fields),
-        "text": TextRule.from_dict(fields["text"]) if "text" in fields else None,
-    }
-
-
-def _read_keys(fields: dict[str, Any]) -> Any:
-    """Return the published keys of an agreement's JSON; whether there is a key column is checked later."""
-    if "keys" not in fields:
-        return None
-    key = fields["key"]
-    return keys_from_dict(fields["keys"], isinstance(key, dict) and key.get("type") == "bytes")
-
-
-def _read_features(fields: dict[str, Any]) -> AgreedFeatures | None:
-    if "features" not in fields:
-        return None
-    features: AgreedFeatures = SERVICES.need("agreed features", "the agreement has features")(fields["features"])
-    return features
-
-
-def _read_schedule(fields: dict[str, Any]) -> Schedule | None:
-    """Return the schedule of an agreement's JSON, which states every field of it."""
-    if "schedule" not in fields:
-        return None
-    schedule = schedule_of(fields["schedule"])
-    if schedule.to_dict() != fields["schedule"]:
-        raise InvalidInputError(
-            f"the schedule of an agreement must be {schedule.to_dict()}, got {short(fields['schedule'])}"
-        )
-    return schedule
-
-
 def _cast_keys(names: Iterable[Any], what: str, column: Column, rule: TextRule | None) -> list[Any]:
     given = arrow_column(keys_named(names, what), "key")
     given = given if rule is None else rule.apply_to(given)
     keys: list[Any] = cast(given, column, range(1, len(given) + 1)).to_pylist() if len(given) else []
     return keys
-
-
-def _object(given: Any, what: str, names: set[str] | None = None) -> dict[str, Any]:
-    if not isinstance(given, dict) or (names is not None and given.keys() != names):
-        wanted = "a JSON object" if names is None else f"a JSON object of {', '.join(sorted(names))}"
-        raise InvalidInputError(f"{what} of an agreement must be {wanted}, got {short(given)}")
-    return given
-
-
-def _read_column(given: Any, what: str) -> Column:
-    fields = _object(given, what, {"name", "type"})
-    (column,) = columns_of([(fields["name"], fields["type"])], what, "text")
-    return column

@@ -1,0 +1,111 @@
+"""What the JSON of an agreement states, as the arguments of an `Agreement`."""
+
+from typing import Any
+
+from streamsketch.agreement.agreed_features import AgreedFeatures
+from streamsketch.agreement.columns import Column, columns_of
+from streamsketch.agreement.terms import Terms, keys_from_dict
+from streamsketch.agreement.text import TextRule
+from streamsketch.agreement.windows import Windows
+from streamsketch.core.numbers import short
+from streamsketch.errors import InvalidInputError
+from streamsketch.privacy.counting import Counting
+from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.privacy.schedule import Schedule
+from streamsketch.privacy.schedule_kinds import schedule_of
+from streamsketch.products import SERVICES
+from streamsketch.projections.families import projection_from_fields
+
+VERSION = 1
+_LATER = (
+    "clip",
+    "counting",
+    "features",
+    "release",
+    "keys",
+    "windows",
+    "schedule",
+    "text",
+)  # fields that JSON leaves out where they are None: agreements without them keep their fingerprint
+
+
+def arguments_of(fields: dict[str, Any], known: set[str]) -> dict[str, Any]:
+    """Return the arguments of an agreement, whose fields are ``known``, from those of its JSON.
+
+    Raises
+    ------
+    InvalidInputError
+        For fields that are missing or unknown, or of another shape; `Agreement` checks the rest.
+    """
+    names = {"agreement", *known}
+    if "kind" in fields and "agreement" not in fields:
+        raise InvalidInputError("it is a projection alone; streamsketch.agree makes an agreement from it")
+    needed = names - set(_LATER)
+    if not needed <= fields.keys() <= names or any(fields.get(name, "") is None for name in _LATER):
+        missing_ones, unknown = sorted(needed - fields.keys()), sorted(fields.keys() - needed)
+        raise InvalidInputError(
+            f"an agreement has the fields {sorted(needed)}; missing: {missing_ones}, unknown: {short(unknown)}"
+        )
+    if type(fields["agreement"]) is not int or fields["agreement"] != VERSION:
+        raise InvalidInputError(f"this release reads agreements of version {VERSION}, got {short(fields['agreement'])}")
+    index = fields["index"]
+    if not isinstance(index, list):
+        raise InvalidInputError(f"the index of an agreement must be a list of columns, got {short(index)}")
+    return {
+        "projection": projection_from_fields(_object(fields["projection"], "the projection")),
+        "index": [_read_column(one, "an index column") for one in index],
+        "key": None if fields["key"] is None else _read_column(fields["key"], "the key column"),
+        "value": fields["value"],
+        "unit": None if fields["unit"] is None else _read_column(fields["unit"], "the unit column"),
+        "neighbours": None if fields["neighbours"] is None else Neighbours.from_dict(fields["neighbours"]),
+        "missing": fields["missing"],
+        "title": fields["title"],
+        "clip": fields.get("clip"),
+        "counting": Counting.from_dict(fields["counting"]) if "counting" in fields else None,
+        "features": _read_features(fields),
+        "terms": Terms.from_dict(fields["release"]) if "release" in fields else None,
+        "keys": _read_keys(fields),
+        "windows": Windows.from_dict(fields["windows"]) if "windows" in fields else None,
+        "schedule": _read_schedule(fields),
+        "text": TextRule.from_dict(fields["text"]) if "text" in fields else None,
+    }
+
+
+def _read_keys(fields: dict[str, Any]) -> Any:
+    """Return the published keys of an agreement's JSON; whether there is a key column is checked later."""
+    if "keys" not in fields:
+        return None
+    key = fields["key"]
+    return keys_from_dict(fields["keys"], isinstance(key, dict) and key.get("type") == "bytes")
+
+
+def _read_features(fields: dict[str, Any]) -> AgreedFeatures | None:
+    if "features" not in fields:
+        return None
+    features: AgreedFeatures = SERVICES.need("agreed features", "the agreement has features")(fields["features"])
+    return features
+
+
+def _read_schedule(fields: dict[str, Any]) -> Schedule | None:
+    """Return the schedule of an agreement's JSON, which states every field of it."""
+    if "schedule" not in fields:
+        return None
+    schedule = schedule_of(fields["schedule"])
+    if schedule.to_dict() != fields["schedule"]:
+        raise InvalidInputError(
+            f"the schedule of an agreement must be {schedule.to_dict()}, got {short(fields['schedule'])}"
+        )
+    return schedule
+
+
+def _object(given: Any, what: str, names: set[str] | None = None) -> dict[str, Any]:
+    if not isinstance(given, dict) or (names is not None and given.keys() != names):
+        wanted = "a JSON object" if names is None else f"a JSON object of {', '.join(sorted(names))}"
+        raise InvalidInputError(f"{what} of an agreement must be {wanted}, got {short(given)}")
+    return given
+
+
+def _read_column(given: Any, what: str) -> Column:
+    fields = _object(given, what, {"name", "type"})
+    (column,) = columns_of([(fields["name"], fields["type"])], what, "text")
+    return column
