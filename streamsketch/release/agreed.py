@@ -59,11 +59,10 @@ def sketch_agreed(
 def _by_windows(
     agreement: Agreement, rows: Any, summary: BoundingSummary | None, folder: str | os.PathLike[str] | None
 ) -> Any:
-    known: dict[str, Any] = {"summary": summary, "folder": folder}
     if agreement.windows_are_keys:
-        return sketch_by_windows(rows, agreement, **known)
+        return sketch_by_windows(rows, agreement, summary=summary, folder=folder)
     windows: Any = agreement.windows
-    exact = sketch_windows(rows, agreement, **known)
+    exact = sketch_windows(rows, agreement, summary=summary, folder=folder)
     return {windows.of_times.name(number): one for number, one in exact.items()}
 
 
@@ -94,15 +93,16 @@ def release_agreed(
         exact = data
     else:
         exact = sketch_agreed(agreement, data, summary=summary, folder=folder)
-    charged: dict[str, Any] = {"ledger": ledger, "dataset": dataset}
     if isinstance(exact, Sketch):
-        return publisher.release(exact, again=again, **charged)
+        return publisher.release(exact, again=again, ledger=ledger, dataset=dataset)
     if isinstance(agreement.keys, Selected):
-        return _release_selected(publisher, calibrated, exact, agreement.keys, again=again, **charged)
-    known = agreement.published_keys
-    listed = known if isinstance(known, tuple) else None
-    keys: dict[str, Any] = {"public_keys": listed, "keys_are_public": listed is None}
-    return publisher.release_table(exact, **keys, again=again, **charged)
+        return _release_selected(
+            publisher, calibrated, exact, agreement.keys, again=again, ledger=ledger, dataset=dataset
+        )
+    listed = keys if isinstance(keys := agreement.published_keys, tuple) else None
+    return publisher.release_table(
+        exact, public_keys=listed, keys_are_public=listed is None, again=again, ledger=ledger, dataset=dataset
+    )
 
 
 def _release_windows(
@@ -217,6 +217,10 @@ def exit_of(
             "state how much one unit can change: neighbours=L1(bound, unit=…) or SketchL2(bound, unit=…); only data "
             "that streamsketch.bound made, or whose agreement has neighbours, can leave it out"
         )
-    noise: dict[str, Any] = {"delta": delta, "mechanism": mechanism}
-    noise = {name: asked for name, asked in noise.items() if asked is not None}
-    return AdditiveNoise(epsilon=epsilon, **noise, neighbours=neighbours).counted_as(data)
+    noise = AdditiveNoise(
+        epsilon=epsilon,
+        delta=0.0 if delta is None else delta,
+        mechanism="auto" if mechanism is None else mechanism,
+        neighbours=neighbours,
+    )
+    return noise.counted_as(data)

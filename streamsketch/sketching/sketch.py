@@ -412,8 +412,10 @@ class Sketch:
 
     def with_facts(self, *, ids: DataIds, agreement: "Agreement | None", bounds: Bounds) -> "Sketch":
         """Return a copy that states these ids, agreement and bounds, as an engine does that holds them elsewhere."""
-        known: dict[str, Any] = {"ids": ids, "agreement": agreement, "bounds": bounds}
-        return Sketch.from_state(self._projection, self.sums(), self.mass, largest=self._largest, **known)
+        sums = self.sums()
+        return Sketch.from_state(
+            self._projection, sums, self._mass, largest=self._largest, ids=ids, agreement=agreement, bounds=bounds
+        )
 
     __copy__ = copy
 

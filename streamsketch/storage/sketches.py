@@ -154,11 +154,15 @@ class RawHeader:
 
     def state(self, keys: Sequence[Any], sums: ExactSums, masses: Ints) -> State:
         """Return the sketch or table with these sums; `WireFormatError` if they do not belong together."""
-        known: dict[str, Any] = {name: getattr(self, name) for name in ("agreement", "ids", "bounds", "largest")}
+        agreement, ids, bounds, most = self.agreement, self.ids, self.bounds, self.largest
         try:
             if self.keys is None:
-                return Sketch.from_state(self.projection, sums, int(masses[0]), **known)
-            return SketchTable.from_state(self.projection, keys, sums, masses, **known)
+                return Sketch.from_state(
+                    self.projection, sums, int(masses[0]), agreement=agreement, ids=ids, bounds=bounds, largest=most
+                )
+            return SketchTable.from_state(
+                self.projection, keys, sums, masses, agreement=agreement, ids=ids, bounds=bounds, largest=most
+            )
         except (InvalidInputError, OverflowError):  # never their values
             raise WireFormatError("cells", "do not belong together with the masses, keys and projection") from None
 
