@@ -31,6 +31,9 @@ FIELDS = {
     "title": Field("TEXT", "heading of the page, by default the name of the folder or the files"),
     "plan": Field("FILE", "show this plan, too: the output of `plan … --json`", Path),
     "index": INDEX,
+    "dictionary": Field(
+        "FILE", "say whether streams spell alike: a public file of the items that may occur, as for --why", Path
+    ),
     "category": Field("COLUMN", "with --why, column of the dictionary by which items are added up"),
     "tolerance": Field("DISTANCE", "(not squared) up to which sites of a federation count as alike", float),
 }
@@ -44,6 +47,7 @@ class _Further:
     title: str | None = None
     plan: Path | None = None
     index: list[str] | None = None
+    dictionary: Path | None = None
     category: str | None = None
     tolerance: float | None = None
 
@@ -109,6 +113,9 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
     as "north 2024-05.sketch", the page also states since when a site differs, and compares the last window of each
     site.
 
+    With --set dictionary, the page says which streams look like the same names in another spelling. Without it, the
+    page asks for one if a stream has next to nothing in common with any other.
+
     The page is one file without network access, and as public as the releases are. Its script makes the heat map
     interactive; the page is complete without it.
 
@@ -140,9 +147,17 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
     of_features = agreement is not None and why is None and ss.Agreement.load(agreement).features is not None
     of_items = {"--set index": more.index, "--set category": category}
     if of_features:
-        _check_federation({"--set plan": plan, "--by": by, "--joint": joint, **of_items})
+        _check_federation(
+            {"--set plan": plan, "--set dictionary": more.dictionary, "--by": by, "--joint": joint, **of_items}
+        )
     else:
-        _check_streams(why, {**of_items, "--agreement": agreement}, {"--share": share, "--set tolerance": tolerance})
+        _check_streams(
+            why or more.dictionary,
+            {**of_items, "--agreement": agreement},
+            {"--share": share, "--set tolerance": tolerance},
+        )
+        if category is not None and why is None:
+            raise ss.InvalidInputError("--set category is for what differs: give --why DICTIONARY")
     if joint:
         check_joint(by)
     paths, left_out = files_in(places)
@@ -160,17 +175,19 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
         if not as_json:
             typer.echo(printable(federation.answer))
         return
+    any_release = next(iter(releases.values()))
     page, facts = page_with_facts(
         releases,
         published,
         title=heading,
         plan=None if plan is None else _plan(plan),
         by=by,
-        why=None if why is None else _dictionary(next(iter(releases.values())), why, more, agreement),
+        why=None if why is None else _dictionary(any_release, why, more, agreement, category),
+        dictionary=None if more.dictionary is None else _dictionary(any_release, more.dictionary, more, agreement),
         together=joint,
     )
     write_whole(output, page.encode())
-    comparison = {"by": facts["by"], "compared": facts["names"], "joint": facts["joint"]}
+    comparison = {name: facts[name] for name in ("by", "joint", "spelling")} | {"compared": facts["names"]}
     _say(output, releases, left_out, comparison if as_json else None)
 
 
@@ -185,7 +202,8 @@ def _check_streams(why: Path | None, of_items: dict[str, object], of_features: d
         raise ss.InvalidInputError("--share and --set tolerance are for releases of features: name their --agreement")
     if why is None and any(of_items.values()):
         raise ss.InvalidInputError(
-            "--set index, category and --agreement, if it has no features, are for what differs: give --why DICTIONARY"
+            "--set index, category and --agreement, if it has no features, are for names: give --why DICTIONARY, "
+            "for what differs, or --set dictionary=DICTIONARY, for how they are spelt"
         )
 
 
@@ -217,9 +235,11 @@ def _say(
     say(f"{output}: {len(releases)} releases." + (f" Left out, as secret: {', '.join(left_out)}." if left_out else ""))
 
 
-def _dictionary(release: ss.PrivateSketch, path: Path, more: _Further, agreement: Path | None) -> Dictionary:
+def _dictionary(
+    release: ss.PrivateSketch, path: Path, more: _Further, agreement: Path | None, category: str | None = None
+) -> Dictionary:
     agreed = agreement_of(release, agreement)
-    items, of_category = items_of_file(release.projection, agreed, path, index=more.index, category=more.category)
+    items, of_category = items_of_file(release.projection, agreed, path, index=more.index, category=category)
     return Dictionary(items, of_category, agreed)
 
 

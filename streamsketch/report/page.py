@@ -25,6 +25,7 @@ from streamsketch.report.planned import against_plan, expected_errors
 from streamsketch.report.scaling import Scaling, classical_scaling
 from streamsketch.report.script import comparison_facts, facts_as_json, script, script_digest, tree_facts
 from streamsketch.report.series import in_time_order, series_in
+from streamsketch.report.spelling import spelling_section, unlike_all
 from streamsketch.report.standing import answer, groups_in
 from streamsketch.report.text import shorten, templates
 
@@ -37,7 +38,7 @@ _MAX_PAIRS = 1000
 _NEIGHBOURS = 3
 
 
-def page_of(
+def page_of(  # noqa: PLR0913 - what a page may show
     releases: Mapping[str, PrivateSketch],
     published: Mapping[str, PrivateSketch | PrivateTable] | None = None,
     *,
@@ -47,6 +48,7 @@ def page_of(
     why: Dictionary | None = None,
     on: dt.date | None = None,
     together: bool = False,
+    dictionary: Dictionary | None = None,
 ) -> str:
     """Return a report of all pairs of releases, as HTML.
 
@@ -81,6 +83,9 @@ def page_of(
         Whether to show joint estimates, as `streamsketch.pairwise` makes them with ``together=True``, of the streams
         that are drawn: in the order of time, if they are all windows of one stream. The page marks them as such.
         Intervals are those of each pair alone, and tests of change stay as they are.
+    dictionary
+        Public names, by which the page says whether the streams spell alike, as `streamsketch.spelling` does. Without
+        it, the page asks for one if a stream has next to nothing in common with any other.
 
     Raises
     ------
@@ -90,10 +95,11 @@ def page_of(
     IncompatibleProjectionsError, DependentNoiseError
         If the projections differ, or two releases share noise.
     """
-    return page_with_facts(releases, published, title=title, plan=plan, by=by, why=why, on=on, together=together)[0]
+    facts: dict[str, Any] = {"title": title, "plan": plan, "by": by, "why": why, "on": on, "together": together}
+    return page_with_facts(releases, published, **facts, dictionary=dictionary)[0]
 
 
-def page_with_facts(
+def page_with_facts(  # noqa: PLR0913 - what a page may show
     releases: Mapping[str, PrivateSketch],
     published: Mapping[str, PrivateSketch | PrivateTable] | None = None,
     *,
@@ -103,6 +109,7 @@ def page_with_facts(
     why: Dictionary | None = None,
     on: dt.date | None = None,
     together: bool = False,
+    dictionary: Dictionary | None = None,
 ) -> tuple[str, dict[str, Any]]:
     """Return a report as `page_of` does, and the facts that it holds as JSON."""
     if len(releases) > _MAX_RELEASES:
@@ -137,6 +144,8 @@ def page_with_facts(
         **tree_facts(tree, similar, found.groups),
         "differing": None if why is None else pair_facts(_kept(releases, chosen), why, by),
     }
+    spelt = None if dictionary is None else spelling_section(_kept(releases, chosen), dictionary)
+    facts["spelling"] = None if spelt is None else spelt["otherwise"]
     projection = next(iter(releases.values())).projection
     page = (
         templates()
@@ -168,6 +177,10 @@ def page_with_facts(
             drawn=drawn,
             by_time=by_time,
             heat=heat,
+            spelling=spelt,
+            unlike_all=[]
+            if by_time or spelt is not None
+            else unlike_all(names, list(_kept(releases, chosen).values()), chosen),
             separated=None if why is None else separated(_kept(releases, chosen), why, by),
             map=map_of(names, scaling) if drawn and len(names) > 2 else None,
             places=_places(names, scaling),

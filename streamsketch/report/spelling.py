@@ -1,0 +1,61 @@
+"""What a page says of names: whether streams spell alike, from a public dictionary or from cosines near zero."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from streamsketch.estimation.blocks import block_of
+from streamsketch.estimation.estimators import squared_norm
+from streamsketch.estimation.measures import compare_blocks
+from streamsketch.estimation.noise_effect import OutputNoise
+from streamsketch.estimation.spelling import spelling
+from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.report.choice import Chosen
+from streamsketch.report.differences import Dictionary
+from streamsketch.report.text import shorten
+
+_MOST = 40  # streams, whose 1,560 ordered pairs take about a second
+_NEXT_TO_NOTHING = 0.2  # a cosine
+
+
+def spelling_section(releases: Mapping[str, PrivateSketch], dictionary: Dictionary) -> dict[str, Any]:
+    """Return what the section on spelling shows: of up to 40 streams, those of the largest norms.
+
+    Raises
+    ------
+    InvalidInputError, IncompatibleAgreementsError
+        As in `streamsketch.spelling`.
+    """
+    names = sorted(releases, key=lambda name: -float(squared_norm(releases[name]).value))[:_MOST]
+    looked_at = {name: one for name, one in releases.items() if name in set(names)}
+    found = spelling(looked_at, dictionary.items, agreement=dictionary.agreement)
+    return {
+        "names": found.names,
+        "left_out": len(releases) - len(looked_at),
+        "explained": [(shorten(name), share) for name, share in found.explained.items()],
+        "otherwise": [
+            {
+                "first": shorten(one.first),
+                "second": shorten(one.second),
+                "way": one.way,
+                "cosine": one.cosine,
+                "folded": one.folded,
+            }
+            for one in found.otherwise
+        ],
+    }
+
+
+def unlike_all(names: Sequence[str], releases: Sequence[PrivateSketch], chosen: Chosen) -> list[str]:
+    """Return the streams whose cosine with each other one is near zero, by 95 % intervals that hold for all pairs.
+
+    Such streams have next to nothing in common with any other, or spell it otherwise: their cells cannot tell which.
+    Only streams above the noise floor are looked at, ``releases`` with their ``names``.
+    """
+    block = block_of(releases)
+    if set(chosen.kept) & set(chosen.below_noise_floor) or not isinstance(block.effect, OutputNoise):
+        return []
+    highs = compare_blocks(block, block, "cosine", same=True).selected_interval(chosen.among)[1].copy()
+    np.fill_diagonal(highs, -np.inf)
+    return [name for name, high in zip(names, highs.max(axis=1).tolist(), strict=True) if high < _NEXT_TO_NOTHING]
