@@ -45,7 +45,8 @@ def check(
     names that are not in Unicode's form NFC, have blanks around them, look like missing values (NA, NULL, nan, none,
     -), or appear in several spellings that the agreement keeps apart; which names are in no public list (--set
     dictionary); which rows would be dropped, and why; how many rows units have; and columns that seem to be swapped.
-    The exit status is 1 if a release of these rows would be refused.
+    Rows are read as a stream. Of a column with more than a million different names, the first ones are looked at, and
+    the output says how many rows have others. The exit status is 1 if a release of these rows would be refused.
 
     $ streamsketch check sales.csv --agreement people.json
     """

@@ -27,14 +27,21 @@ _FORM = TextRule(blanks=None)
 _BLANKS = TextRule(form=None)
 _ALIKE = TextRule(form="NFKC", case="fold", invisible="drop")
 _SHOWN = 3  # examples
+MOST_NAMES = 1_000_000
+"""Different names of a column, and units, that a check keeps by default: some 200 MB a column."""
+_LETTERS = 64  # of a name that is kept, on average
 _SWAPPED = 0.5  # the share of another column that a public list has
 
 
 @dataclass
 class Names:
-    """The texts of one column, with how many rows have each."""
+    """The texts of one column, with how many rows have each; of up to ``most`` different ones, the first to come."""
 
+    most: int = MOST_NAMES
     rows: Counter[str] = field(default_factory=Counter)
+    left_out: int = 0
+    """The number of rows with other texts."""
+    _letters: int = 0
 
     def add(self, column: "pa.Array") -> None:
         """Note the rows of a batch; text that is not UTF-8 is counted by nobody, as its row is dropped."""
@@ -43,7 +50,15 @@ class Names:
         counted = pc.value_counts(plain(column).cast(pa.large_string())).to_pylist() if len(column) else []
         for one in counted:
             if one["values"] is not None:
-                self.rows[one["values"]] += one["counts"]
+                self._count(one["values"], one["counts"])
+
+    def _count(self, text: str, rows: int) -> None:
+        if text not in self.rows:
+            if len(self.rows) >= self.most or self._letters + len(text) > self.most * _LETTERS:
+                self.left_out += rows
+                return
+            self._letters += len(text)
+        self.rows[text] += rows
 
     def where(self, holds: Any) -> int:
         """Return how many rows have a text for which a function is true."""
@@ -77,6 +92,9 @@ class RowCheck:
         How rows are read.
     dictionary
         Public lists of names, by column; or none.
+    most
+        How many different names of a column, and how many units, are kept, so that memory is bounded. The findings say
+        how many rows have others.
 
     Examples
     --------
@@ -87,11 +105,15 @@ class RowCheck:
     [('looks missing', 1), ('several spellings', 2), ('missing', 1)]
     """
 
-    def __init__(self, agreement: Agreement, dictionary: Mapping[str, Iterable[str]] | None = None) -> None:
+    def __init__(
+        self, agreement: Agreement, dictionary: Mapping[str, Iterable[str]] | None = None, *, most: int = MOST_NAMES
+    ) -> None:
         self._agreement = agreement
-        self._names = {column.name: Names() for column in agreement.columns if column.type == "text"}
+        self._names = {column.name: Names(most) for column in agreement.columns if column.type == "text"}
         self._listed = {name: {self._spelt(name, text) for text in texts} for name, texts in (dictionary or {}).items()}
+        self._most = most
         self._units: Counter[Any] = Counter()
+        self._rows_of_other_units = 0
         self._why: Counter[str] = Counter()
         self._missing: Counter[str] = Counter()
         self.refused = False
@@ -133,7 +155,10 @@ class RowCheck:
         events = self._intake.read(batch)
         if self._agreement.unit is not None and events.units is not None:
             for one in pc.value_counts(events.units).to_pylist() if len(events.units) else []:
-                self._units[one["values"]] += one["counts"]
+                if one["values"] in self._units or len(self._units) < self._most:
+                    self._units[one["values"]] += one["counts"]
+                else:
+                    self._rows_of_other_units += one["counts"]
         self.refused |= self._agreement.missing == "refuse" and any(self._missing.values())
         self.refused |= self._agreement.unit is None and bool(self._why)
 
@@ -185,6 +210,7 @@ class RowCheck:
                 f"such as {_examples(others)}; {len(others):,} different names",
             )
             note("swapped", *self._swapped(name))
+        note("not looked at", names.left_out, f"of names after the first {len(names.rows):,} different ones")
         return found
 
     def _swapped(self, name: str) -> tuple[int, str]:
@@ -207,6 +233,9 @@ class RowCheck:
             f"{int(np.quantile(counts, 0.99)):,} or fewer, and one has {most:,}"
         )
         found = [Finding(unit.name, "rows of units", most, text)]
+        if others := self._rows_of_other_units:
+            text = f"of units after the first {counts.size:,}, of which alone the numbers of rows are"
+            found.append(Finding(unit.name, "not counted", others, text))
         widest = max(
             (len(names.rows), name) for name, names in [*self._names.items(), ("", Names())] if name != unit.name
         )
@@ -219,9 +248,11 @@ class RowCheck:
         return found
 
 
-def check_rows(rows: Iterable["pa.RecordBatch"], agreement: Agreement, dictionary: Any = None) -> RowCheck:
-    """Return what is to be known of all rows."""
-    check = RowCheck(agreement, dictionary)
+def check_rows(
+    rows: Iterable["pa.RecordBatch"], agreement: Agreement, dictionary: Any = None, *, most: int = MOST_NAMES
+) -> RowCheck:
+    """Return what is to be known of all rows, of which one batch is in memory at a time."""
+    check = RowCheck(agreement, dictionary, most=most)
     for batch in rows:
         check.add(batch)
     if not check.rows:
