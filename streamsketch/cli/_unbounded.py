@@ -87,6 +87,8 @@ class UnboundedLog:
                 delimiter=check_delimiter(job.delimiter or ","),
                 encoding=job.encoding,
                 decimal=job.decimal or ".",
+                thousands=job.thousands,
+                null_values=job.missing_cells,
             )
             stream = Stream(agreement, job, self.state, charge, sink=sink, dead_letters=dead_letters)
             with Stop() as stop:

@@ -87,8 +87,9 @@ class Job:
     format
         What the rows are written as. A log: ``"csv"`` or ``"jsonl"``, by default as its name says. A pipe: one of them,
         or ``"messages"``, which is what ``kcat -J`` prints. A topic: ``"arrow"``, the default, or ``"json"``.
-    delimiter, encoding, decimal
-        Of lines, as in `intake.files.RowReader`.
+    delimiter, encoding, decimal, thousands, null_values
+        Of lines, as in `intake.files.RowReader`. The cells that are missing values are one text with commas between,
+        ``"NA,-"``.
     bad_lines
         What becomes of lines that cannot be read: ``"stop"``, the default with ``clock="events"``; ``"skip"``; or the
         name of a file that keeps them.
@@ -181,6 +182,8 @@ class Job:
     delimiter: str | None = None
     encoding: str | None = None
     decimal: str | None = None
+    thousands: str | None = None
+    null_values: str | None = None
     bad_lines: str | None = None
     follow: bool = False
     accept_loss: bool = False
@@ -229,7 +232,7 @@ class Job:
     def _check_texts(self) -> None:
         for name, kind in _FIELDS.items():
             value = getattr(self, name)
-            if kind.is_text and name != "delimiter" and (value is not None or name == "folder"):
+            if kind.is_text and name not in _MARKS and (value is not None or name == "folder"):
                 check_text(f"the {name} of a job", value)
         for name, known in _CHOICES.items():
             if getattr(self, name) not in (None, *known):
@@ -255,6 +258,11 @@ class Job:
     def delay_micros(self) -> int:
         """How far the watermark is behind the newest time."""
         return microseconds(self.delay, "delay", least=0)
+
+    @property
+    def missing_cells(self) -> list[str]:
+        """The texts of ``null_values``."""
+        return [text for text in (self.null_values or "").split(",") if text]
 
     def need(self, names: Iterable[str], what: str) -> None:
         """Raise `InvalidInputError` if a field is not set that ``what`` needs, such as "a cluster"."""
@@ -440,6 +448,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "format": get_args(RowForm),
     "log": get_args(LogForm),
 }
+_MARKS = ("delimiter", "thousands")  # which may be a tab or a blank, and are checked where they are read
 _SECONDS = ("idle_after", "every", "stale_after", "silent_after", "check_every")
 
 
