@@ -193,6 +193,25 @@ class History:
 
     def numbers(self, wanted: Range | int) -> tuple[int, int]:
         """Return the numbers of the windows of a range. Raises the same errors as `range`."""
+        try:
+            return self._numbers(wanted)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{error}. {self._form_of_ranges()}") from None
+
+    def _form_of_ranges(self) -> str:
+        """Return how a range is written: the end of every message that refuses one."""
+        first, last = self._name(0), self._name(self.windows - 1)
+        if self._times is None:
+            return (
+                f"A range is written by its first window and the one after its last: (0, {self.windows}), on the "
+                f"command line 0..{self.windows}"
+            )
+        return (
+            f"A range is written by its first window and the one after its last: ({first!r}, {last!r}), on the command "
+            f"line {first}..{last}; or as a year, month or day, such as {first[:7]}, for all windows that begin in it"
+        )
+
+    def _numbers(self, wanted: Range | int) -> tuple[int, int]:
         if isinstance(wanted, str):
             begin, end = self._of_period(wanted)
         elif isinstance(wanted, tuple) and len(wanted) == 2:

@@ -139,3 +139,12 @@ def test_a_key_of_tables_is_named(forks: Forks, tmp_path: Path) -> None:
 )
 def test_mistakes_are_explained(forks: Forks, folder: Path, arguments: list[str], words: str) -> None:
     assert words in forks.refused("history", folder, *arguments, cwd=folder)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    ["May", "2010-12-01/2010-12-07", "2024-03", "0..99", "5..5", "2024-13", "2024-02-31", "a..b", "-1..3", ".."],
+)
+def test_a_range_that_is_refused_is_told_how_ranges_are_written(forks: Forks, folder: Path, wanted: str) -> None:
+    refused = forks.refused("history", folder, f"--range={wanted}", cwd=folder)
+    assert f"on the command line {NAMES[0]}..{NAMES[-1]}; or as a year, month or day, such as 2024-" in refused
