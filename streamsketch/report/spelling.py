@@ -51,10 +51,10 @@ def unlike_all(names: Sequence[str], releases: Sequence[PrivateSketch], chosen: 
     """Return the streams whose cosine with each other one is near zero, by 95 % intervals that hold for all pairs.
 
     Such streams have next to nothing in common with any other, or spell it otherwise: their cells cannot tell which.
-    Only streams above the noise floor are looked at, ``releases`` with their ``names``.
+    ``releases`` are the streams that are drawn, with their ``names``; the interval of one that is noise is no bound.
     """
     block = block_of(releases)
-    if set(chosen.kept) & set(chosen.below_noise_floor) or not isinstance(block.effect, OutputNoise):
+    if not isinstance(block.effect, OutputNoise):
         return []
     highs = compare_blocks(block, block, "cosine", same=True).selected_interval(chosen.among)[1].copy()
     np.fill_diagonal(highs, -np.inf)
