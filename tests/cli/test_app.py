@@ -48,6 +48,41 @@ def test_what_is_said_of_commands_imports_none_of_them() -> None:
         assert commands == {"app", "_help", "_pages", "_saying", "_sentences", "_values"}
 
 
+RUN_AND_END = """
+import atexit, sys
+from streamsketch.cli.app import run_and_end
+atexit.register(lambda: print("cleaned up", flush=True))
+sys.argv[1:] = {!r}
+run_and_end()
+"""
+
+
+def test_a_process_of_a_command_ends_with_its_status_and_all_that_it_printed() -> None:
+    """As by the installed script, which skips the interpreter's own end."""
+    for arguments, status, said in (
+        (["--version"], 0, ss.__version__),
+        (["plan", "--help"], 0, "Usage"),
+        (["skech"], 2, "No such command"),
+        (["explain", "nothing.sketch"], 2, "does not exist"),
+    ):
+        command = [sys.executable, "-c", RUN_AND_END.format(arguments)]
+        done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)  # noqa: S603
+        assert done.returncode == status, arguments
+        assert said in done.stdout + done.stderr
+
+
+def test_an_end_of_a_command_cleans_up_and_tells_of_output_that_is_lost() -> None:
+    command = [sys.executable, "-c", RUN_AND_END.format(["--version"])]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout.splitlines() == [ss.__version__, "cleaned up"]
+    full = Path("/dev/full")
+    if full.exists():
+        with full.open("wb") as nowhere:
+            lost = subprocess.run(command, env=ENVIRONMENT, stdout=nowhere, stderr=subprocess.PIPE, check=False)  # noqa: S603
+        assert lost.returncode != 0
+        assert b"No space left" in lost.stderr
+
+
 def test_every_file_of_the_folder_is_a_command_or_a_group_and_each_function_one() -> None:
     read = sentences()
     assert set(read) == set(PATHS)
