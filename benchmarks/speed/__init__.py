@@ -7,6 +7,7 @@ NAMES: dict[str, str] = {
         "update",
         "events",
         "startup",
+        "commands",
         "noise",
         "growth",
         "table",

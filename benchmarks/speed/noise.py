@@ -22,7 +22,7 @@ SCALE = 8  # of the Laplace noise for s = 8, ε = 1
 SIGMA = 16  # about that of the Gaussian noise for s = 8, ε = 1, δ = 1e-6
 
 _TO_OPENDP = Target("ratio", 1 / 20)
-_FROM_SYSTEM = {"Laplace": Target("ours", 30), "Gaussian": Target("ours", 40)}
+_FROM_SYSTEM = {"Laplace": Target("ours", 20), "Gaussian": Target("ours", 20)}
 
 Sampler = Callable[[BitSource], Ints]
 

@@ -32,7 +32,7 @@ from tests.docs.pages import run_module
 
 ALL = [entry for command in COMMANDS if command != "streams" for entry in entries(command).values()]
 LONG = {
-    *("update", "startup", "growth", "files", "hadamard", "matrices", "local", "parties"),
+    *("update", "startup", "commands", "growth", "files", "hadamard", "matrices", "local", "parties"),
     *("signs", "points", "coverage-all"),
     *("ingest", "marginal", "processes", "bounding", "features", "pairwise"),
     *(
