@@ -25,6 +25,7 @@ AVX512, AVX2, PCLMUL, PMULL, PLAIN = "AVX-512 VPCLMULQDQ", "AVX2 VPCLMULQDQ", "P
 Step = Callable[[Any], None]
 
 _LANES = {AVX512: 8, AVX2: 4, PCLMUL: 2, PMULL: 2, PLAIN: 1}
+_REGISTERS = {AVX512: "v", AVX2: "x", PCLMUL: "x", PMULL: "w"}  # of vectors, as LLVM's assembly statements name them
 _PRODUCT = {8: "llvm.x86.pclmulqdq.512", 4: "llvm.x86.pclmulqdq.256", 2: "llvm.x86.pclmulqdq"}
 _CLASSES = 4  # bits that are four apart: up to 15 ones, so that no sum of products carries into the next
 _ONE_IN_FOUR = 0x1111_1111_1111_1111
@@ -102,7 +103,7 @@ class Emitter:
         ``between(j)`` emits code after step j.
         """
         builder, steps = self.builder, range(1, count) if isinstance(count, int) else None
-        between = between or (lambda _: None)
+        held_in_place, between = self.placed if between else (lambda vector: vector), between or (lambda _: None)
         if self.lanes == 1:
             words = self._hash_singly(keys, coefficients, ir.Constant(i64(), count) if steps else count)
             for j in steps or ():
@@ -115,6 +116,7 @@ class Emitter:
             for j in steps:
                 coefficient = self._coefficient(coefficients, ir.Constant(i64(), j))
                 totals = [self.step(total, key, coefficient) for total, key in zip(totals, held_keys, strict=True)]
+                totals = [held_in_place(total) for total in totals]
                 between(j)
             return totals
         one, held = ir.Constant(i64(), 1), [cgutils.alloca_once_value(builder, total) for total in totals]
@@ -124,6 +126,16 @@ class Emitter:
                 builder.store(self.step(builder.load(total), key, coefficient), total)
             between(j)
         return [builder.load(total) for total in held]
+
+    def placed(self, vector: Any) -> Any:
+        """Return the vector, computed before whatever is emitted next.
+
+        LLVM would move steps to where their words are used, behind all additions between them. An empty assembly
+        statement that reads and writes the vector, and may read memory, keeps its place.
+        """
+        kind = ir.FunctionType(self.vector, [self.vector])
+        statement = ir.InlineAsm(kind, "", f"={_REGISTERS[self.code]},0,~{{memory}}", side_effect=True)
+        return self.builder.call(statement, [vector])
 
     def step(self, total: Any, key: Any, coefficient: Any) -> Any:
         """Return total · key + coefficient in each lane, for keys below 2^60."""

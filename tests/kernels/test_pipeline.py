@@ -1,5 +1,6 @@
 """Tiles that are hashed while others are added: the sums of single items, for every number of rows and of keys."""
 
+import numba
 import numpy as np
 import pytest
 from numba.core.errors import TypingError
@@ -26,6 +27,23 @@ def test_a_strided_array_is_refused() -> None:
     words = np.empty(2 * TILE, dtype=np.uint64)
     with pytest.raises(TypingError, match="C-contiguous"):
         tile_of(words[::2], words[:4], words)
+
+
+def test_additions_stand_between_the_steps_of_the_polynomials() -> None:
+    """In the machine code: LLVM moves what is computed to where it is used, behind all additions."""
+    projection = SJLT(dim=1 << BITS, sketch_dim=8 << 7, sparsity=8, seed=1)
+    add_batch = numba.njit(projection._adders.add_batch.__wrapped__)  # type: ignore[attr-defined]
+    indices, state = np.arange(200), np.zeros(projection.sketch_dim, dtype=np.int64)
+    scratch = np.zeros(projection._scratch_size, dtype=np.int64)
+    add_batch(indices, indices, *projection._hash_arguments, 199, scratch, state)
+    (code,) = add_batch.inspect_asm().values()
+    products = ("clmul", "pmull")
+    marks = "".join("h" if any(name in line for name in products) else "a" for line in code.splitlines())
+    hashed = marks.strip("a")
+    if not hashed:
+        pytest.skip("this processor has no carry-less products")
+    gaps = [len(gap) for gap in hashed.split("h") if len(gap) > TILE]
+    assert len(gaps) >= projection.independence - 2  # steps, less the last
 
 
 PROJECTIONS: list[Projection] = [
