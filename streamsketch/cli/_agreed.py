@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import streamsketch as ss
+from streamsketch.agreement.terms import Selected
+from streamsketch.cli._dry_run import DryRun, show_dry_run
 from streamsketch.cli._inputs import Reading
 from streamsketch.cli._reading import SIGNS, SKETCH, TABLE, find_duplicate, new_file
 from streamsketch.cli._releasing import remaining_facts
@@ -17,6 +19,7 @@ from streamsketch.intake.files import RowReader
 from streamsketch.intake.rows import Intake
 from streamsketch.release.agreed_publisher import publisher_of
 from streamsketch.sketching.bounding.units import bound_batches
+from streamsketch.storage.sketches import RawHeader, RawSketch
 
 
 def check_output(output: Path, agreed: ss.Agreement) -> Path:
@@ -89,6 +92,11 @@ def check_released_at_once(agreed: ss.Agreement, name: str) -> None:
         )
 
 
+def known_without_rows(agreed: ss.Agreement) -> bool:
+    """Return whether noise is added to cells of known keys; otherwise signs are published, or keys are chosen."""
+    return agreed.terms is not None and agreed.terms.is_noise and not isinstance(agreed.keys, Selected)
+
+
 def show_terms(agreed: ss.Agreement, unread: str, *, as_json: bool) -> None:
     """Show what a release would spend; nothing is read or drawn."""
     guarantee = publisher_of(agreed).guarantee(agreed.projection)
@@ -132,10 +140,18 @@ class ReleaseOfRows:
         elif not dry_run:
             raise ss.InvalidInputError("state where the release is written: --output FILE, or --dry-run for none")
         if dry_run:
-            show_terms(agreed, "no row is read", as_json=as_json)
+            self._show_dry_run(as_json=as_json)
             return
         exact = sketch_of_rows(agreed, paths, reading.reader(agreed))
         self._show(agreed.release(exact, ledger=self.ledger, dataset=self.dataset), as_json=as_json)
+
+    def _show_dry_run(self, *, as_json: bool) -> None:
+        agreed = self.agreement
+        if agreed.schedule is not None or not known_without_rows(agreed):
+            show_terms(agreed, "no row is read", as_json=as_json)
+            return
+        empty = RawHeader.of(RawSketch(_exact(agreed, [], Reading().reader(agreed))))
+        show_dry_run(DryRun(self.name, empty, agreed), "no row is read", self.ledger, self.dataset, as_json=as_json)
 
     def _show(self, released: Any, *, as_json: bool) -> None:
         """Write a release, and show what it guarantees."""

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import typer
 
 import streamsketch as ss
-from streamsketch.cli._releasing import left_fields
-from streamsketch.cli._showing import guarantee_fields, plural
+from streamsketch.cli._releasing import left_fields, times, together
+from streamsketch.cli._showing import guarantee_fields, plural, show_result
 from streamsketch.explanation.release import explain_release
 from streamsketch.planning.noise_floor import NoiseFloor
 from streamsketch.privacy.assertions import conditions_of_keys, with_conditions
@@ -32,21 +33,24 @@ class DryRun:
     Parameters
     ----------
     file, header
-        A raw file, and its header, which is read without the cells.
-    publisher
-        The publisher of the release, without counts.
-    public_keys
-        The keys that would be published, if they were named.
+        A raw file, and its header, which is read without the cells. Or an agreement, and the header of no rows.
+    agreed
+        The agreement by which it is released, by additive noise, of keys that are listed or public.
     assert_bounds, again
         As in `streamsketch.storage.release_raw`.
     """
 
     file: Path
     header: RawHeader
-    publisher: AdditiveNoise
-    public_keys: Sequence[Any]
-    assert_bounds: bool
-    again: bool
+    agreed: ss.Agreement
+    assert_bounds: bool = False
+    again: bool = False
+
+    @property
+    def public_keys(self) -> Sequence[Any]:
+        """The keys that would be published, if they are listed."""
+        keys = self.agreed.published_keys
+        return keys if isinstance(keys, tuple) else ()
 
     @functools.cached_property
     def guarantee(self) -> Guarantee:
@@ -56,9 +60,9 @@ class DryRun:
         return with_conditions(guarantee, *conditions_of_keys(keys_are_public=keys_are_public))
 
     @property
-    def sketches(self) -> int:
-        """How many sketches would be published."""
-        return 1 if self.header.keys is None else len(self.public_keys) or self.header.keys
+    def sketches(self) -> int | None:
+        """How many sketches would be published; None where that is known from the rows alone."""
+        return 1 if self.header.keys is None else len(self.public_keys) or self.header.keys or None
 
     @functools.cached_property
     def floor(self) -> NoiseFloor:
@@ -84,8 +88,8 @@ class DryRun:
         table = "" if self.header.keys is None else f"; columns {', '.join(self.columns)}"
         length, sure = floor.length(), floor.length(NoiseFloor.sure)
         found = {
-            "published": f"{self.sketches:,} {'sketch' if self.sketches == 1 else 'sketches'} of "
-            f"{self.header.projection.sketch_dim:,} cells{beside}; about {_bytes(self.bytes)}{table}",
+            "published": f"{self._number} of {self.header.projection.sketch_dim:,} cells{beside}; about "
+            f"{_bytes(self.bytes)}{table}",
             "guarantee": str(self.guarantee),
             "protected": explained.who,
             "meaning": explained.meaning,
@@ -106,6 +110,7 @@ class DryRun:
         explained, floor = explain_release(self._example), self.floor
         return {
             "dry_run": True,
+            "agreement": self.agreed.fingerprint,
             "sketches": self.sketches,
             "cells": self.header.projection.sketch_dim,
             "bytes": self.bytes,
@@ -145,8 +150,14 @@ class DryRun:
 
     @property
     def bytes(self) -> int:
-        """The approximate number of bytes of the file, if it had noise only; much longer sums take more bytes."""
-        return len(self._example.to_bytes()) * self.sketches
+        """The approximate number of bytes of the file, or of each key, with noise only; longer sums take more."""
+        return len(self._example.to_bytes()) * (self.sketches or 1)
+
+    @property
+    def _number(self) -> str:
+        if self.sketches is None:
+            return "for each key of the rows, a sketch"
+        return "1 sketch" if self.sketches == 1 else f"{self.sketches:,} sketches"
 
     @property
     def _counted(self) -> list[str]:
@@ -155,7 +166,7 @@ class DryRun:
 
     @functools.cached_property
     def _calibrated(self) -> CalibratedNoise:
-        calibrated = self.publisher.counted_as(self._empty).calibrated(self.header.projection)
+        calibrated = noise_of(self.agreed).counted_as(self._empty).calibrated(self.header.projection)
         calibrated.check_single()
         return calibrated.with_guarantee(calibrated.guarantee_for(self._empty, assert_bounds=self.assert_bounds))
 
@@ -171,6 +182,38 @@ class DryRun:
         usual = math.ceil(_USUAL * math.sqrt(calibrated.noise.cumulants.k2))
         numbers = np.full(calibrated.width, usual, dtype=np.int64)
         return calibrated.published(numbers, SystemBits(), Stated(self.header.ids))
+
+
+def noise_of(agreed: ss.Agreement) -> AdditiveNoise:
+    """Return the noise of an agreement, without counts."""
+    terms, neighbours = agreed.terms, agreed.neighbours
+    assert terms is not None  # noqa: S101 - as checked
+    assert neighbours is not None  # noqa: S101 - which terms need
+    return AdditiveNoise(
+        epsilon=terms.budget.epsilon,
+        delta=terms.budget.delta,
+        neighbours=neighbours,
+        mechanism=terms.mechanism,
+    )
+
+
+def show_dry_run(dry: DryRun, unread: str, ledger: ss.Ledger | None, dataset: str | None, *, as_json: bool) -> None:
+    """Print a description of a release; exit with status 1 if it would be refused."""
+    facts, fields, refused = dry.facts(), dry.fields(), False
+    data, releases = dry.released_before
+    if releases:
+        total = together([*releases, PastRelease(dry.guarantee, "")])
+        facts["before"] = f"{data} released {times(releases)} before; with this one, {total}"
+        facts["before"] += "" if dry.again else ". It would be refused without --again"
+        fields |= {"released_before": len(releases), "together": total}
+        refused = not dry.again
+    if ledger is not None:
+        facts["ledger"], fields["ledger"], fits = dry.charge(ledger, dataset)
+        refused = refused or not fits
+    fields["refused"] = refused
+    show_result(f"Dry run: {unread}, and nothing is written or charged", facts, fields, as_json=as_json)
+    if refused:
+        raise typer.Exit(1)
 
 
 def _bytes(number: int) -> str:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ from streamsketch.cli._options import option
 from streamsketch.cli._reading import holds_table, load_published
 from streamsketch.privacy.guarantee import Populations
 from streamsketch.release.redundancy import sharing_data
+from streamsketch.storage.sketches import PastRelease
 
 if TYPE_CHECKING:
     from streamsketch.accounting.book import Entry, Left
@@ -96,6 +98,24 @@ def parse_receipt(text: str) -> "Receipt":
 def receipt_text(receipt: "Receipt | Entry | None") -> str | None:
     """Return a receipt, or that of an entry, as NUMBER:DIGEST."""
     return None if receipt is None else f"{receipt.number}:{receipt.digest}"
+
+
+def times(releases: Sequence[PastRelease]) -> str:
+    """Return how many releases there were, as an adverb."""
+    return "once" if len(releases) == 1 else f"{len(releases)} times"
+
+
+def together(releases: Sequence[PastRelease]) -> str:
+    """Return what releases of the same data spend together, in words."""
+    guarantees = [past.guarantee for past in releases]
+    if len({guarantee.neighbours for guarantee in guarantees}) > 1:
+        return "the releases are for different neighbours, so their ε do not add up to one number; each is spent"
+    try:
+        total = ss.compose(guarantees, populations="overlapping")
+    except ss.InvalidInputError as error:
+        return str(error)
+    only_if = f", only if: {'; '.join(total.conditions)}" if total.conditions else ""
+    return f"{total.budget} for {total.neighbours} together{only_if}"
 
 
 def check_single(files: list[Path], command: str) -> None:

@@ -8,19 +8,25 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.agreement.terms import Selected
-from streamsketch.cli._agreed import ReleaseOfRows, check_output, check_released_at_once, show_terms
+from streamsketch.cli._agreed import ReleaseOfRows, check_output, check_released_at_once, known_without_rows, show_terms
 from streamsketch.cli._agreeing import AssertBounds
 from streamsketch.cli._cluster import ClusterRelease, split_beam
-from streamsketch.cli._dry_run import DryRun
+from streamsketch.cli._dry_run import DryRun, noise_of, show_dry_run
 from streamsketch.cli._fields import Field, set_fields, set_option
 from streamsketch.cli._inputs import READING, Reading
 from streamsketch.cli._options import option
 from streamsketch.cli._reading import SIGNS, SKETCH, naming_raw
-from streamsketch.cli._releasing import Again, DatasetOption, LedgerOption, ledger_for, remaining_facts
+from streamsketch.cli._releasing import (
+    Again,
+    DatasetOption,
+    LedgerOption,
+    ledger_for,
+    remaining_facts,
+    times,
+    together,
+)
 from streamsketch.cli._showing import Json, guarantee_fields, show_result
 from streamsketch.cli._sketching import commands_of_release
-from streamsketch.release.additive_noise import AdditiveNoise
 from streamsketch.release.agreed_publisher import publisher_of
 from streamsketch.storage.first_bytes import SUFFIX, is_raw
 from streamsketch.storage.raw_files import RawTransaction, read_header, transaction
@@ -215,12 +221,6 @@ class _Raw:
     dataset: str | None
 
     @property
-    def _adds_noise(self) -> bool:
-        """Whether noise is added to cells of known keys. Otherwise the agreement publishes signs, or chooses keys."""
-        terms = self.agreed.terms
-        return terms is not None and terms.is_noise and not isinstance(self.agreed.keys, Selected)
-
-    @property
     def _units(self) -> str:
         neighbours = self.agreed.neighbours
         return "units" if neighbours is None else neighbours.units
@@ -256,12 +256,12 @@ class _Raw:
 
     def show(self, *, as_json: bool) -> None:
         """Show what would be released; exit with status 1 if it would be refused."""
-        if not self._adds_noise:
+        if not known_without_rows(self.agreed):
             show_terms(self.agreed, "no sum is read", as_json=as_json)
             return
         header = replace(self.header, agreement=self.agreed)
-        dry = DryRun(self.file, header, self._noise, self._listed, assert_bounds=self.assert_bounds, again=self.again)
-        _show_dry_run(dry, self.ledger, self.dataset, as_json=as_json)
+        dry = DryRun(self.file, header, self.agreed, assert_bounds=self.assert_bounds, again=self.again)
+        show_dry_run(dry, f"the sums in {self.file} are not read", self.ledger, self.dataset, as_json=as_json)
 
     def publish(self, *, as_json: bool) -> None:
         """Release the file, and record it."""
@@ -285,7 +285,7 @@ class _Raw:
                 f"{self.output} cannot be written: {error.strerror or error}. {self.file} has recorded the release "
                 "already. Once there is room, give --again, which counts as another release"
             ) from None
-        total = _together([*releases, PastRelease(guarantee, "")])
+        total = together([*releases, PastRelease(guarantee, "")])
         left_fields, left_facts = remaining_facts(self.ledger, self.dataset)
         facts = {"guarantee": str(guarantee)} | left_facts
         if releases:
@@ -296,7 +296,7 @@ class _Raw:
         show_result(str(self.output), facts, fields | {"together": total} | left_fields, as_json=as_json)
 
     def _released(self, raw: RawSketch, raw_file: RawTransaction) -> Any:
-        if not self._adds_noise:
+        if not known_without_rows(self.agreed):
             return release_loaded_as_agreed(
                 raw, raw_file, self.file, self.agreed, again=self.again, ledger=self.ledger, dataset=self.dataset
             )
@@ -305,7 +305,7 @@ class _Raw:
             raw,
             raw_file,
             self.file,
-            self._noise,
+            noise_of(self.agreed),
             agreed=self.agreed,
             again=self.again,
             public_keys=listed or None,
@@ -315,62 +315,10 @@ class _Raw:
             dataset=self.dataset,
         )
 
-    @property
-    def _noise(self) -> AdditiveNoise:
-        terms, neighbours = self.agreed.terms, self.agreed.neighbours
-        assert terms is not None  # noqa: S101 - as checked
-        assert neighbours is not None  # noqa: S101 - which terms need
-        return AdditiveNoise(
-            epsilon=terms.budget.epsilon,
-            delta=terms.budget.delta,
-            neighbours=neighbours,
-            mechanism=terms.mechanism,
-        )
-
-
-def _show_dry_run(dry: DryRun, ledger: ss.Ledger | None, dataset: str | None, *, as_json: bool) -> None:
-    """Print a description of a release; exit with status 1 if it would be refused."""
-    facts, fields, refused = dry.facts(), dry.fields(), False
-    data, releases = dry.released_before
-    if releases:
-        total = _together([*releases, PastRelease(dry.guarantee, "")])
-        facts["before"] = f"{data} released {_times(releases)} before; with this one, {total}"
-        facts["before"] += "" if dry.again else ". It would be refused without --again"
-        fields |= {"released_before": len(releases), "together": total}
-        refused = not dry.again
-    if ledger is not None:
-        facts["ledger"], fields["ledger"], fits = dry.charge(ledger, dataset)
-        refused = refused or not fits
-    fields["refused"] = refused
-    show_result(
-        f"Dry run: the sums in {dry.file} are not read, and nothing is written or charged",
-        facts,
-        fields,
-        as_json=as_json,
-    )
-    if refused:
-        raise typer.Exit(1)
-
 
 def _cost(which: str, releases: Sequence[PastRelease], guarantee: ss.Guarantee) -> str:
     return (
-        f"{which} released {_times(releases)} before: {'; '.join(str(past.guarantee) for past in releases)}. With this "
-        f"one, {_together([*releases, PastRelease(guarantee, '')])}. Use the release that is there, or give --again if "
+        f"{which} released {times(releases)} before: {'; '.join(str(past.guarantee) for past in releases)}. With this "
+        f"one, {together([*releases, PastRelease(guarantee, '')])}. Use the release that is there, or give --again if "
         f"that is meant"
     )
-
-
-def _times(releases: Sequence[PastRelease]) -> str:
-    return "once" if len(releases) == 1 else f"{len(releases)} times"
-
-
-def _together(releases: Sequence[PastRelease]) -> str:
-    guarantees = [past.guarantee for past in releases]
-    if len({guarantee.neighbours for guarantee in guarantees}) > 1:
-        return "the releases are for different neighbours, so their ε do not add up to one number; each is spent"
-    try:
-        total = ss.compose(guarantees, populations="overlapping")
-    except ss.InvalidInputError as error:
-        return str(error)
-    only_if = f", only if: {'; '.join(total.conditions)}" if total.conditions else ""
-    return f"{total.budget} for {total.neighbours} together{only_if}"

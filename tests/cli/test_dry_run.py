@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import streamsketch as ss
 from streamsketch.sketching.exact import ExactSums
@@ -174,3 +175,36 @@ def test_a_ledger_judges_a_dry_run_of_public_keys_as_the_release(
     real = forks.run(*asked, "-o", "shops.parquet", cwd=shops)
     assert bool(dry.returncode) == bool(real.returncode) == charged
     assert ("would be refused" in dry.stdout) == charged
+
+
+AGREED: dict[str, tuple[dict[str, Any], str]] = {
+    "listed keys": ({"keys": ["N", "S", "W"]}, "3 sketches of 64 cells, and a count of customers with each;"),
+    "public keys": ({"keys": "public"}, "for each key of the rows, a sketch of 64 cells, and a count"),
+    "one stream": ({"key": None}, "1 sketch of 64 cells, and a count of customers with each;"),
+    "no units": (
+        {"unit": None, "clip": None, "counting": None, "neighbours": ss.L1(2, unit="sale"), "keys": ["N"]},
+        "1 sketch of 64 cells; about",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AGREED)
+def test_of_rows_it_says_as_much_and_no_row_is_read(name: str, tmp_path: Path, forks: Forks) -> None:
+    changed, published = AGREED[name]
+    fields = {**COLUMNS, "neighbours": LIMIT, "clip": "equal", "counting": AGREEMENT.counting} | changed
+    agreement = ss.Agreement(PROJECTION, **fields, terms=ss.Terms(epsilon=1, delta=1e-6))
+    agreement.save(tmp_path / "agreement.json")
+    parquet.write_table(ROWS, tmp_path / "rows.parquet")
+    call = ("release", "rows.parquet", "--agreement", "agreement.json")
+    said, printed = (forks.succeeded(*call, "--dry-run", *more, cwd=tmp_path) for more in ((), ("--json",)))
+    assert published in shown(said)
+    assert "no row is read, and nothing is written or charged" in said
+    assert "stands out a sum of length" in shown(said)
+    assert ("too small a sum of fewer than about" in shown(said)) == (name != "no units")
+    output = "out.sketch" if name == "one stream" else "out.parquet"
+    forks.succeeded(*call, "-o", output, cwd=tmp_path)
+    dry, released = json.loads(printed), ss.load(tmp_path / output)
+    assert dry["guarantee"] == released.guarantee.to_dict() | {"text": str(released.guarantee)}
+    assert (dry["agreement"], dry["cells"]) == (agreement.fingerprint, 64)
+    (tmp_path / "rows.parquet").write_bytes(b"none")
+    assert forks.succeeded(*call, "--dry-run", cwd=tmp_path) == said
