@@ -33,6 +33,11 @@ def salted_rng(seed: int | Sequence[int]) -> np.random.Generator:
     return np.random.default_rng([*np.atleast_1d(seed).tolist(), *_KEY])
 
 
+def salted_seed(seed: int) -> int:
+    """Return the public seed of a map, and in a run with a salt another: where a law is of all maps, not of a few."""
+    return int(salted_rng(seed).integers(1 << 62)) if SALT else seed
+
+
 def salted_bits(context: bytes, secret: bytes = bytes(32)) -> KeyedBits:
     """Return secret bits by their context, and in a run with a salt others: see `salted_rng`."""
     return KeyedBits(hashlib.sha256(_KEY + secret).digest() if SALT else secret, context)

@@ -100,7 +100,10 @@ def test_differences_of_releases_have_the_noise_of_both(
         assert found["tea"] == pytest.approx(single[0] - single[1])
     assert rows(ss.top_differences(y, x, ["tea"], estimator=estimator))["tea"] == -found["tea"]
     error = ss.top_differences(x, y, ["tea"], estimator="mean").table["error"][0].as_py()
-    assert error**2 > x.noise.k2 * HASHED.cell_unit**2 * 2
+    of_noise = x.noise.k2 * HASHED.cell_unit**2 * 2
+    # the map's part is estimated: 0 for half of all noise, and ten standard deviations below that of the noise
+    assert of_noise * (1 - 1e-9) <= error**2 < 2 * of_noise
+    assert SALT or error**2 > of_noise
 
 
 def test_weighted_releases_are_subtracted_in_data_units(
@@ -145,7 +148,11 @@ def test_the_error_of_a_count_is_that_of_a_factor_on_the_whole_average(
     spreads = [one.units.variance / one.units.value**2 for one in (x, y)]
     counts = error[1] ** 2 - error[500] ** 2
     # each average of item 1 is about 1, so its variance has both squared relative errors of the counts
-    assert counts == pytest.approx(sum(spreads), rel=0.5)
+    assert SALT or counts == pytest.approx(sum(spreads), rel=0.5)
+    # with other noise, averages squared are up to twice that, and the map's part is less: it is of the other items
+    averages = [ss.frequency(one, 1, agreement=BOUNDED, estimator="mean").value / one.units.value for one in (x, y)]
+    whole = sum(spread * average**2 for spread, average in zip(spreads, averages, strict=True))
+    assert 0.35 * whole < counts < whole
     with pytest.raises(ss.InvalidInputError, match="within two standard errors of zero"):
         ss.top_differences(x, units(1, (1,)).release(epsilon=0.5, neighbours=NEAR), [1], **options)
 

@@ -159,7 +159,10 @@ def test_the_error_of_the_numbers_of_units_is_in_the_interval() -> None:
     assert coverage(mean_norms_of(rows), case.truths[0]) > 0.94
     known = [one._replace(units=one.units._replace(variance=np.zeros(DRAWS))) for one in (rows, columns) if one.units]
     assert coverage(mean_norms_of(known[0]), case.truths[0]) < 0.75
-    assert coverage(paired(mean_products_between, *known), case.truths[1]) < 0.935
+    # of 2,000 products 2.5 points more are covered with these errors than without, ± 0.35
+    without = coverage(paired(mean_products_between, *known), case.truths[1])
+    assert without < coverage(paired(mean_products_between, rows, columns), case.truths[1]) - 0.01
+    assert SALT or without < 0.935
     assert coverage(paired(lambda x, y: mean_distances_between(x, y, same=False), *known), case.truths[2]) < 0.8
 
 

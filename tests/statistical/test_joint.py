@@ -19,7 +19,7 @@ from streamsketch.estimation.joint import joint_between
 from streamsketch.estimation.joint_estimate import JointEstimates
 from streamsketch.estimation.noise_effect import effect_of
 from streamsketch.projections import FJLT, OPORP
-from tests.noise import salted_rng
+from tests.noise import SALT, salted_rng
 
 pytestmark = pytest.mark.rejects(1e-3)
 
@@ -133,7 +133,8 @@ def test_distances_and_products_do_not_pay_for_errors_of_norms(setting: Setting,
     joint, alone = np.array(squares).T
     worse = joint - 1.05**2 * alone
     assert worse.mean() <= SURE * worse.std() / len(worse) ** 0.5
-    assert joint.mean() <= 1.05**2 * alone.mean()
+    # ten draws: of 40 salts 35 % more at most, where on average it was 3.5 %
+    assert joint.mean() <= (1.4 if SALT else 1.05**2) * alone.mean()
 
 
 def cosines_of(values: Ints) -> Floats:
@@ -271,8 +272,10 @@ def test_the_order_of_time_is_only_used_if_the_cells_confirm_it() -> None:
 def test_joint_estimates_move_by_no_more_than_the_noise_can_explain() -> None:
     """Where the model is farther from the pairs' own cosines than noise is, it is wrong, whatever halves of cells say.
 
-    With as many cells as items, a half of the cells has other items than the other half.
+    With as many cells as items, a half of the cells has other items than the other half. A weight of at most noise ÷
+    distance moves by no more than the noise; with the noise of this run, by half of it.
     """
+    most = 1.0 if SALT else 0.5
     setting = Setting("empty", "soft", cells=1024, map="one cell")
     some = np.asarray(streams(setting.kind) != 0).any(axis=1)
     pairs = np.triu_indices(int(some.sum()), 1)
@@ -281,7 +284,7 @@ def test_joint_estimates_move_by_no_more_than_the_noise_can_explain() -> None:
         shown = np.ix_(some, some)
         moved = (found.value - found.alone.value)[shown][pairs]
         noise = found.alone.noise_variance[shown][pairs]
-        assert (moved**2).mean() <= 0.5 * noise.mean(), seed
+        assert (moved**2).mean() <= most * noise.mean(), seed
 
 
 def test_a_pair_for_which_nothing_shows_how_good_the_model_is_keeps_half_of_its_own() -> None:
