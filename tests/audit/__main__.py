@@ -49,7 +49,7 @@ def run_tests(rows: Sequence[Claim], jobs: str) -> Tests:
         return {}
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.audit.plugin", "-m", "not tools"]
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.audit.plugin", "-m", "not tools and not long"]
         # with durations, reports have what was told when a test was torn down (`tests.workers.BriefReports`)
         command += ["-n", jobs, "--dist", "worksteal", "--durations=3", *asked]
         environment = {name: value for name, value in os.environ.items() if name != "CI"}  # hypothesis draws anew
