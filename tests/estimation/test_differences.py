@@ -153,8 +153,10 @@ def test_the_error_of_a_count_is_that_of_a_factor_on_the_whole_average(
     averages = [ss.frequency(one, 1, agreement=BOUNDED, estimator="mean").value / one.units.value for one in (x, y)]
     whole = sum(spread * average**2 for spread, average in zip(spreads, averages, strict=True))
     assert 0.35 * whole < counts < whole
+    single = (units(1, (1,)).release(epsilon=0.5, neighbours=NEAR) for _ in range(20))
+    hidden = next(one for one in single if one.units.value < 2 * one.units.standard_error)  # the first, in most runs
     with pytest.raises(ss.InvalidInputError, match="within two standard errors of zero"):
-        ss.top_differences(x, units(1, (1,)).release(epsilon=0.5, neighbours=NEAR), [1], **options)
+        ss.top_differences(x, hidden, [1], **options)
 
 
 # --- categories ---------------------------------------------------------------------------------------------------
