@@ -1,6 +1,9 @@
 import org.apache.beam.sdk.options.PipelineOptionsFactory;
 
-/** Reads some records of a topic, makes a checkpoint, goes on from it, and prints the watermark before the next one. */
+/**
+ * Reads some records of a topic, makes a checkpoint, goes on from it, and prints the watermark before the next one. With
+ * a fifth argument it says when the checkpoint is made, and waits for a line before it goes on.
+ */
 public class Marks {
   public static void main(String[] arguments) throws Exception {
     var options = PipelineOptionsFactory.create();
@@ -15,6 +18,10 @@ public class Marks {
     }
     var mark = (org.apache.beam.sdk.io.kafka.KafkaCheckpointMark) reader.getCheckpointMark();
     reader.close();
+    if (arguments.length > 4) {
+      System.out.println("made");
+      System.in.read();
+    }
     var restored = source.createReader(options, mark);
     boolean isThere = restored.start();
     while (!isThere) {

@@ -122,6 +122,12 @@ class Kafka:
         admin = AdminClient({"bootstrap.servers": self.servers})  # which has to live until there is an answer
         admin.delete_records([place])[place].result(60)
 
+    def replace(self, topic: str, partitions: int) -> None:
+        """Delete a topic, and create one with its name."""
+        admin = AdminClient({"bootstrap.servers": self.servers})
+        admin.delete_topics([topic], operation_timeout=60)[topic].result(60)
+        self.create(topic, partitions)
+
     def kill_broker(self) -> None:
         """Kill the broker; what it has written stays."""
         self._processes.kill(self._broker)

@@ -52,6 +52,29 @@ class AllPartitions implements Closeable {
         .collect(Collectors.toList());
   }
 
+  /** Fails if a partition no longer has the records after its mark, or no longer reaches it. */
+  void check(List<PartitionMark> marks) {
+    var topics = marks.stream().map(one -> new TopicPartition(one.getTopic(), one.getPartition())).collect(Collectors.toList());
+    var firsts = admin.listOffsets(topics.stream().collect(Collectors.toMap(one -> one, one -> OffsetSpec.earliest())));
+    var ends = admin.listOffsets(topics.stream().collect(Collectors.toMap(one -> one, one -> OffsetSpec.latest())));
+    for (var mark : marks) {
+      var place = new TopicPartition(mark.getTopic(), mark.getPartition());
+      long next = mark.getNextOffset();
+      long first = answer(firsts.partitionResult(place)).offset(), end = answer(ends.partitionResult(place)).offset();
+      String where = "partition " + mark.getPartition() + " of " + mark.getTopic();
+      if (next < first) {
+        throw new IllegalStateException(
+            where + " begins at offset " + first + ", but " + next + " is to be read next: retention removed records "
+                + "before they were read");
+      }
+      if (end < next) {
+        throw new IllegalStateException(
+            where + " ends at offset " + end + ", but was read to " + next + ": the end of its log was lost, or it is "
+                + "another topic");
+      }
+    }
+  }
+
   /** Returns how far the watermark may go now; fails if there are other partitions than at first. */
   Instant pass(Instant watermark) {
     if (answer != null && answer.isDone()) {

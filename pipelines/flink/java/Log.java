@@ -55,7 +55,7 @@ record Log(
             .withValueDeserializerAndCoder(ByteArrayDeserializer.class, BYTES)
             .withConsumerConfigUpdates(
                 Map.of(
-                    "auto.offset.reset", "earliest",
+                    "auto.offset.reset", "none", // all offsets are stated: one that is gone is an error
                     "group.id", group,
                     "isolation.level", "read_committed",
                     "max.poll.records", 1 << 14,

@@ -62,6 +62,7 @@ class LogSource extends UnboundedSource<KV<byte[], byte[]>, KafkaCheckpointMark>
       var marks = new ArrayList<PartitionMark>();
       if (mark != null) {
         marks.addAll(mark.getPartitions());
+        all.check(marks);
       } else {
         marks.addAll(all.unread(IntStream.range(0, partitions).filter(each -> each % parts == part)));
       }
