@@ -39,6 +39,7 @@ REASONS = {
     "state_version": Reason("the state is of another version of the library", continues=False),
     "state_damaged": Reason("the file is not the state of a stream, or is damaged", continues=False),
     "state_missing": Reason("rows of a schedule are published, and their state is missing", continues=False),
+    "checkpoint_lost": Reason("the checkpoint of a query was lost, so its batches have numbers again", continues=False),
     "other_agreement": Reason("the state follows another agreement or another job", continues=False),
     "other_rows": Reason("other rows of the schedule are published", continues=False),
     "disk_full": Reason("a disk is full", continues=True),

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow.compute as pc
 
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.core.numbers import check_int, short
@@ -14,6 +15,7 @@ from streamsketch.data import data_ids
 from streamsketch.data.canonical import key_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.rows import Intake
+from streamsketch.once.counts import RowCounts
 from streamsketch.privacy.bounds import NO_DATA, Bounds
 from streamsketch.privacy.neighbours import Clip, Neighbours
 from streamsketch.projections.base import Projection
@@ -22,7 +24,7 @@ from streamsketch.sketching.exact import ExactSums
 from streamsketch.sketching.keyed import public_names
 from streamsketch.sketching.partials import decode_partial
 from streamsketch.sketching.table import SketchTable
-from streamsketch.spark.workers import SHARDS, SKETCHES, clipping, merging, sharding, sketching
+from streamsketch.spark.workers import SHARDS, SKETCHES, clipping, counts_of, merging, sharding, sketching
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -187,7 +189,7 @@ class KeyedSketches:
         self._frame, self._agreement, self._bounds = frame, agreement, bounds
         self._public_keys = public_keys
         self._ids: DataIds = data_ids.new()
-        self._table: SketchTable | None = None
+        self._found: tuple[SketchTable, RowCounts] | None = None
 
     @property
     def projection(self) -> Projection:
@@ -219,23 +221,38 @@ class KeyedSketches:
         InvalidInputError
             If rows are malformed, or cannot be cast to the agreed types.
         """
-        if self._table is None:
-            self._table = self._collected()
-        return self._table.copy()
+        return self._result[0].copy()
 
-    def _collected(self) -> SketchTable:
+    @property
+    def row_counts(self) -> RowCounts:
+        """How many rows were read and dropped, each kind in its unit: **secret**. It runs the job as `table` does.
+
+        Each row counts once, whatever tasks ran again. No row is late here, and a row that lacks a value or is
+        malformed is dropped only where the agreement says so; otherwise it ends the job.
+        """
+        return self._result[1]
+
+    @property
+    def _result(self) -> tuple[SketchTable, RowCounts]:
+        if self._found is None:
+            self._found = self._collected()
+        return self._found
+
+    def _collected(self) -> tuple[SketchTable, RowCounts]:
         try:
             rows = self._frame.toArrow()
         except Exception as error:
             if found := _OURS.search(str(error)):  # of a worker, whose traceback is in the error that caused this one
                 raise InvalidInputError(found[1]) from error
             raise
+        is_counts = pc.is_null(rows["key"])
+        counts, rows = counts_of(rows.filter(is_counts)["sketch"].to_pylist()), rows.filter(pc.invert(is_counts))
         sums, masses = ExactSums(len(rows), self.projection.sketch_dim), np.empty(len(rows), dtype=np.int64)
         for place, encoded in enumerate(rows["sketch"]):
             sketch = decode_partial(encoded.as_py())
             sums.add(sketch.sums(), np.array([place]))
             masses[place] = sketch.mass
-        return SketchTable.from_state(
+        table = SketchTable.from_state(
             self.projection,
             [key_of(key) for key in rows["key"].to_pylist()],
             sums,
@@ -245,6 +262,7 @@ class KeyedSketches:
             agreement=self._agreement,
             bounds=self._bounds,
         )
+        return table, counts
 
     def __repr__(self) -> str:
         return f"<KeyedSketches, secret, of a data frame, {self.projection!r}>"

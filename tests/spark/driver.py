@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 import streamsketch as ss
+from streamsketch.once.slots import VERSION
 from streamsketch.release import AdditiveNoise
 from streamsketch.spark import ReleaseBatches
 from streamsketch.streams import FileSink
@@ -20,12 +21,14 @@ KEYS = ["N", "S"]
 
 
 class Dying(FileSink):
-    """Files, of which so many are put before the process is gone; 0 for any number."""
+    """Files, of which so many releases are put before the process is gone; 0 for any number."""
 
     left = 0
 
     def put(self, slot: Any, content: bytes) -> bytes | None:
         held = super().put(slot, content)
+        if slot.kind == VERSION:
+            return held
         self.left -= 1
         if not self.left:
             os.kill(os.getpid(), signal.SIGKILL)
