@@ -116,7 +116,7 @@ def read_state(path: str | PathLike[str]) -> Saved:
         return _read(path)
     except (WireFormatError, ValueError, KeyError, TypeError, RecursionError, struct.error) as error:
         why = str(error) if isinstance(error, WireFormatError) else "its header is not valid"
-        reason = why.reason if isinstance(why, WireFormatError) and why.reason else "state_damaged"
+        reason = (error.reason if isinstance(error, WireFormatError) else None) or "state_damaged"
         text = f"{Path(path)} is not the state of a stream: {why}"
         raise with_reason(InvalidInputError(text), reason) from None
 
@@ -157,6 +157,9 @@ def _check(header: dict[str, Any]) -> None:
     """Raise `WireFormatError` unless all fields have the right type and range; only the caller can check a position."""
     if "policy" in header and "job" not in header:
         raise with_reason(WireFormatError("header.policy", _EARLIER), "state_version")
+    if _is_count(header["keys"]) and header["keys"] != KEYS_VERSION:
+        newer = f"{header['keys']}, but this version of streamsketch reads {KEYS_VERSION}"
+        raise with_reason(WireFormatError("header.keys", newer), "state_version")
     bounding = dataclasses.asdict(BoundingSummary())
     given = header["bounding"]
     valid = {
