@@ -131,6 +131,7 @@ class Partitions:
     def bounds(self) -> dict[int, Bounds]:
         """Return the bounds of each partition; raise `TopicError` if the brokers do not answer."""
         numbers = self._brokers.partitions(self._consumer, self._topic, _LOOK_SECONDS)
+        self._brokers.partitions(self._watcher, self._topic, _LOOK_SECONDS)  # each client learns of new ones by itself
         found = {}
         for number in numbers:
             with self._brokers.errors():

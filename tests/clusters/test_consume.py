@@ -109,7 +109,7 @@ def test_a_signal_saves_and_ends(secure: Kafka, tmp_path: Path) -> None:
     lines = (folder / "log").read_text().splitlines()
     events = [json.loads(line)["event"] for line in lines if line.startswith("{")]
     assert "released" in events
-    assert lines[-1].startswith("Stopped: ")
+    assert json.loads(lines[-1])["state"] == "STOPPED"
     assert PASSWORD not in "".join(lines)
 
 
