@@ -139,7 +139,7 @@ test-flink: env flink $(PRISM)  ## the distributed tests, on Flink with failures
 test-postgres: env  ## a team's ledger and streams' sinks, on a PostgreSQL server of this machine, gone afterwards
 	@test -x "$(PG_BIN)/initdb" || { echo "There is no PostgreSQL server here: install its package, or say" \
 	  "make test-postgres PG_BIN=FOLDER, the folder of initdb."; exit 1; }
-	STREAMSKETCH_POSTGRES=$(PG_BIN) $(BIN)/python -m pytest -q tests/accounting/test_ledger_postgres.py tests/beam/streams/test_sinks.py
+	STREAMSKETCH_POSTGRES=$(PG_BIN) $(BIN)/python -m pytest -q tests/accounting/test_ledger_postgres.py tests/beam/streams/test_sinks.py tests/once/test_waiting_postgres.py
 
 test-federated: .federated/.complete  ## federated learning in the simulators of Flower and NVIDIA FLARE, in an environment of its own (0.9 GB)
 	.federated/bin/python -m pytest -q tests/integrations/test_flower.py tests/integrations/test_nvflare.py

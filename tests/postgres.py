@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 _PATIENCE = 60  # seconds
 NO_SERVER = "PostgreSQL is tested by make test-postgres, which needs its server"
@@ -22,29 +22,60 @@ def programs() -> Path | None:
     return Path(named) if named else None
 
 
+class Server:
+    """A server that can go down and come back; its superuser is ``owner``. A context manager.
+
+    Parameters
+    ----------
+    programs
+        The folder of the server's programs.
+    """
+
+    def __init__(self, programs: Path) -> None:
+        self._programs = programs
+        self.folder = Path(tempfile.mkdtemp(prefix="pg"))
+        self._options: dict[str, Any] = {"cwd": self.folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        if os.geteuid() == 0:  # as which PostgreSQL refuses to run
+            account = _account()
+            os.chown(self.folder, account.pw_uid, account.pw_gid)
+            self._options |= {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+        self.folder.chmod(0o755)
+        try:
+            make = ["-D", "data", "-U", "owner", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
+            subprocess.run([self._programs / "initdb", *make], check=True, **self._options)  # noqa: S603
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def start(self) -> None:
+        """Start it, and wait until it takes connections."""
+        listen = ["-c", "listen_addresses=", "-c", f"unix_socket_directories={self.folder}", "-c", "max_connections=40"]
+        command = [self._programs / "postgres", "-D", "data", "-F", *listen]
+        self._process = subprocess.Popen(command, **self._options)  # noqa: S603
+        _wait(self._programs, self.folder, self._process)
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """Stop it: by default at once, with all connections; ``SIGQUIT`` as if it had crashed."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.send_signal(how)
+            process.communicate(timeout=_PATIENCE)
+
+
 @contextlib.contextmanager
 def server(programs: Path) -> Iterator[Path]:
     """Start a server and return the folder of its socket; its superuser is ``owner``."""
-    folder = Path(tempfile.mkdtemp(prefix="pg"))
-    options: dict[str, Any] = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    if os.geteuid() == 0:  # as which PostgreSQL refuses to run
-        account = _account()
-        os.chown(folder, account.pw_uid, account.pw_gid)
-        options |= {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
-    folder.chmod(0o755)
-    try:
-        make = ["-D", "data", "-U", "owner", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
-        subprocess.run([programs / "initdb", *make], check=True, **options)  # noqa: S603
-        listen = ["-c", "listen_addresses=", "-c", f"unix_socket_directories={folder}", "-c", "max_connections=40"]
-        with subprocess.Popen([programs / "postgres", "-D", "data", "-F", *listen], **options) as process:  # noqa: S603
-            try:
-                _wait(programs, folder, process)
-                yield folder
-            finally:
-                process.send_signal(signal.SIGINT)  # a fast shutdown
-                process.communicate(timeout=_PATIENCE)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with Server(programs) as running:
+        yield running.folder
 
 
 def _account() -> pwd.struct_passwd:
