@@ -40,16 +40,23 @@ def name_of_draw(
     tuple of bytes
         Parts of the name, each of which is to be hashed with its length (`joined`): **secret**, as the numbers are.
     """
-    exact = (one.astype("<i8").tobytes() for one in numbers)
-    return projection.to_json().encode(), guarantee.to_json().encode(), *place, *exact
+    return _name(_published(guarantee, projection), numbers, place)
 
 
 def names_of_keys(
     publisher: Calibrated[Any], numbers: Mapping[Any, Iterable[Ints]], *place: bytes
 ) -> dict[Any, tuple[bytes, ...]]:
     """Return the name of each key's draw (`name_of_draw`) in one window: **secret**."""
-    public = publisher.guarantee, publisher.projection
-    return {key: name_of_draw(*public, exact, *place, canonical_bytes(key)) for key, exact in numbers.items()}
+    published = _published(publisher.guarantee, publisher.projection)  # once: as JSON it costs more than a key's noise
+    return {key: _name(published, exact, (*place, canonical_bytes(key))) for key, exact in numbers.items()}
+
+
+def _published(guarantee: Guarantee, projection: Projection) -> tuple[bytes, bytes]:
+    return projection.to_json().encode(), guarantee.to_json().encode()
+
+
+def _name(published: tuple[bytes, bytes], numbers: Iterable[Ints], place: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    return *published, *place, *(one.astype("<i8").tobytes() for one in numbers)
 
 
 def digest_of_draw(name: Iterable[bytes]) -> bytes:
