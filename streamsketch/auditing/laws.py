@@ -300,8 +300,8 @@ def _exp_bounds(epsilon: float) -> tuple[Fraction, Fraction]:
     """Return rationals below and above e^ε: libraries round it to within one unit of the last place."""
     if epsilon == 0:
         return Fraction(1), Fraction(1)
-    near = math.exp(epsilon)
-    return Fraction(near) - 2 * Fraction(math.ulp(near)), Fraction(near) + 2 * Fraction(math.ulp(near))
+    rounded, unit = Fraction(math.exp(epsilon)), Fraction(math.ulp(math.exp(epsilon)))
+    return rounded - 2 * unit, rounded + 2 * unit
 
 
 def _log(ratio: Fraction) -> float:

@@ -12,11 +12,11 @@ from streamsketch.cli._options import option
 from streamsketch.cli._reading import holds_table, load_published
 from streamsketch.privacy.guarantee import Populations
 from streamsketch.release.redundancy import sharing_data
-from streamsketch.storage.sketches import PastRelease
 
 if TYPE_CHECKING:
     from streamsketch.accounting.book import Entry, Left
     from streamsketch.accounting.ledger import Receipt
+    from streamsketch.storage.sketches import PastRelease
 
 Epsilon = Annotated[float, option("Privacy", "EPSILON", "Privacy loss ε, > 0.")]
 Delta = Annotated[float, option("Privacy", "DELTA", "Probability δ in [0, 1) with which the bound ε may fail.")]
@@ -100,12 +100,12 @@ def receipt_text(receipt: "Receipt | Entry | None") -> str | None:
     return None if receipt is None else f"{receipt.number}:{receipt.digest}"
 
 
-def times(releases: Sequence[PastRelease]) -> str:
+def times(releases: Sequence["PastRelease"]) -> str:
     """Return how many releases there were, as an adverb."""
     return "once" if len(releases) == 1 else f"{len(releases)} times"
 
 
-def together(releases: Sequence[PastRelease]) -> str:
+def together(releases: Sequence["PastRelease"]) -> str:
     """Return what releases of the same data spend together, in words."""
     guarantees = [past.guarantee for past in releases]
     if len({guarantee.neighbours for guarantee in guarantees}) > 1:

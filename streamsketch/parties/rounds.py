@@ -104,7 +104,7 @@ class Round:
         The release states it, and data that were clipped differently are refused.
     agreement
         The fingerprint of the agreement that all parties' data follow; `of` states it. The release names it, and data
-        of another agreement, or of none, are refused.
+        of another agreement are refused; whoever contributes data that name none asserts that they follow it.
     round_id
         16 random bytes, by default new ones. Do not use them twice. Masks do not depend on that alone: each party adds
         32 random bytes when it signs, and a key refuses a second contribution.
@@ -380,7 +380,7 @@ class Round:
         TypeError
             If ``sketch`` is not a `Sketch`.
         IncompatibleProjectionsError, IncompatibleAgreementsError
-            If the sketch has another projection, or the round names an agreement that it does not follow.
+            If the sketch has another projection, or follows another agreement than the round names.
         InvalidInputError
             If the key is not a party's or contributed before; if the round is of an earlier version; if the bounds
             known for the data do not imply the round's neighbours; or if units are to be counted, but were not, or only
@@ -426,14 +426,16 @@ class Round:
             key.check_unspent(self._whole, self._name)
 
     def _check_follows(self, sketch: Sketch) -> None:
-        """Raise `IncompatibleAgreementsError` unless a sketch follows the agreement of the round, if that names one."""
-        if self.agreement is None or fingerprint_of(sketch.agreement) == self.agreement:
-            return
-        other = "no agreement" if sketch.agreement is None else f"the agreement {fingerprint_of(sketch.agreement)}"
-        raise IncompatibleAgreementsError(
-            f"all data of this round follow the agreement {self.agreement}, this sketch {other}: make it by "
-            "agreement.sketch(rows)"
-        )
+        """Raise `IncompatibleAgreementsError` if a sketch follows another agreement than the round names.
+
+        Of one that follows none, its party asserts that it follows that of the round, by contributing it.
+        """
+        own = fingerprint_of(sketch.agreement)
+        if self.agreement is not None and own not in (None, self.agreement):
+            raise IncompatibleAgreementsError(
+                f"all data of this round follow the agreement {self.agreement}, this sketch the agreement {own}: make "
+                "it by agreement.sketch(rows)"
+            )
 
     def _check_clip(self, clip: str) -> None:
         if clip not in get_args(SketchClip) or not self.neighbours.of_sketches or self.counting is None:

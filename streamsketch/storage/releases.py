@@ -147,7 +147,7 @@ def release_loaded(  # noqa: PLR0913 - a release is asked for by keyword
         If the data were released before, unless ``again`` is set. Other errors are those of `release_raw`.
     """
     _refuse_again(raw, path, again=again)
-    data = raw.state if agreed is None else _under(raw, agreed)
+    data = raw.state if agreed is None else _state_following(raw, agreed)
     publisher = publisher.counted_as(data)
     if isinstance(data, Sketch):
         if public_keys is not None or keys_are_public:
@@ -178,7 +178,7 @@ def release_loaded_as_agreed(
 ) -> Any:
     """Release the loaded contents of a file as an agreement says (`Agreement.release`); as `release_loaded`."""
     _refuse_again(raw, path, again=again)
-    data = _under(raw, agreed)
+    data = _state_following(raw, agreed)
     return _recorded(agreed.release(data, again=again, ledger=ledger, dataset=dataset), data, file)
 
 
@@ -196,7 +196,7 @@ def _recorded(released: ReleasedT, data: State, file: RawTransaction) -> Release
     return released
 
 
-def _under(raw: RawSketch, agreed: Agreement) -> State:
+def _state_following(raw: RawSketch, agreed: Agreement) -> State:
     """Return the raw data under an agreement that says what their release spends, as `check_adds_terms` allows."""
     state = raw.state
     return state.with_facts(ids=state.data_ids, agreement=agreed, bounds=state.bounds)

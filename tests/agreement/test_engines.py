@@ -370,10 +370,10 @@ def test_a_round_spends_what_its_agreement_says_and_its_sum_follows_it(terms: st
     assert agreement.load(tmp_path / "total.sketch") == total
     assert Round.from_json(whole.to_json()) == whole
     other = agreed_on(terms, "listed", epsilon=20_000, key=None, keys=None, neighbours=ss.L1(99, unit="customer"))
-    for wrong, known in ((other.sketch(SALES), other.fingerprint), (agreement.projection.sketch(), "no agreement")):
-        said = f"{agreement.fingerprint}, this sketch .*{known}: "
-        with pytest.raises(ss.errors.IncompatibleAgreementsError, match=said):
-            Round.of(agreement, whole.parties).contribute(wrong, parties[0], assert_bounds=True)
+    with pytest.raises(
+        ss.errors.IncompatibleAgreementsError, match=f"{agreement.fingerprint}, this sketch the .*{other.fingerprint}: "
+    ):
+        Round.of(agreement, whole.parties).contribute(other.sketch(SALES), parties[0], assert_bounds=True)
 
 
 @pytest.mark.parametrize(
