@@ -125,7 +125,9 @@ def test_differences_are_unbiased_and_covered_as_stated(
     bias = (found.errors / found.stated).mean(axis=1)  # of a trial
     assert abs(bias.mean()) < 4.5 * bias.std() / math.sqrt(TRIALS)
     ratio = ((found.errors / found.stated) ** 2).mean(axis=1)
-    assert abs(ratio.mean() - 1) < 0.05 + 4.5 * ratio.std() / math.sqrt(TRIALS)
+    slack, careful = 4.5 * ratio.std() / math.sqrt(TRIALS), 0.25 if SALT else 0.05
+    # of some other streams, medians are up to an eighth better than stated
+    assert -careful - slack < ratio.mean() - 1 < 0.05 + slack
     for confidence, shares in zip(CONFIDENCES, found.covered.T, strict=True):
         slack = 4.5 * max(shares.std(), 0.01) / math.sqrt(TRIALS)
         assert confidence - 0.02 - slack < shares.mean(), confidence

@@ -82,6 +82,7 @@ def asked(agreement: ss.Agreement, seed: int, change: Callable[[str], str] = str
     return ss.spelling(releases, NAMES, agreement=agreement)
 
 
+@pytest.mark.rejects(0.05)  # other people's items may be fewer of those that differ
 @pytest.mark.parametrize("way", WAYS)
 def test_a_planted_disagreement_is_named_with_the_party_that_has_it(way: str) -> None:
     found = asked(agreed(None), 1 + list(WAYS).index(way), WAYS[way])
