@@ -17,7 +17,7 @@ sketch: Any = ss.sketch
 NOON = ["2026-01-31T12:00+01:00", "2026-01-31T11:00Z", "2026-01-31T11:00"]
 APART = ["007", "7", "+7", "1.0", "1", "1.50", "1.5", "TRUE", "true", "2026-01-31", *NOON, "NA", "NULL", "nan", "-"]
 EQUAL: dict[str, list[list[str]]] = {
-    "text": [[cell] for cell in APART] + [["tea", " tea "], ["caf\u00e9", "cafe\u0301"], ["Tea"]],
+    "text": [[cell] for cell in APART] + [["tea", " tea "], ["café", "cafe\u0301"], ["Tea"]],
     "integer": [["007", "7", "+7"], ["1.0", "1"], ["8"]],
     "decimal(2)": [["007", "7"], ["1.0", "1"], ["1.50", "1.5"]],
     "boolean": [["TRUE", "true", "1"], ["false", "0"]],
