@@ -55,6 +55,17 @@ def by_agreement(agreement: Agreed) -> Callable[[Any], Ints]:
     return release
 
 
+class _Collected(logging.Handler):
+    """Adds level, logger and text of each record to a list."""
+
+    def __init__(self, texts: list[str]) -> None:
+        super().__init__()
+        self._texts = texts
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._texts.append(f"{record.levelname} {record.name} {record.getMessage()}")
+
+
 class Seen(NamedTuple):
     """What an outsider sees of a run, but for the time it takes."""
 
@@ -92,9 +103,7 @@ def seen(release: Callable[[Any, Path], Any]) -> Callable[[Any], Seen]:
 
     def run(data: Any) -> Seen:
         printed, logged, outcome, error = io.StringIO(), list[str](), None, ""
-        handler = logging.Handler()
-        handler.emit = lambda record: logged.append(f"{record.levelname} {record.name} {record.getMessage()}")  # type: ignore[method-assign]
-        root = logging.getLogger()
+        handler, root = _Collected(logged), logging.getLogger()
         level = root.level
         root.addHandler(handler)
         root.setLevel(logging.DEBUG)

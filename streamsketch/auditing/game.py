@@ -10,9 +10,9 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import special
 
 from streamsketch.auditing.laws import by_value
+from streamsketch.core.libraries import scipy_special
 from streamsketch.core.numbers import Floats, check_int
 from streamsketch.errors import InvalidInputError
 
@@ -143,8 +143,8 @@ def play(
 
 def _loss(wins: int, of_other: int, runs: int, delta: float, doubt: float) -> float:
     """Return a lower bound of ln((P - δ) / Q) that fails with a chance of at most 2 ``doubt``."""
-    low = float(special.betaincinv(wins, runs - wins + 1, doubt)) if wins else 0.0
-    high = float(special.betaincinv(of_other + 1, runs - of_other, 1 - doubt)) if of_other < runs else 1.0
+    low = float(scipy_special.betaincinv(wins, runs - wins + 1, doubt)) if wins else 0.0
+    high = 1 - float(scipy_special.betaincinv(runs - of_other, of_other + 1, doubt)) if of_other < runs else 1.0
     return math.log((low - delta) / high) if low > delta else -math.inf
 
 

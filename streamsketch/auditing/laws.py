@@ -24,7 +24,8 @@ class Choices:
     """Random choices, of which every outcome is tried: in place of a release function's random numbers.
 
     It has the methods of `random.Random` that return integers, those of `secrets`, and ``read`` of this library's
-    bits. There are no floats: a function that draws them has no law that can be listed.
+    bits. There are no floats: a function that draws them has no law that can be listed. One choice has 65,536 ways at
+    most.
     """
 
     def __init__(self, prefix: Sequence[tuple[int, int]], most: int) -> None:
