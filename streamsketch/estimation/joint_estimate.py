@@ -217,9 +217,7 @@ class SecretJointEstimates(JointEstimates, SecretEstimates):
     """Joint estimates to which a raw sketch of your own contributed; see `SecretEstimates`."""
 
     def __getitem__(self, place: int | tuple[int, ...]) -> SecretJointEstimate:
-        found = super().__getitem__(place)
-        assert isinstance(found, SecretJointEstimate)  # noqa: S101 - as all are secret
-        return found
+        return SecretJointEstimate(**vars(super().__getitem__(place)))
 
 
 def _extended(ends: Intervals, estimate: Estimate | Estimates, law: CosineLaw | None, z: float | None) -> Intervals:

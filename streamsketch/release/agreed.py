@@ -99,7 +99,8 @@ def release_agreed(
         return _release_selected(
             publisher, calibrated, exact, agreement.keys, again=again, ledger=ledger, dataset=dataset
         )
-    listed = keys if isinstance(keys := agreement.published_keys, tuple) else None
+    keys = agreement.published_keys
+    listed = keys if isinstance(keys, tuple) else None
     return publisher.release_table(
         exact, public_keys=listed, keys_are_public=listed is None, again=again, ledger=ledger, dataset=dataset
     )

@@ -95,8 +95,18 @@ def page_of(  # noqa: PLR0913 - what a page may show
     IncompatibleProjectionsError, DependentNoiseError
         If the projections differ, or two releases share noise.
     """
-    facts: dict[str, Any] = {"title": title, "plan": plan, "by": by, "why": why, "on": on, "together": together}
-    return page_with_facts(releases, published, **facts, dictionary=dictionary)[0]
+    page, _ = page_with_facts(
+        releases,
+        published,
+        title=title,
+        plan=plan,
+        by=by,
+        why=why,
+        on=on,
+        together=together,
+        dictionary=dictionary,
+    )
+    return page
 
 
 def page_with_facts(  # noqa: PLR0913 - what a page may show

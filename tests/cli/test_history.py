@@ -145,6 +145,6 @@ def test_mistakes_are_explained(forks: Forks, folder: Path, arguments: list[str]
     "wanted",
     ["May", "2010-12-01/2010-12-07", "2024-03", "0..99", "5..5", "2024-13", "2024-02-31", "a..b", "-1..3", ".."],
 )
-def test_a_range_that_is_refused_is_told_how_ranges_are_written(forks: Forks, folder: Path, wanted: str) -> None:
+def test_a_refused_range_comes_with_the_form_of_ranges(forks: Forks, folder: Path, wanted: str) -> None:
     refused = forks.refused("history", folder, f"--range={wanted}", cwd=folder)
     assert f"on the command line {NAMES[0]}..{NAMES[-1]}; or as a year, month or day, such as 2024-" in refused
