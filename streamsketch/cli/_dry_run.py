@@ -18,7 +18,8 @@ from streamsketch.planning.noise_floor import NoiseFloor
 from streamsketch.privacy.assertions import conditions_of_keys, with_conditions
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.samplers import SystemBits
-from streamsketch.release.additive_noise import AdditiveNoise, CalibratedNoise
+from streamsketch.release.additive_noise import CalibratedNoise
+from streamsketch.release.agreed_publisher import publisher_of
 from streamsketch.release.ready import Stated
 from streamsketch.storage.releases import released_before
 from streamsketch.storage.sketches import PastRelease, RawHeader, RawSketch, State
@@ -166,9 +167,12 @@ class DryRun:
 
     @functools.cached_property
     def _calibrated(self) -> CalibratedNoise:
-        calibrated = noise_of(self.agreed).counted_as(self._empty).calibrated(self.header.projection)
+        publisher = publisher_of(self.agreed).counted_as(self._empty)
+        calibrated: Any = publisher.calibrated(self.header.projection)
         calibrated.check_single()
-        return calibrated.with_guarantee(calibrated.guarantee_for(self._empty, assert_bounds=self.assert_bounds))
+        guarantee = calibrated.guarantee_for(self._empty, assert_bounds=self.assert_bounds)
+        stated: CalibratedNoise = calibrated.with_guarantee(guarantee)
+        return stated
 
     @functools.cached_property
     def _empty(self) -> State:
@@ -182,19 +186,6 @@ class DryRun:
         usual = math.ceil(_USUAL * math.sqrt(calibrated.noise.cumulants.k2))
         numbers = np.full(calibrated.width, usual, dtype=np.int64)
         return calibrated.published(numbers, SystemBits(), Stated(self.header.ids))
-
-
-def noise_of(agreed: ss.Agreement) -> AdditiveNoise:
-    """Return the noise of an agreement, without counts."""
-    terms, neighbours = agreed.terms, agreed.neighbours
-    assert terms is not None  # noqa: S101 - as checked
-    assert neighbours is not None  # noqa: S101 - which terms need
-    return AdditiveNoise(
-        epsilon=terms.budget.epsilon,
-        delta=terms.budget.delta,
-        neighbours=neighbours,
-        mechanism=terms.mechanism,
-    )
 
 
 def show_dry_run(dry: DryRun, unread: str, ledger: ss.Ledger | None, dataset: str | None, *, as_json: bool) -> None:

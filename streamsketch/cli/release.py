@@ -11,7 +11,7 @@ import streamsketch as ss
 from streamsketch.cli._agreed import ReleaseOfRows, check_output, check_released_at_once, known_without_rows, show_terms
 from streamsketch.cli._agreeing import AssertBounds
 from streamsketch.cli._cluster import ClusterRelease, split_beam
-from streamsketch.cli._dry_run import DryRun, noise_of, show_dry_run
+from streamsketch.cli._dry_run import DryRun, show_dry_run
 from streamsketch.cli._fields import Field, set_fields, set_option
 from streamsketch.cli._inputs import READING, Reading
 from streamsketch.cli._options import option
@@ -305,7 +305,7 @@ class _Raw:
             raw,
             raw_file,
             self.file,
-            noise_of(self.agreed),
+            publisher_of(self.agreed),
             agreed=self.agreed,
             again=self.again,
             public_keys=listed or None,

@@ -14,6 +14,7 @@ from streamsketch.privacy.neighbours import Neighbours
 from streamsketch.release.additive_noise import AdditiveNoise
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.private_table import PrivateTable
+from streamsketch.release.publishers import Publisher
 from streamsketch.sketching.sketch import Sketch
 from streamsketch.storage.first_bytes import is_raw
 from streamsketch.storage.raw_files import RawTransaction, read_header, transaction
@@ -118,7 +119,7 @@ def release_loaded(  # noqa: PLR0913 - a release is asked for by keyword
     raw: RawSketch,
     file: RawTransaction,
     path: str | os.PathLike[str],
-    publisher: AdditiveNoise,
+    publisher: Publisher[Any],
     *,
     agreed: Agreement | None = None,
     again: bool = False,
@@ -152,7 +153,9 @@ def release_loaded(  # noqa: PLR0913 - a release is asked for by keyword
     if isinstance(data, Sketch):
         if public_keys is not None or keys_are_public:
             raise InvalidInputError("the file holds a single stream, so it takes no public keys")
-        released = publisher.release(data, assert_bounds=assert_bounds, again=again, ledger=ledger, dataset=dataset)
+        released: PrivateSketch = publisher.release(
+            data, assert_bounds=assert_bounds, again=again, ledger=ledger, dataset=dataset
+        )
         return _recorded(released, data, file)
     table: PrivateTable = publisher.release_table(
         data,
