@@ -29,7 +29,7 @@ ENGINES: dict[str, tuple[str, ...]] = {
     "spark": ("spark",),
 }
 PEOPLE: dict[str, tuple[str, ...]] = {
-    "people": ("planning", "report", "cli", "integrations", "conformance", "bounding", "__main__"),
+    "people": ("planning", "report", "cli", "integrations", "conformance", "bounding", "auditing", "__main__"),
 }
 PARTS = {**PRODUCTS, **ENGINES, **PEOPLE}
 OWNERS = {module: part for part, modules in PARTS.items() for module in modules}
