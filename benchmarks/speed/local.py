@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from benchmarks.rows import MICROSECONDS, Effort, Row, Target, compare
 from benchmarks.timing import Work
-from streamsketch.local import ProjUnit
+from streamsketch.local import MeanAggregator, ProjUnit
 
 PEOPLE = 1000
 
@@ -46,7 +46,7 @@ def run(effort: Effort) -> list[Row]:
     ]
     many = shared.randomize_many(vectors[np.arange(people) % len(vectors)])
     report, sent = many[0], many.values[0].astype(np.float64)
-    server = shared.aggregator()
+    server = MeanAggregator(shared)
     others = apart.randomize_many(vectors)
     inverse = {
         "NumPy, each rotated back": Work(lambda: rotated_back(sent, dim, rng)),
@@ -63,7 +63,7 @@ def run(effort: Effort) -> list[Row]:
     )
 
     def mean() -> Floats:
-        fresh = shared.aggregator()
+        fresh = MeanAggregator(shared)
         fresh.add(many)
         return fresh.mean()
 

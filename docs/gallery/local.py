@@ -5,6 +5,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 import streamsketch as ss
+from streamsketch.local import MeanAggregator
 
 people = load_digits().data.astype(float)
 people /= np.linalg.norm(people, axis=1, keepdims=True)  # each person's picture, of length 1
@@ -17,7 +18,7 @@ central = sums.release(epsilon=1.0, delta=1e-6, neighbours=ss.L2(1, unit="person
 pictures["one server, ε = 1"] = central.values / 1024 / count
 for epsilon in (1.0, 4.0, 8.0):
     mechanism = ss.local.PrivUnitG(dim=dim, epsilon=epsilon)
-    server = mechanism.aggregator()
+    server = MeanAggregator(mechanism)
     server.add(mechanism.randomize_many(people))
     pictures[f"reports, ε = {epsilon:g}"] = server.mean()
 

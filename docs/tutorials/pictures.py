@@ -26,6 +26,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 import streamsketch as ss
 from pipelines.data import make_products, make_sites
 from streamsketch.features import Category, Embedding, Number
+from streamsketch.local import MeanAggregator
 
 FOLDER = Path(__file__).parent / "pictures"
 DATA = Path("pipelines/data")
@@ -228,7 +229,7 @@ def phones() -> Draw:
 
     def mean(epsilon: float, rows: Any) -> Any:
         mechanism = ss.local.ProjUnit(dim=64, sketch_dim=32, epsilon=epsilon, shared=True, seed=7)
-        server = mechanism.aggregator()
+        server = MeanAggregator(mechanism)
         server.add(mechanism.randomize_many(rows))
         return mechanism, server.mean()
 

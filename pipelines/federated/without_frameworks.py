@@ -15,6 +15,7 @@ import numpy as np
 from pipelines.data.make_sites import SITES, sites, write_sites
 from pipelines.federated import hospitals
 from pipelines.federated.updates import patients_of, public_loss, updates_of
+from streamsketch.local import MeanAggregator
 
 RUNS = 25
 ROUNDS = 4
@@ -42,7 +43,7 @@ def updated(folder: Path, practices: int, epsilon: float, *, private: bool) -> f
     for _ in range(ROUNDS):
         own = [hospitals.trained(weights, *each) - weights for each in rows]
         if private:
-            server = updates.mechanism.aggregator()
+            server = MeanAggregator(updates.mechanism)
             for update in own:
                 server.add(updates.report(update))
             weights = weights + updates.clip * server.mean()

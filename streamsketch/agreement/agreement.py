@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 
 from streamsketch.agreement.agreed_features import AgreedFeatures
@@ -16,6 +15,7 @@ from streamsketch.agreement.casts import cast
 from streamsketch.agreement.checks import check_counting, check_schedule, check_terms, check_types
 from streamsketch.agreement.columns import KEY_TYPES, Column, columns_of
 from streamsketch.agreement.grids import check_fine, fine_enough
+from streamsketch.agreement.publishing import publishing
 from streamsketch.agreement.reading import VERSION, arguments_of
 from streamsketch.agreement.terms import PublishedKeys, Selected, Terms, keys_text, keys_to_dict
 from streamsketch.agreement.text import TextRule
@@ -490,7 +490,7 @@ class Agreement:
         TypeError, InvalidInputError
             As in `streamsketch.bound`, or `streamsketch.sketch` without a unit column.
         """
-        return _publishing().sketch_agreed(self, rows, summary=summary, folder=folder)
+        return publishing().sketch_agreed(self, rows, summary=summary, folder=folder)
 
     def release(
         self,
@@ -547,7 +547,7 @@ class Agreement:
         ε = 1, δ = 1e-06
         """
         charged: dict[str, Any] = {"ledger": ledger, "dataset": dataset}
-        return _publishing().release_agreed(self, data, **charged, again=again, summary=summary, folder=folder)
+        return publishing().release_agreed(self, data, **charged, again=again, summary=summary, folder=folder)
 
     def load_release(self, path: str | os.PathLike[str], *, signer: "Signer | Iterable[Signer] | None" = None) -> Any:
         """Return the release in a file that follows this agreement; ``agreement.load`` is this method.
@@ -562,7 +562,7 @@ class Agreement:
         WireFormatError, SignatureError, OSError
             As in `streamsketch.load`; also if the release follows another agreement.
         """
-        return _publishing().load_agreed(self, path, signer=signer)
+        return publishing().load_agreed(self, path, signer=signer)
 
     # --- agreeing -------------------------------------------------------------------------------------------
 
@@ -708,13 +708,6 @@ class Agreement:
         rows += [("missing values", self.missing), ("fingerprint", self.fingerprint)]
         shown = [(name, list(map(str, value)) if name in ("index", "features") else value) for name, value in rows]
         return facts(self.title or "Agreement", shown)
-
-
-@functools.cache
-def _publishing() -> ModuleType:
-    from streamsketch.release import agreed  # noqa: PLC0415 - releases know agreements, not the reverse
-
-    return agreed
 
 
 def _shown(value: Any) -> str:

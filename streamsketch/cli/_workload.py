@@ -15,6 +15,7 @@ import streamsketch as ss
 from streamsketch.core.libraries import is_installed, pa, sparse
 from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.errors import WeakGuaranteeWarning
+from streamsketch.local.aggregation import MeanAggregator
 from streamsketch.sketching.bounding.contributions import WHOLE, Contributions
 from streamsketch.sketching.bounding.digests import UnitDigests
 from streamsketch.sketching.bounding.shards import by_shard, decoded
@@ -210,7 +211,7 @@ def _report() -> None:
         local.PrivUnitG(dim=16, epsilon=2.0),
     ]
     for mechanism in mechanisms:
-        total = mechanism.aggregator()
+        total = MeanAggregator(mechanism)
         report = mechanism.randomize(vectors[0])
         total.add(report)
         total.add(local.Report.from_bytes(report.to_bytes(), mechanism))

@@ -1,8 +1,8 @@
 """Local mean estimation: each person randomises their own vector, and a server averages the reports.
 
-All mechanisms have the same interface: `Mechanism.randomize` and `randomize_many` on the device, `Mechanism.aggregator`
-on the server, and `Mechanism.expected_squared_error`. ``baselines/`` holds earlier mechanisms, which the others improve
-on.
+All mechanisms have the same interface: `Mechanism.randomize` and `randomize_many` on the device, and
+`Mechanism.expected_squared_error`. On the server, a `MeanAggregator` sums the reports of any of them. ``baselines/``
+holds earlier mechanisms, which the others improve on.
 """
 
 import streamsketch.local.families  # noqa: F401 - registers every mechanism for `Mechanism.from_json`

@@ -43,7 +43,7 @@ class MeanAggregator(Encoded):
     --------
     >>> from streamsketch.local import PrivUnitG
     >>> mechanism = PrivUnitG(dim=2, epsilon=8.0)
-    >>> north, south = mechanism.aggregator(), mechanism.aggregator()
+    >>> north, south = MeanAggregator(mechanism), MeanAggregator(mechanism)
     >>> north.add(mechanism.randomize_many([[1, 0]] * 5000))
     >>> south.add(mechanism.randomize_many([[0, 1]] * 5000))
     >>> north.merge(south)

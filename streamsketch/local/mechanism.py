@@ -9,7 +9,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,6 @@ from streamsketch.local.random_words import dot_rows, round_to_steps, squared_le
 from streamsketch.local.report import Layout, Report, Reports
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.samplers import BitSource, SystemBits
-
-if TYPE_CHECKING:
-    from streamsketch.local.aggregation import MeanAggregator
 
 MAX_DIM = 1 << 24
 
@@ -210,12 +207,6 @@ class Mechanism(ABC):
             for _ in pool.map(fill, starts):
                 pass
         return Reports(self, seeds, values)
-
-    def aggregator(self) -> "MeanAggregator":
-        """Return an empty server for reports of this mechanism."""
-        from streamsketch.local.aggregation import MeanAggregator  # noqa: PLC0415 - servers know mechanisms, not the reverse
-
-        return MeanAggregator(self)
 
     def on_sphere(self, matrix: NDArray[Any], first: int = 0) -> Floats:
         """Check rows, and return them, with ``ball`` completed to length 1, as float64 of shape (n, sphere_dim)."""

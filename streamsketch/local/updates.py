@@ -12,6 +12,7 @@ from streamsketch.accounting.ledger import Ledger, charge_for
 from streamsketch.core.numbers import Floats, short
 from streamsketch.core.text import check_text
 from streamsketch.errors import InvalidInputError
+from streamsketch.local.aggregation import MeanAggregator
 from streamsketch.local.mechanism import Mechanism
 from streamsketch.local.report import Report
 from streamsketch.privacy.guarantee import Guarantee
@@ -145,7 +146,7 @@ class ModelUpdates:
         InvalidInputError
             If the report is of another mechanism, has a length that no honest one has, or the shapes do not fit.
         """
-        server = self.mechanism.aggregator()
+        server = MeanAggregator(self.mechanism)
         server.add(report)
         vector = self.clip * server.mean()
         arrays = [vector] if like is None else [np.asarray(array) for array in like]

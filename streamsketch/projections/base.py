@@ -8,6 +8,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from fractions import Fraction
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
@@ -325,15 +326,13 @@ class Projection(ABC):
 
     def sketch(self) -> "Sketch":
         """Return an empty `Sketch` of this projection."""
-        from streamsketch.sketching.sketch import Sketch  # noqa: PLC0415 - sketches know projections, not the reverse
-
-        return Sketch(self)
+        empty: Sketch = _sketches().Sketch(self)
+        return empty
 
     def table(self, keys: Iterable[Any] = ()) -> "SketchTable":
         """Return a `SketchTable` of this projection, with an empty sketch for each of ``keys``."""
-        from streamsketch.sketching.table import SketchTable  # noqa: PLC0415 - as above
-
-        return SketchTable(self, keys)
+        empty: SketchTable = _sketches().SketchTable(self, keys)
+        return empty
 
     def indices_of(self, *columns: Any) -> Ints:
         """Return the index of each row of one or several key columns: int64, (n,).
@@ -502,3 +501,10 @@ def check_entries(projection: Projection, number: MatrixNumber, *, raw: bool = F
             f"{what}{projection.sketch_dim} takes {kept:,} bytes of memory, over the limit of "
             f"{limits.max_matrix_bytes:,}; raise max_matrix_bytes by reading_limits if you trust the source"
         )
+
+
+@functools.cache
+def _sketches() -> ModuleType:
+    from streamsketch.sketching import table  # noqa: PLC0415 - sketches know projections, not the reverse
+
+    return table

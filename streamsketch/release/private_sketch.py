@@ -1,9 +1,11 @@
 """PrivateSketch: what may leave the party."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterable
 from fractions import Fraction
+from types import ModuleType
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias, cast, get_args
 
 import numpy as np
@@ -404,9 +406,8 @@ class PrivateSketch(Published):
         >>> round(release.units.standard_error), round(release.total.standard_error)
         (49, 4864)
         """
-        from streamsketch.estimation.counts import units_of  # noqa: PLC0415 - estimates know releases, not the reverse
-
-        return units_of(self)
+        units: Estimate = _counts().units_of(self)
+        return units
 
     @property
     def total(self) -> "Estimate":
@@ -424,9 +425,8 @@ class PrivateSketch(Published):
         InvalidInputError
             If the release has no counts, or no count of the slack, as under `SketchL2`.
         """
-        from streamsketch.estimation.counts import total_of  # noqa: PLC0415 - estimates know releases, not the reverse
-
-        return total_of(self)
+        total: Estimate = _counts().total_of(self)
+        return total
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PrivateSketch):
@@ -620,3 +620,10 @@ def _common_step(first: Fraction, second: Fraction) -> Fraction:
     """Return the largest positive fraction of which both are whole multiples."""
     denominator = math.lcm(first.denominator, second.denominator)
     return Fraction(math.gcd(int(first * denominator), int(second * denominator)), denominator)
+
+
+@functools.cache
+def _counts() -> ModuleType:
+    from streamsketch.estimation import counts  # noqa: PLC0415 - estimates know releases, not the reverse
+
+    return counts

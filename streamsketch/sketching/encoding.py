@@ -18,7 +18,6 @@ from streamsketch.sketching.exact import ExactSums
 if TYPE_CHECKING:
     from streamsketch.agreement.agreement import Agreement
     from streamsketch.intake.events import Events
-    from streamsketch.release.additive_noise import AdditiveNoise
 
 _INT64, _CONTIGUOUS = np.dtype(np.int64), (8,)
 
@@ -136,13 +135,6 @@ def agreed_by(first: "Agreement | None", second: "Agreement | None") -> "Agreeme
     from streamsketch.agreement.same import check_agreed  # noqa: PLC0415 - loaded already, where there is an agreement
 
     return check_agreed(first, second)
-
-
-def exit_noise(data: Any, **asked: Any) -> "AdditiveNoise":
-    """Return the noise of a sketch's or table's release: ``streamsketch.release.agreed.exit_of``."""
-    from streamsketch.release.agreed import exit_of  # noqa: PLC0415 - releases know sketches, not the reverse
-
-    return exit_of(data, **asked)
 
 
 def check_array(array: object, what: str) -> None:

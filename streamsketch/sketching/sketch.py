@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from streamsketch.agreement.publishing import publishing
 from streamsketch.core.numbers import Ints
 from streamsketch.core.wrong import MERGED, wrong_type
 from streamsketch.data import data_ids
@@ -19,7 +20,6 @@ from streamsketch.sketching.encoding import (
     check_state,
     encode_batch,
     events_of,
-    exit_noise,
     parts_of,
 )
 from streamsketch.sketching.exact import ExactSums
@@ -517,5 +517,8 @@ class Sketch:
         >>> basket.release(epsilon=1.0, neighbours=L1(1)).guarantee.epsilon
         1.0
         """
-        publisher = exit_noise(self, epsilon=epsilon, delta=delta, mechanism=mechanism, neighbours=neighbours)
-        return publisher.release(self, assert_bounds=assert_bounds, again=again, ledger=ledger, dataset=dataset)
+        publisher = publishing().exit_of(self, epsilon=epsilon, delta=delta, mechanism=mechanism, neighbours=neighbours)
+        released: PrivateSketch = publisher.release(
+            self, assert_bounds=assert_bounds, again=again, ledger=ledger, dataset=dataset
+        )
+        return released

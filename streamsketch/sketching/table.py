@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsketch.agreement.publishing import publishing
 from streamsketch.core.jit import read_only
 from streamsketch.core.numbers import Cells, Ints, short
 from streamsketch.core.wrong import COLUMN, MERGED_TABLE, listed, wrong_type
@@ -23,7 +24,6 @@ from streamsketch.sketching.encoding import (
     check_array,
     check_disjoint,
     events_of,
-    exit_noise,
     parts_of,
 )
 from streamsketch.sketching.exact import ExactSums
@@ -510,7 +510,7 @@ class SketchTable(Mapping[Any, Sketch]):
         >>> list(table.release(epsilon=1.0, neighbours=one_sale, public_keys=["UA", "DL", "AA"]))
         ['AA', 'DL', 'UA']
         """
-        publisher = exit_noise(self, epsilon=epsilon, delta=delta, mechanism=mechanism, neighbours=neighbours)
+        publisher = publishing().exit_of(self, epsilon=epsilon, delta=delta, mechanism=mechanism, neighbours=neighbours)
         released: PrivateTable = publisher.release_table(
             self,
             public_keys=public_keys,

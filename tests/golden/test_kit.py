@@ -394,7 +394,7 @@ def test_local_reports_and_means(case: dict[str, Any]) -> None:
     mechanism, mean = Mechanism.from_json(case["mechanism"]), case["mean"]
     assert mechanism.to_json() == case["mechanism"]
     assert abs(mechanism.squared_error - case["squared_error"]["value"]) <= case["squared_error"]["within"]
-    server = mechanism.aggregator()
+    server = MeanAggregator(mechanism)
     for one in case["reports"]:
         report = Report.from_bytes(bytes.fromhex(one["bytes"]), mechanism)
         assert report.to_bytes().hex() == one["bytes"]

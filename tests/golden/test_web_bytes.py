@@ -92,7 +92,7 @@ def test_reports_are_those_of_this_library(case: dict[str, Any]) -> None:
 @of("LocalReport")
 def test_servers_add_them(case: dict[str, Any]) -> None:
     mechanism = Mechanism.from_json(case["mechanism"])
-    server = mechanism.aggregator()
+    server = MeanAggregator(mechanism)
     server.add(Report.from_bytes(bytes.fromhex(case["bytes"]), mechanism))
     assert server.count == 1
 

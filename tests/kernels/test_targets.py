@@ -11,7 +11,7 @@ import pytest
 from streamsketch import SJLT
 from streamsketch.kernels import carryless
 from streamsketch.kernels.popcount import in_blocks
-from streamsketch.local import ProjUnit
+from streamsketch.local import MeanAggregator, ProjUnit
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.projections.hadamard import hadamard_transform
 from streamsketch.signs.hamming import distances_between, nearest_in
@@ -68,7 +68,7 @@ def reports() -> Iterator[bytes]:
     vectors /= np.linalg.norm(vectors, axis=1)[:, np.newaxis]
     mechanism = ProjUnit(dim=700, sketch_dim=50, epsilon=4.0, shared=True)
     sent = mechanism.randomize_many(vectors, bits=KeyedBits(bytes(32), b""))
-    server = mechanism.aggregator()
+    server = MeanAggregator(mechanism)
     server.add(sent)
     yield from (sent.values.tobytes(), server.totals.tobytes())
 

@@ -34,7 +34,7 @@ def reports_of(name: str) -> list[Report]:
 
 
 def summed(mechanism: Mechanism, reports: list[Any]) -> MeanAggregator:
-    server = mechanism.aggregator()
+    server = MeanAggregator(mechanism)
     for report in reports:
         server.add(report)
     return server
@@ -45,13 +45,13 @@ def summed(mechanism: Mechanism, reports: list[Any]) -> MeanAggregator:
 @given(data=st.data())
 def test_splits_order_and_batches_do_not_change_a_bit(name: str, data: st.DataObject) -> None:
     mechanism, reports = MECHANISMS[name], reports_of(name)
-    whole = mechanism.aggregator()
+    whole = MeanAggregator(mechanism)
     seeds = np.array([report.seed for report in reports], dtype=np.uint64)
     whole.add(Reports(mechanism, seeds, np.stack([report.values for report in reports])))
     order = data.draw(st.permutations(range(PEOPLE)))
     owners = data.draw(st.lists(st.integers(0, 3), min_size=PEOPLE, max_size=PEOPLE))
     parts = [summed(mechanism, [reports[i] for i in order if owners[i] == part]) for part in range(4)]
-    merged = mechanism.aggregator()
+    merged = MeanAggregator(mechanism)
     for part in data.draw(st.permutations(parts)):
         merged.merge(part)
     assert merged == whole
@@ -80,7 +80,7 @@ def test_a_server_is_copied_pickled_and_compared() -> None:
         assert again == server
         again.add(reports_of("SQKR")[0])
         assert again != server
-    assert server != MECHANISMS["SQKR"].aggregator()
+    assert server != MeanAggregator(MECHANISMS["SQKR"])
     assert server != "server"
     assert repr(server).endswith("12 reports)")
     with pytest.raises(TypeError, match="unhashable"):
@@ -88,11 +88,11 @@ def test_a_server_is_copied_pickled_and_compared() -> None:
 
 
 def test_reports_of_another_mechanism_are_refused_by_the_field_that_differs() -> None:
-    server = MECHANISMS["PrivHS"].aggregator()
+    server = MeanAggregator(MECHANISMS["PrivHS"])
     with pytest.raises(InvalidInputError, match="repetitions is None here, 9 there"):
         server.add(reports_of("RePrivHS of nine")[0])
     with pytest.raises(InvalidInputError, match="kind is 'priv-hs' here, 'sqkr' there"):
-        server.merge(MECHANISMS["SQKR"].aggregator())
+        server.merge(MeanAggregator(MECHANISMS["SQKR"]))
     for wrong in (None, b"", reports_of("PrivHS")[0].values):
         with pytest.raises(TypeError):
             server.add(wrong)  # type: ignore[arg-type]
@@ -123,7 +123,7 @@ def test_a_full_server_takes_no_more() -> None:
         with pytest.raises(SketchOverflowError, match="at most 2147483647 reports"):
             more()
     assert full.count == MAX_COUNT
-    full.merge(mechanism.aggregator())
+    full.merge(MeanAggregator(mechanism))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_states_no_reports_add_up_to_are_refused(count: Any, totals: Any, proble
 
 
 def test_an_empty_server_has_no_mean() -> None:
-    server = MECHANISMS["PrivHS"].aggregator()
+    server = MeanAggregator(MECHANISMS["PrivHS"])
     for ask in (server.mean, server.standard_error):
         with pytest.raises(InvalidInputError, match="no report"):
             ask()
@@ -165,7 +165,7 @@ def test_standard_errors_are_those_of_the_mean() -> None:
     mechanism, vector = MECHANISMS["PrivUnitG"], directions(DIM)["ones"]
     ratios = []
     for trial in range(100):
-        server = mechanism.aggregator()
+        server = MeanAggregator(mechanism)
         server.add(mechanism.randomize_many(repeated(vector, 40), bits=bits(trial)))
         ratios.append(((server.mean() - vector) ** 2).mean() / server.standard_error() ** 2)
     assert abs(np.mean(ratios) - 1) < 6 * np.sqrt(2 / 1200)
@@ -175,10 +175,10 @@ def test_reports_added_in_chunks_are_added_alike(monkeypatch: pytest.MonkeyPatch
     mechanism = ProjUnit(dim=40, sketch_dim=8, epsilon=4.0, shared=True, compressed=True, seed=3)
     vectors = np.eye(40)[:20]
     reports = mechanism.randomize_many(vectors)
-    whole = mechanism.aggregator()
+    whole = MeanAggregator(mechanism)
     whole.add(reports)
     monkeypatch.setattr(proj_unit, "CHUNK_CELLS", 24)
-    parts = mechanism.aggregator()
+    parts = MeanAggregator(mechanism)
     parts.add(reports)
     assert parts == whole
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.errors import InvalidInputError
-from streamsketch.local import GaussianMechanism, Mechanism, PrivUnitG, ProjUnit, Report, Reports
+from streamsketch.local import GaussianMechanism, MeanAggregator, Mechanism, PrivUnitG, ProjUnit, Report, Reports
 from streamsketch.local.mechanism import mechanism_from_fields
 from tests.local.directions import bits, directions, repeated
 from tests.local.zoo import DIM, zoo
@@ -79,7 +79,7 @@ def test_threads_randomize_each_vector_in_its_place(monkeypatch: pytest.MonkeyPa
 def test_a_mean_comes_back_in_dim_coordinates(name: str) -> None:
     for ball in (False, True):
         mechanism = zoo(ball=ball)[name]
-        server = mechanism.aggregator()
+        server = MeanAggregator(mechanism)
         server.add(mechanism.randomize_many(repeated(UNIT, 3), bits=bits(name)))
         assert server.mean().shape == (DIM,)
         assert server.standard_error() > 0
@@ -88,7 +88,7 @@ def test_a_mean_comes_back_in_dim_coordinates(name: str) -> None:
 @each
 def test_no_vector_at_all_is_a_batch_too(name: str) -> None:
     mechanism = zoo()[name]
-    server = mechanism.aggregator()
+    server = MeanAggregator(mechanism)
     server.add(mechanism.randomize_many(np.empty((0, DIM))))
     assert server.count == 0
 
@@ -144,7 +144,7 @@ def test_read_only_and_unaligned_vectors_and_reports_are_taken() -> None:
         for given_rows in (rows, unaligned, frozen, np.asfortranarray(rows)):
             reports = mechanism.randomize_many(given_rows, bits=bits("layouts"))
             reports.seeds.flags.writeable = reports.values.flags.writeable = False
-            servers.append(mechanism.aggregator())
+            servers.append(MeanAggregator(mechanism))
             servers[-1].add(reports)
         assert all(server == servers[0] for server in servers)
 

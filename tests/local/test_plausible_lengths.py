@@ -64,7 +64,7 @@ def test_no_honest_report_is_refused(name: str, *, ball: bool) -> None:
     vectors = np.concatenate([repeated(vector, 60) for vector in directions(DIM).values()])
     reports = mechanism.randomize_many(vectors * (0.5 if ball else 1.0), bits=bits(name))
     assert plausible(reports).all()
-    server = mechanism.aggregator()
+    server = MeanAggregator(mechanism)
     server.add(reports)
     for report in list(reports)[:5]:
         assert Report.from_bytes(report.to_bytes(), mechanism) == report
@@ -154,7 +154,7 @@ def test_a_false_report_of_priv_unit_is_refused_wherever_it_arrives(length: floa
     assert mechanism.honest_lengths == pytest.approx((expected, expected), rel=3e-6)
     good = mechanism.randomize(vector)
     false = with_values(good, good.values * (length / expected))
-    server = mechanism.aggregator()
+    server = MeanAggregator(mechanism)
     server.add(good)
     before = server.copy()
     mixed = Reports(mechanism, np.zeros(2, dtype=np.uint64), np.stack([good.values, false.values]))
@@ -178,7 +178,7 @@ def test_reports_of_other_lengths_are_left_out_and_counted(name: str) -> None:
     poisoned = reports.values.copy()
     poisoned[::5] *= poisoned.dtype.type(100)
     mixed = Reports(mechanism, reports.seeds, poisoned)
-    server, expected = mechanism.aggregator(), mechanism.aggregator()
+    server, expected = MeanAggregator(mechanism), MeanAggregator(mechanism)
     with pytest.raises(InvalidInputError, match="dishonest"):
         server.add(mixed)
     assert server.count == 0
@@ -194,7 +194,7 @@ def test_one_false_report_among_many_moves_the_mean_no_more_than_an_honest_one()
     reports = mechanism.randomize_many(repeated(vector, 1000), bits=bits("poison"))
     values = reports.values.copy()
     values[0] = 2001 / math.sqrt(200)
-    server = mechanism.aggregator()
+    server = MeanAggregator(mechanism)
     assert server.add_plausible(Reports(mechanism, reports.seeds, values)) == 1
     assert ((server.mean() - vector) ** 2).sum() < 2 * mechanism.expected_squared_error(999)
 
@@ -206,7 +206,7 @@ def test_values_in_one_cell_that_leave_the_state_are_left_out() -> None:
     values[:, 7] = 1 / mechanism.cap.mean
     values[1] = 1 / mechanism.cap.mean / math.sqrt(mechanism.dim)
     reports = Reports(mechanism, np.zeros(3, dtype=np.uint64), values)
-    server = mechanism.aggregator()
+    server = MeanAggregator(mechanism)
     with pytest.raises(InvalidInputError, match="dishonest"):
         server.add(reports)
     assert server.add_plausible(reports) == 2
@@ -214,7 +214,7 @@ def test_values_in_one_cell_that_leave_the_state_are_left_out() -> None:
 
 
 def test_add_plausible_refuses_what_add_does() -> None:
-    server = zoo()["PrivUnit"].aggregator()
+    server = MeanAggregator(zoo()["PrivUnit"])
     with pytest.raises(InvalidInputError, match="different mechanisms"):
         server.add_plausible(zoo()["PrivUnitG"].randomize(directions(DIM)["ones"]))
     with pytest.raises(TypeError):
@@ -242,7 +242,7 @@ def test_totals_are_at_most_as_long_as_honest_reports_make_them(name: str) -> No
     reports = mechanism.randomize_many(vectors, bits=bits(name))
     longest = 0.0
     for report in reports:
-        one = mechanism.aggregator()
+        one = MeanAggregator(mechanism)
         one.add(report)
         again = MeanAggregator.from_parts(mechanism, 1000, 1000 * one.totals)
         assert MeanAggregator.from_bytes(again.to_bytes()) == again
@@ -259,7 +259,7 @@ def test_totals_are_at_most_as_long_as_honest_reports_make_them(name: str) -> No
 def test_a_false_sum_is_refused_from_bytes() -> None:
     """A sum of one report that is 100 times as long as any: within 2^32 steps, so it was taken."""
     mechanism = zoo()["PrivUnit"]
-    server = mechanism.aggregator()
+    server = MeanAggregator(mechanism)
     server.add(mechanism.randomize(directions(DIM)["ones"]))
     message = wire_pb2.LocalMean()
     message.ParseFromString(server.to_bytes()[17:-16])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamsketch.local import CompPrivUnitG, PrivUnit, PrivUnitG, ProjUnit, parameters
+from streamsketch.local import CompPrivUnitG, MeanAggregator, PrivUnit, PrivUnitG, ProjUnit, parameters
 from streamsketch.local.aggregation import step_exponent_of
 from streamsketch.local.mechanism import Mechanism
 from streamsketch.local.portable_floats import ROOT_PI, gamma_ratio, power_below, round_portably
@@ -73,12 +73,12 @@ def test_totals_are_the_same_where_libraries_differ(monkeypatch: pytest.MonkeyPa
     for mechanism in compressed():
         vectors = repeated(directions(mechanism.dim)["gaussian"], 50)
         reports = mechanism.randomize_many(vectors, bits=bits("agreed"))
-        server = mechanism.aggregator()
+        server = MeanAggregator(mechanism)
         server.add(reports)
         here.append((reports, server))
     elsewhere(monkeypatch)
     for mechanism, (reports, server) in zip(compressed(), here, strict=True):
-        again = mechanism.aggregator()
+        again = MeanAggregator(mechanism)
         for report in reports:  # as they arrive there
             again.add(type(report)(mechanism, report.seed, report.values))
         assert again == server

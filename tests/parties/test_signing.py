@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 import streamsketch as ss
 from streamsketch import local
 from streamsketch.errors import InvalidInputError, SignatureError
+from streamsketch.local import MeanAggregator
 from streamsketch.parties import Key, PublicKey, Round, envelope, sign, signing, verify
 
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
@@ -32,7 +33,7 @@ def everything(folder: Path) -> dict[str, Path]:
     table = PROJECTION.table()
     table.update(["a", "b"], ["x", "y"])
     agreed = Round(PROJECTION, epsilon=1.0, neighbours=ONE, parties=[NORTH.public, SOUTH.public])
-    server = local.PrivHS(dim=4, epsilon=2.0, seed=1).aggregator()
+    server = MeanAggregator(local.PrivHS(dim=4, epsilon=2.0, seed=1))
     server.add(server.mechanism.randomize_many(np.eye(4)))
     signs = ss.signs.DPSignLogistic(epsilon=1, neighbours=ONE)
     written = {

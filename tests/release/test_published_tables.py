@@ -17,6 +17,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.explanation import TableExplanation
 from streamsketch.explanation.joint import one_release
+from streamsketch.local import MeanAggregator
 from streamsketch.privacy import Neighbours
 from streamsketch.privacy.neighbours import MOST_KEYS
 from streamsketch.privacy.noise import NoiseMoments
@@ -335,7 +336,7 @@ def test_load_names_the_doors_for_what_is_not_published(tmp_path: Path) -> None:
     path = tmp_path / "file"
     mechanism = ss.local.PrivUnitG(dim=2, epsilon=1.0)
     report = mechanism.randomize([1, 0])
-    server = mechanism.aggregator()
+    server = MeanAggregator(mechanism)
     server.add(report)
     for data, message in (
         (report.to_bytes(), r"are those of a report: read it with streamsketch\.local\.Report\.from_bytes"),

@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from streamsketch.local import SQKR
+from streamsketch.local import SQKR, MeanAggregator
 from streamsketch.local.baselines.frames import HadamardFrame
 from tests.local.directions import bits, repeated
 
@@ -45,7 +45,7 @@ def test_sqkr_is_unbiased_even_along_what_no_hadamard_frame_can_serve() -> None:
             vector = np.zeros(64)
             vector[four] = 0.5
             vector[four[3]] = last
-            server, source = mechanism.aggregator(), bits((rotation, last))
+            server, source = MeanAggregator(mechanism), bits((rotation, last))
             for _ in range(people // 2000):
                 server.add(mechanism.randomize_many(repeated(vector, 2000), bits=source))
             error = math.sqrt(mechanism.squared_error / 64 / people)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamsketch.local import SQKR, Mechanism, PrivHS, PrivUnit, PrivUnitG, ProjUnit, RePrivHS
+from streamsketch.local import SQKR, MeanAggregator, Mechanism, PrivHS, PrivUnit, PrivUnitG, ProjUnit, RePrivHS
 from tests.local.directions import bits, directions, repeated
 from tests.local.zoo import zoo
 from tests.noise import SALT
@@ -113,7 +113,7 @@ def test_algorithm_5_has_inner_product_one(rotation: str) -> None:
 def test_padded_and_shared_the_error_keeps_falling(dim: int, sizes: tuple[int, ...]) -> None:
     """To n = 10^5 as 1/n, in the direction of all-ones: within 6 deviations of the closed form and its small floor."""
     mechanism = ProjUnit(dim=dim, sketch_dim=256, epsilon=10.0, shared=True, seed=3)
-    vector, server = directions(dim)["ones"], mechanism.aggregator()
+    vector, server = directions(dim)["ones"], MeanAggregator(mechanism)
     source = bits(dim)
     for people in sizes:
         for _ in range(people // 1000):
@@ -130,7 +130,7 @@ def test_the_unbiased_form_has_no_floor_where_the_other_has() -> None:
     errors = {}
     for unbiased in (False, True):
         mechanism = ProjUnit(dim=256, sketch_dim=16, epsilon=16.0, shared=True, seed=4, unbiased=unbiased)
-        server, source = mechanism.aggregator(), bits(unbiased)
+        server, source = MeanAggregator(mechanism), bits(unbiased)
         for _ in range(people // 5000):
             server.add(mechanism.randomize_many(repeated(vector, 5000), bits=source))
         errors[unbiased] = ((server.mean() - vector) ** 2).sum()

@@ -18,6 +18,7 @@ import streamsketch as ss
 from streamsketch import local, signs, storage
 from streamsketch.beam.run.coders import SketchCoder
 from streamsketch.errors import LedgerError
+from streamsketch.local import MeanAggregator
 from streamsketch.parties import Key, PublicKey, Round, envelope, sign, verify
 from streamsketch.parties.contributions import CONTRIBUTION
 from streamsketch.parties.signing import MEDIA_TYPE, bundle_of
@@ -205,7 +206,7 @@ def _mechanisms() -> list[Any]:
 
 
 def _mean(mechanism: Any) -> bytes:
-    server = mechanism.aggregator()
+    server = MeanAggregator(mechanism)
     server.add(mechanism.randomize_many(np.eye(mechanism.dim)))
     data: bytes = server.to_bytes()
     return data

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.figures.afnnt import parts
 from benchmarks.rows import Effort
 from benchmarks.timing import Work, interleave
-from streamsketch.local import Mechanism, Reports
+from streamsketch.local import MeanAggregator, Mechanism, Reports
 
 LAST = 3
 """Exponents are those of so many largest dimensions: in small ones fixed costs hide the growth."""
@@ -94,7 +94,7 @@ def tried(mechanism: Mechanism, vectors: parts.Floats, limit: float) -> float:
     fastest = math.inf
     for _ in range(2):
         start = time.perf_counter()
-        server = mechanism.aggregator()
+        server = MeanAggregator(mechanism)
         server.add(mechanism.randomize_many(vectors[:1]))
         server.mean()
         fastest = min(fastest, time.perf_counter() - start)
@@ -106,14 +106,14 @@ def tried(mechanism: Mechanism, vectors: parts.Floats, limit: float) -> float:
 def _works(mechanism: Mechanism, vectors: parts.Floats, adding: float) -> dict[str, Work]:
     people = len(vectors)
     reports = mechanism.randomize_many(vectors)
-    full = mechanism.aggregator()
+    full = MeanAggregator(mechanism)
     start = time.perf_counter()
     full.add(reports)
     copies = int(np.clip(adding / (time.perf_counter() - start), 1, max(1, _MOST_VALUES // reports.values.size)))
     many = Reports(mechanism, np.tile(reports.seeds, copies), np.tile(reports.values, (copies, 1)))
 
     def add() -> None:
-        server = full if adding else mechanism.aggregator()
+        server = full if adding else MeanAggregator(mechanism)
         server.add(many)
 
     return {

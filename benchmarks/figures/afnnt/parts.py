@@ -10,7 +10,17 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from benchmarks import palette
-from streamsketch.local import SQKR, CompPrivUnitG, Mechanism, PrivHS, PrivUnit, PrivUnitG, ProjUnit, RePrivHS
+from streamsketch.local import (
+    SQKR,
+    CompPrivUnitG,
+    MeanAggregator,
+    Mechanism,
+    PrivHS,
+    PrivUnit,
+    PrivUnitG,
+    ProjUnit,
+    RePrivHS,
+)
 from streamsketch.privacy.samplers import KeyedBits
 
 Floats = NDArray[np.float64]
@@ -131,7 +141,7 @@ def squared_errors(mechanism: Mechanism, people: int, runs: int, seed: int) -> F
     errors = np.empty(runs)
     for run in range(runs):
         vectors = synthetic(people, mechanism.dim, rng)
-        server = mechanism.aggregator()
+        server = MeanAggregator(mechanism)
         server.add(mechanism.randomize_many(vectors, bits=bits))
         errors[run] = ((server.mean() - vectors.mean(axis=0)) ** 2).sum()
     return errors

@@ -121,7 +121,7 @@ class SumBundles(beam.DoFn):
         if isinstance(reports, Reports) and not len(reports):
             return  # an empty batch adds no key
         place = window, key
-        total = self._sums.get(place) or self._mechanism.aggregator()
+        total = self._sums.get(place) or MeanAggregator(self._mechanism)
         try:
             read = Report.from_bytes(reports, self._mechanism) if isinstance(reports, bytes) else reports
             dropped = self._added(total, read)

@@ -37,7 +37,7 @@ def elements() -> list[tuple[Any, Report]]:
 
 
 def loops() -> dict[Any, MeanAggregator]:
-    servers = {key: MECHANISM.aggregator() for key in KEYS}
+    servers = {key: MeanAggregator(MECHANISM) for key in KEYS}
     for key, report in elements():
         servers[key].add(report)
     return servers
@@ -155,7 +155,7 @@ def test_reports_longer_than_honest_ones_end_the_job_or_are_left_out(tmp_path: P
     found, counters = run(
         lambda pipeline: pipeline | beam.Create(sent) | MeanPerKey(MECHANISM, drop_malformed=True), tmp_path
     )
-    expected = MECHANISM.aggregator()
+    expected = MeanAggregator(MECHANISM)
     expected.add(Report(MECHANISM, 4, reports()[1].values))
     assert dict(found) == {"south": expected}
     assert counters == {"reports_dropped": 4}
