@@ -180,7 +180,21 @@ def _check_follows(data: Sketch | SketchTable, agreement: Agreement) -> None:
         )
 
 
-def exit_of(
+def release_asked(
+    data: Sketch | SketchTable,
+    *,
+    epsilon: float | None,
+    delta: float | None,
+    mechanism: str | None,
+    neighbours: Neighbours | None,
+    **how: Any,
+) -> Any:
+    """Return the release that `Sketch.release` or `SketchTable.release` asks for, in the words of their parameters."""
+    noise = _noise_asked(data, epsilon=epsilon, delta=delta, mechanism=mechanism, neighbours=neighbours)
+    return noise.release(data, **how) if isinstance(data, Sketch) else noise.release_table(data, **how)
+
+
+def _noise_asked(
     data: Sketch | SketchTable,
     *,
     epsilon: float | None,

@@ -517,8 +517,15 @@ class Sketch:
         >>> basket.release(epsilon=1.0, neighbours=L1(1)).guarantee.epsilon
         1.0
         """
-        publisher = publishing().exit_of(self, epsilon=epsilon, delta=delta, mechanism=mechanism, neighbours=neighbours)
-        released: PrivateSketch = publisher.release(
-            self, assert_bounds=assert_bounds, again=again, ledger=ledger, dataset=dataset
+        released: PrivateSketch = publishing().release_asked(
+            self,
+            epsilon=epsilon,
+            delta=delta,
+            mechanism=mechanism,
+            neighbours=neighbours,
+            assert_bounds=assert_bounds,
+            again=again,
+            ledger=ledger,
+            dataset=dataset,
         )
         return released

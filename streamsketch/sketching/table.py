@@ -510,9 +510,12 @@ class SketchTable(Mapping[Any, Sketch]):
         >>> list(table.release(epsilon=1.0, neighbours=one_sale, public_keys=["UA", "DL", "AA"]))
         ['AA', 'DL', 'UA']
         """
-        publisher = publishing().exit_of(self, epsilon=epsilon, delta=delta, mechanism=mechanism, neighbours=neighbours)
-        released: PrivateTable = publisher.release_table(
+        released: PrivateTable = publishing().release_asked(
             self,
+            epsilon=epsilon,
+            delta=delta,
+            mechanism=mechanism,
+            neighbours=neighbours,
             public_keys=public_keys,
             keys_are_public=keys_are_public,
             assert_bounds=assert_bounds,
