@@ -70,6 +70,13 @@ def sums() -> dict[Path, str]:
     return {test_web_sums.FILE: test_web_sums.current_text()}
 
 
+def rows() -> dict[Path, str]:
+    """Return releases of rows by known bits, which the TypeScript package must equal."""
+    from tests.golden import web_rows  # noqa: PLC0415 - which draws releases
+
+    return {web_rows.FILE: web_rows.current_text()}
+
+
 def unicode() -> dict[Path, str]:
     """Return the tables of Unicode 14.0 for the TypeScript package."""
     from tests.generated import unicode_tables  # noqa: PLC0415 - which looks at each code point
@@ -92,6 +99,7 @@ KINDS: dict[str, Callable[[], dict[Path, str]]] = {
     "words": words,
     "page": page,
     "sums": sums,
+    "rows": rows,
     "unicode": unicode,
     "audit": audit,
 }

@@ -31,6 +31,8 @@ export { Sketch, type ReleaseOptions } from "./sketch.ts";
 export { systemBits, type SecretBits } from "./secret.ts";
 export { spell, type TextRule } from "./spelling.ts";
 export { readAgreement, spellItems, type AgreedColumn, type Agreement, type PublishedKeys } from "./agreement.ts";
+export { AgreedRows, notHere, type Dropped } from "./rows.ts";
+export type { Dialect } from "./delimited.ts";
 export { combine, scaled, subtract, type Populations } from "./combine.ts";
 export { angle, hamming, signCosine, type SignOptions } from "./sign_estimates.ts";
 export { Features, type Entry } from "./features.ts";

@@ -49,7 +49,7 @@ export function normalQuantile(p: number): number {
 
 /** Return erfc(x) for x ≥ 0, times e^(x²) where `scaled`. */
 function upperErf(x: number, scaled: boolean): number {
-  if (x < 2.5) {
+  if (x < 1) {
     let [term, total] = [x, x];
     for (let n = 1; Math.abs(term) > 1e-18 * Math.abs(total); n++) {
       term *= (2 * x * x) / (2 * n + 1);
@@ -59,8 +59,8 @@ function upperErf(x: number, scaled: boolean): number {
     const found = 1 - (2 / Math.sqrt(Math.PI)) * total * weight;
     return scaled ? found / weight : found;
   }
-  let fraction = 0; // Lentz is not needed: from the end up, 120 terms are enough from 2.5 on
-  for (let n = 120; n > 0; n--) fraction = n / 2 / (x + fraction);
+  let fraction = 0; // Lentz is not needed: from the end up, so many terms leave less than 1e-16
+  for (let n = x < 2.5 ? Math.ceil(750 / (x * x)) : 120; n > 0; n--) fraction = n / 2 / (x + fraction);
   const found = 1 / (Math.sqrt(Math.PI) * (x + fraction));
   return scaled ? found : found * Math.exp(-x * x);
 }

@@ -1,8 +1,9 @@
 /** Tables of releases: one release each, of many keys. */
-import { equalBytes, hex } from "./bytes.ts";
-import { need } from "./errors.ts";
+import { equalBytes, hex, type Bytes } from "./bytes.ts";
+import { demand, need } from "./errors.ts";
 import { limitsWith, type Limits } from "./limits.ts";
 import { readColumns, type ColumnKind } from "./parquet.ts";
+import { writeColumns } from "./parquet_writing.ts";
 import { encode } from "./protobuf.ts";
 import { readRelease, type Release } from "./release.ts";
 import { readSigns, type Signs } from "./signs.ts";
@@ -37,6 +38,18 @@ export class Table<T extends Release | Signs = Release | Signs> {
 
   get labels(): string[] {
     return this.keys.map((key) => keyText(key, this.keyType));
+  }
+
+  /**
+   * Return the bytes of a Parquet file, with the columns that readers need.
+   *
+   * @throws InvalidInputError for keys that are dates or times
+   */
+  toBytes(): Bytes {
+    demand(this.keyType === "text" || this.keyType === "integer" || this.keyType === "bytes", `keys that are ${this.keyType}s are written by the Python library`);
+    const name = this.kind === "PrivateTable" ? "sketch" : "signs";
+    const keys = { name: "key", values: this.keys as readonly string[] | readonly bigint[] | readonly Uint8Array[] };
+    return writeColumns([keys, { name, values: this.releases.map((one) => one.toBytes()) }]);
   }
 }
 

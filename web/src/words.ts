@@ -8,7 +8,7 @@ import { entriesOf, KINDS, padded, scaleSquared } from "./projection.ts";
 import { encode } from "./protobuf.ts";
 import type { Release } from "./release.ts";
 import type { Signs } from "./signs.ts";
-import type { AddedNoise, Guarantee, History, Noise, Projection } from "./types.ts";
+import type { AddedNoise, Guarantee, History, Neighbours, Noise, Projection } from "./types.ts";
 
 const LABELS: Readonly<Record<string, string>> = { l1: "L1", l2: "L2", "sketch-l2": "L2 of sketches", "one-coordinate": "one coordinate" };
 const FALSE_ALARMS = 0.05, TOLERANCE = 1e-6, ROUNDING_VARIANCE = 3;
@@ -274,16 +274,22 @@ function sensitivityOfSigns(projection: Readonly<Projection>): number | null {
   return KINDS[projection.kind].values === "signs" ? entriesOf(projection) : null;
 }
 
-/** Return how far one unit can move the sketches, in ℓ1 and in squared ℓ2, in grid steps; a text if that is not known. */
-function sensitivityOf(projection: Readonly<Projection>, guarantee: Readonly<Guarantee>, noise: AddedNoise): { l1: bigint; squared: bigint } | string {
-  const { neighbours } = guarantee;
+/** How far one unit can move what is published: in ℓ1 and in squared ℓ2, in grid steps, and how many numbers at most. */
+export interface Moved {
+  readonly l1: bigint;
+  readonly squared: bigint;
+  readonly moved: bigint;
+}
+
+/** Return how far one unit can move the sketches and counts of all its keys; a text if that is not known. */
+export function sensitivityOf(projection: Readonly<Projection>, neighbours: Readonly<Neighbours>, noise: Pick<AddedNoise, "place" | "counting">): Moved | string {
   const keys = BigInt(Math.max(neighbours.maxKeys, 1));
-  let l1: bigint, squared: bigint;
+  let l1: bigint, squared: bigint, moved = BigInt(projection.sketchDim) * keys;
   if (neighbours.kind === "sketch-l2") {
     const unit = scaleSquared(projection).times(projection.resolution).times(projection.resolution);
     squared = neighbours.bound.times(neighbours.bound).over(unit).floor();
-    const cells = BigInt(projection.sketchDim) * keys;
-    l1 = integerRoot((cells < squared ? cells : squared) * squared);
+    moved = moved < squared ? moved : squared;
+    l1 = integerRoot(moved * squared);
   } else if (neighbours.kind === "l2") {
     return "this reader does not bound the spectral norm of a map";
   } else {
@@ -299,8 +305,9 @@ function sensitivityOf(projection: Readonly<Projection>, guarantee: Readonly<Gua
     const weight = BigInt(noise.counting.units);
     l1 += keys * weight;
     squared += keys * weight * weight;
+    moved += keys * (noise.counting.slack > 0 ? 2n : 1n);
   }
-  return { l1, squared };
+  return { l1, squared, moved };
 }
 
 /**
@@ -458,7 +465,7 @@ function checkOne(guarantee: Readonly<Guarantee>, projection: Readonly<Projectio
     };
   }
   if (history !== null) return { verdict: "not checked", reason: "this reader does not compute the sensitivity of a schedule" };
-  const sensitivity = sensitivityOf(projection, guarantee, noise);
+  const sensitivity = sensitivityOf(projection, guarantee.neighbours, noise);
   if (typeof sensitivity === "string") return { verdict: "not checked", reason: sensitivity };
   const keys = guarantee.steps.find((step) => step.keys !== undefined)?.keys;
   const left = `the stated ε = ${general(guarantee.epsilon)}${keys === undefined ? "" : `, less ${general(keys.epsilon)} for the keys`}`;

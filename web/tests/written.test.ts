@@ -1,7 +1,7 @@
 /** What this package writes is what Python reads: `npm run write` writes written.json again. */
 import assert from "node:assert/strict";
 import test from "node:test";
-import { ExactDraws } from "../src/secret.ts";
+import { NoiseTable } from "../src/noise.ts";
 import * as ss from "./api.ts";
 import { knownBits, written } from "./written.ts";
 import json from "./written.json";
@@ -16,33 +16,46 @@ test("what is written is read", () => {
   for (const one of table) {
     const data = ss.unhex(one.bytes);
     if (one.kind === "PrivateSketch") assert.equal(ss.checkNoise(ss.readRelease(data)).verdict, "enough", one.name);
+    else if (one.kind === "PrivateTable") assert.deepEqual(ss.readTable(data).labels, one.keys);
     else if (one.kind === "LocalReport") ss.readReport(data, ss.readMechanism(one.mechanism));
     else assert.equal(ss.MeanAggregator.read(data).count, one.count);
   }
 });
 
-test("discrete Laplace noise has the distribution that it states", () => {
-  const draws = new ExactDraws(knownBits(1n));
-  const [count, t, s] = [20_000, 5, 2];
-  const found = new Map<bigint, number>();
-  for (let i = 0; i < count; i++) {
-    const noise = draws.laplace(t, s);
-    found.set(noise, (found.get(noise) ?? 0) + 1);
+/** How often a sample was drawn, and how often it should be, n of `count`: five standard deviations are missed once in 10^6. */
+function agree(samples: readonly bigint[], chance: (n: number) => number, most: number): void {
+  for (let n = -most; n <= most; n++) {
+    const wanted = samples.length * chance(n);
+    const found = samples.filter((one) => one === BigInt(n)).length;
+    assert.ok(Math.abs(found - wanted) < 5 * Math.sqrt(wanted) + 1, `${n}: ${found}, ${wanted}`);
   }
-  const r = Math.exp(-s / t);
-  for (let n = -6; n <= 6; n++) {
-    const wanted = ((1 - r) / (1 + r)) * r ** Math.abs(n);
-    const deviation = Math.sqrt(count * wanted * (1 - wanted));
-    assert.ok(Math.abs((found.get(BigInt(n)) ?? 0) - count * wanted) < 5 * deviation, `${n}: ${found.get(BigInt(n))}`);
+}
+
+test("discrete Laplace noise has the distribution that it states", () => {
+  for (const [t, s] of [[5, 2], [40, 1]]) {
+    const r = Math.exp(-s / t);
+    agree(new NoiseTable("laplace", new ss.Ratio(BigInt(t), BigInt(s))).draw(20_000, knownBits(1n)), (n) => ((1 - r) / (1 + r)) * r ** Math.abs(n), 6);
   }
 });
 
-test("uniform integers reach every value, and no other", () => {
-  const draws = new ExactDraws(knownBits(2n));
-  const found = new Set(Array.from({ length: 500 }, () => draws.below(7)));
-  assert.deepEqual([...found].sort(), [0, 1, 2, 3, 4, 5, 6]);
-  const wide = Array.from({ length: 200 }, () => draws.below(2 ** 50 + 1));
-  assert.ok(wide.every((one) => Number.isInteger(one) && one >= 0 && one <= 2 ** 50) && wide.some((one) => one > 2 ** 49));
+test("discrete Gaussian noise has the distribution that it states", () => {
+  for (const variance of [3, 5000]) {
+    const weight = (n: number): number => Math.exp((-n * n) / (2 * variance));
+    let all = 0;
+    for (let n = -1000; n <= 1000; n++) all += weight(n);
+    agree(new NoiseTable("gaussian", new ss.Ratio(BigInt(variance))).draw(20_000, knownBits(2n)), (n) => weight(n) / all, 6);
+  }
+});
+
+test("noise is one function of its bits, however many are read at a time", () => {
+  const table = new NoiseTable("gaussian", new ss.Ratio(5000n));
+  const whole = table.draw(3000, knownBits(3n));
+  assert.deepEqual(table.draw(1000, knownBits(3n)), whole.slice(0, 1000));
+});
+
+test("noise that is too wide is refused", () => {
+  assert.throws(() => new NoiseTable("laplace", new ss.Ratio((1n << 32n) + 1n)), ss.InvalidInputError);
+  assert.throws(() => new NoiseTable("gaussian", new ss.Ratio(1n << 49n)), ss.InvalidInputError);
 });
 
 test("two releases by the system's bits differ, and share their data ids", () => {

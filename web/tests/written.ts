@@ -40,6 +40,18 @@ const VECTORS: readonly (readonly [name: string, mechanism: string])[] = [
   ["ProjUnit, Gaussian", '{"ball":false,"compressed":false,"dim":12,"epsilon":4.0,"kind":"proj-unit","precision":"float32","rotation":"gaussian","seed":7,"shared":false,"sketch_dim":6,"unbiased":true}'],
 ];
 
+const KEYS: readonly (readonly [name: string, keys: readonly (string | bigint)[]])[] = [
+  ["one key", ["north"]],
+  ["text", ["north", "süd", "Ä🔑", "a key of many letters, so that its length takes more than one of them"]],
+  ["integers", [7n, -3n, 9_007_199_254_740_993n]],
+  ["many keys", Array.from({ length: 40 }, (_, i) => `key ${i}`)],
+];
+const AGREEMENT =
+  '{"agreement":1,"index":[{"name":"item","type":"text"}],"key":{"name":"shop","type":"TYPE"},"keys":{"public":true},"missing":"refuse",' +
+  '"neighbours":{"bound":"1","max_keys":1,"relation":"l1","unit":"customer"},' +
+  `"projection":{${HASHED},"kind":"count-sketch","resolution":"1/1","seed":7,"sketch_dim":16},"release":{"epsilon":"1","noise":"laplace"},` +
+  '"title":"","unit":{"name":"customer","type":"text"},"value":null}';
+
 /** A vector of length 1. */
 export function vectorOf(dim: number): number[] {
   const cells = Array.from({ length: dim }, (_, j) => ((j * 7) % 5) - 1.75 + j / 8);
@@ -56,6 +68,13 @@ export function written(): object[] {
     const scale = String(release.guarantee.steps?.[0].noise?.amount);
     return { name, kind: "PrivateSketch", projection, epsilon, bound, items: ITEMS, scale, bytes: ss.hex(release.toBytes()) };
   });
+  const tables = KEYS.map(([name, keys], i) => {
+    const agreement = AGREEMENT.replace("TYPE", typeof keys[0] === "bigint" ? "integer" : "text");
+    const rows = keys.map((key, row) => `"${key}",${row},${row}\n`).join("");
+    const table = new ss.AgreedRows(agreement, new TextEncoder().encode(`shop,item,customer\n${rows}`)).release({ bits: knownBits(BigInt(50 + i)) });
+    if (table instanceof ss.Release) throw new Error("a table");
+    return { name, kind: "PrivateTable", keys: table.labels, releases: table.releases.map((one) => ss.hex(one.toBytes())), bytes: ss.hex(table.toBytes()) };
+  });
   const reports = VECTORS.map(([name, mechanism], i) => {
     const fields = ss.readMechanism(mechanism);
     const seed = 100 + i;
@@ -65,7 +84,7 @@ export function written(): object[] {
   const server = new ss.MeanAggregator(mechanism);
   for (let i = 0; i < 5; i++) server.add(ss.randomize(mechanism, vectorOf(mechanism.dim), knownBits(BigInt(200 + i))));
   const mean = { name: "a mean of five", kind: "LocalMean", mechanism: VECTORS[2][1], count: 5, mean: [...server.mean()], bytes: ss.hex(server.toBytes()) };
-  return [...releases, ...reports, mean];
+  return [...releases, ...tables, ...reports, mean];
 }
 
 export function writtenText(): string {
