@@ -17,6 +17,7 @@ from streamsketch.data.data_ids import DataIds
 from streamsketch.data.readers import delimited
 from streamsketch.data.tables import batches_of
 from streamsketch.errors import InvalidInputError
+from streamsketch.intake.checking import Finding, RowCheck
 from streamsketch.intake.rows import Intake
 from streamsketch.privacy import Counting
 from streamsketch.projections import OPORP, CountSketch, Identity
@@ -47,11 +48,9 @@ def released(agreement: Agreement, text: str, bits: KnownBits) -> dict[str, Any]
     """Return the releases by key of the rows that can be read, with bits for the bounds, the ids and the noise."""
     secret, own = bits.read(SECRET_BYTES), bits.read(16)
     table = SketchTable(agreement)
-    header, *rows = csv.reader(io.StringIO(text))
-    columns = pa.table({name: [row[place] for row in rows] for place, name in enumerate(header)})
     listed = agreement.keys if isinstance(agreement.keys, tuple) else None
     intake = Intake(agreement, on_bad="drop", bounded=agreement.unit is not None)
-    batches = intake.numbered(batches_of(columns, intake.names))
+    batches = intake.numbered(batches_of(columns_of(text), intake.names))
     if agreement.unit is None or agreement.neighbours is None:
         for batch in batches:
             keys = [NO_KEY] if batch.keys is None else batch.keys.to_pylist()
@@ -83,7 +82,11 @@ def _sales(rows: int = 240, *, integers: bool = False) -> str:
     lines = ["shop,item,sold,customer,day,size"]
     for row in range(rows):
         shop = ["north", "south", "ea st", "Süd"][row // 2 % 4]
-        item = str(row * 7 % 23) if integers else ["tea", "coffee", "jam", "Cafe\u0301", "Café", " tea "][row * 5 % 6]
+        item = (
+            str(row * 7 % 23)
+            if integers
+            else ["tea", "Coffee", "jam", "Cafe\u0301", "Café", " tea ", "coffee", "n/a", "–"][row * 5 % 9]
+        )
         sold = ["1", "2.5", "-3", "40", "0", "7.25"][row * 11 % 6]
         lines.append(
             f"{shop},{item},{sold},{row * row % 37},2026-0{1 + row % 9}-1{row % 10},{'TRUE' if row % 3 else '0'}"
@@ -102,6 +105,7 @@ def agreements() -> dict[str, tuple[Agreement, str]]:
     sjlt = ss.SJLT(sketch_dim=64, sparsity=4, seed=7, resolution="1/100")
     count = CountSketch(sketch_dim=32, seed=9)
     fine = ss.SJLT(sketch_dim=32, sparsity=4, seed=3, resolution="1/10000")
+    finest = ss.SJLT(sketch_dim=32, sparsity=4, seed=3, resolution="1/50000000")
     columns: dict[str, Any] = {"index": "item", "value": "sold", "unit": "customer", "missing": "drop"}
     one, three = ss.L1(5, unit="customer"), ss.L1("7/2", unit="customer", max_keys=2)
     norm, norms = ss.SketchL2(4, unit="customer"), ss.SketchL2(3, unit="customer", max_keys=2)
@@ -147,6 +151,15 @@ def agreements() -> dict[str, tuple[Agreement, str]]:
             **columns,
             neighbours=ss.SketchL2(3, unit="customer", max_keys=1),
             terms=Terms(epsilon=5, mechanism="laplace"),
+        ),
+        "sketch-l2, equal, of units below the bound": Agreement(
+            fine, **columns, neighbours=ss.SketchL2(40, unit="customer"), clip="equal", terms=gaussian
+        ),
+        "sketch-l2, equal, on a fine grid": Agreement(
+            finest, **columns, neighbours=norm, clip="equal", terms=Terms(epsilon=5000, delta="0.01")
+        ),
+        "laplace, which takes no δ": Agreement(
+            sjlt, **columns, neighbours=one, terms=Terms(epsilon=1, delta="0.000001", mechanism="laplace")
         ),
         "text as it is": Agreement(count, **columns, neighbours=one, terms=Terms(epsilon=2)),
         "text folded": Agreement(
@@ -243,6 +256,23 @@ def read(text: str) -> list[int] | None:
     return cells
 
 
+SAID = {"not in NFC", "blanks", "looks missing", "several spellings", "rows of units", "swapped"}
+"""What a check says of names and units; the rows that are left out are counted otherwise."""
+
+
+def findings_of(agreement: Agreement, text: str) -> list[Finding]:
+    """Return what the operator is told of rows."""
+    check = RowCheck(agreement)
+    check.add(columns_of(text).to_batches()[0])
+    return check.findings()
+
+
+def columns_of(text: str) -> pa.Table:
+    """Return CSV as columns of text."""
+    header, *rows = csv.reader(io.StringIO(text))
+    return pa.table({name: [row[place] for row in rows] for place, name in enumerate(header)})
+
+
 def cases() -> list[dict[str, Any]]:
     """Return agreements, rows, the seed of the bits, and the releases that follow."""
     found = []
@@ -251,7 +281,9 @@ def cases() -> list[dict[str, Any]]:
             warnings.simplefilter("ignore")
             releases = released(agreement, text, KnownBits(seed))
         shown = {str(key): release.to_bytes().hex() for key, release in releases.items()}
-        found.append({"name": name, "agreement": agreement.to_json(), "csv": text, "seed": seed, "releases": shown})
+        findings = sorted([one.column, one.kind, one.rows] for one in findings_of(agreement, text) if one.kind in SAID)
+        case = {"name": name, "agreement": agreement.to_json(), "csv": text, "seed": seed}
+        found.append(case | {"releases": shown, "findings": findings})
     return found
 
 

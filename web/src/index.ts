@@ -32,6 +32,7 @@ export { systemBits, type SecretBits } from "./secret.ts";
 export { spell, type TextRule } from "./spelling.ts";
 export { readAgreement, spellItems, type AgreedColumn, type Agreement, type PublishedKeys } from "./agreement.ts";
 export { AgreedRows, notHere, type Dropped } from "./rows.ts";
+export type { Finding } from "./row_check.ts";
 export type { Dialect } from "./delimited.ts";
 export { combine, scaled, subtract, type Populations } from "./combine.ts";
 export { angle, hamming, signCosine, type SignOptions } from "./sign_estimates.ts";

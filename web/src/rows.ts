@@ -9,9 +9,11 @@ import { abs, Ratio } from "./exact.ts";
 import { hashItems, type Part } from "./hashing.ts";
 import { idOfKey, newId, Publisher } from "./published.ts";
 import type { Release } from "./release.ts";
+import { findingsOf, type Finding, type Names } from "./row_check.ts";
 import { systemBits, type SecretBits } from "./secret.ts";
 import { ruleOfUnits, spell, type TextRule } from "./spelling.ts";
 import { Table } from "./table.ts";
+import type { Guarantee } from "./types.ts";
 import { UnitDraws, type Key } from "./unit_draws.ts";
 
 const MOST_STEPS = (1n << 62n) - 1n; // of one value of a unit; larger ones are clipped to it
@@ -65,6 +67,8 @@ export class AgreedRows {
   readonly count: number;
   /** Which are left out, and why: for the operator alone. */
   readonly dropped: readonly Dropped[];
+  /** What else is to be known of them, such as names in several spellings: for the operator alone. */
+  readonly findings: readonly Finding[];
   readonly #events: readonly Event[];
 
   /**
@@ -80,6 +84,7 @@ export class AgreedRows {
     this.count = rows.length;
     this.#events = rows.map((row, place) => reader.event(row, rowNumber(place))).filter((event) => event !== null);
     this.dropped = reader.dropped;
+    this.findings = findingsOf(reader.names, this.agreement.unit?.name ?? null, reader.units, rows.length);
   }
 
   /** How many rows are sketched. */
@@ -95,6 +100,11 @@ export class AgreedRows {
   /** Whether the agreement wants rows that lack a value, or do not fit their types, corrected before anything is released. */
   get areRefused(): boolean {
     return this.dropped.some(({ reason }) => reason === "malformed" || (reason === "missing" && this.agreement.missing === "refuse"));
+  }
+
+  /** What a release would guarantee. */
+  get guarantee(): Readonly<Guarantee> {
+    return publisherOf(this.agreement).guarantee;
   }
 
   /**
@@ -197,6 +207,8 @@ class RowReader {
   readonly #decimal: string;
   readonly #listed: ReadonlySet<Key> | null;
   readonly #indices = new Map<string, bigint | null>();
+  readonly #names = new Map<string, Map<string, number>>();
+  readonly #units = new Map<string | bigint, number>();
   readonly #dropped = new Map<string, { reason: Dropped["reason"]; column: string; count: number; rows: number[] }>();
 
   constructor(agreement: Agreement, header: readonly string[], decimal: string) {
@@ -222,11 +234,26 @@ class RowReader {
     return [...this.#dropped.values()];
   }
 
+  /** How many rows each unit has, those of keys that are not listed included. */
+  get units(): number[] {
+    return [...this.#units.values()];
+  }
+
+  /** The texts of columns of text, as the file has them. */
+  get names(): Names[] {
+    return [...this.#names].map(([column, rows]) => ({ column, rule: this.#columns.get(column)?.rule ?? null, rows }));
+  }
+
   /** Return what a row says; null if it is left out, which is noted. */
   event(row: readonly string[], number: number): Event | null {
     const { key, unit, index, value, projection } = this.#agreement;
     const cells = new Map<string, string>();
-    for (const { name, place, rule } of this.#columns.values()) cells.set(name, spell(row[place], rule));
+    for (const { name, place, rule, type } of this.#columns.values()) {
+      cells.set(name, spell(row[place], rule));
+      if (type !== "text") continue;
+      const names = entryOf(this.#names, name, () => new Map<string, number>());
+      names.set(row[place], (names.get(row[place]) ?? 0) + 1);
+    }
     const worth = this.#value === null ? null : row[this.#value];
     const blank = [...cells].find(([, cell]) => cell === "")?.[0] ?? (worth === "" ? value : null);
     if (blank !== null) return this.#leave("missing", blank, number);
@@ -241,13 +268,15 @@ class RowReader {
     const place = this.#index(index.map(({ name }) => parts.get(name) as Part));
     if (place === null) return this.#leave("malformed", index[0].name, number);
     const named: Key = key === null ? "" : (parts.get(key.name) as Key);
+    const owner = unit === null ? null : (parts.get(unit.name) as string | bigint);
+    if (owner !== null) this.#units.set(owner, (this.#units.get(owner) ?? 0) + 1);
     if (this.#listed !== null && !this.#listed.has(named)) return this.#leave("other key", key!.name, number);
     const { numerator, denominator } = amount.over(projection.resolution);
     const steps = numerator / denominator;
     if (unit === null && abs(steps) > LARGEST) return this.#leave("malformed", value as string, number);
     const most = unit === null ? LARGEST : MOST_STEPS;
     const within = steps > most ? most : steps < -most ? -most : steps;
-    return { unit: unit === null ? null : (parts.get(unit.name) as string | bigint), key: named, index: place, steps: within };
+    return { unit: owner, key: named, index: place, steps: within };
   }
 
   /** Return a number with a decimal point; a point under a decimal comma is no part of a number. */

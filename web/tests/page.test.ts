@@ -1,7 +1,7 @@
 /** The page's script: its numbers and texts are those of Python's page, and files and names cannot harm it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changes, type Item, readRelease, type Release, topDifferences } from "../src/index.ts";
+import { AgreedRows, changes, type Item, readRelease, type Release, topDifferences } from "../src/index.ts";
 import { colourAt, isLight, placeOn, valueAt } from "../src/page/colour.ts";
 import { canBeJoint, changesIn, compute, withChanges } from "../src/page/compute.ts";
 import { cellOf, csvOf } from "../src/page/csv.ts";
@@ -15,6 +15,7 @@ import { jointText, readFiles, shown } from "../src/page/viewer.ts";
 import { keyAndWindow, windowTime } from "../src/page/windows.ts";
 import { csvRows, differ, itemsOf, rowsOf } from "../src/page/words.ts";
 import page from "./page.json";
+import rows from "./rows.json";
 
 interface Case {
   name: string;
@@ -24,6 +25,7 @@ interface Case {
 }
 
 const CASES = page.cases as unknown as Case[];
+const ROWS = rows as unknown as { releases: { agreement: string; csv: string }[] };
 
 function bytesOf(text: string): Uint8Array {
   return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
@@ -262,6 +264,20 @@ test("names of windows are read as in Python", () => {
   for (const none of ["north", "1970-13", "1970-02-30", "2023-W53", "1970-01-01T25:00Z"]) assert.equal(windowTime(none), null, none);
   assert.deepEqual(keyAndWindow("north west 2024-05"), ["north west", "2024-05"]);
   assert.deepEqual(keyAndWindow("2024-05-01"), ["", "2024-05-01"]);
+});
+
+test("a CSV file with the columns of an agreement is rows, and another one a list of items", () => {
+  const { agreement, csv } = ROWS.releases[0];
+  const text = (words: string): Uint8Array => new TextEncoder().encode(words);
+  const files = [{ name: "sales.csv", bytes: text(csv) }, { name: "agreement.json", bytes: text(agreement) }, { name: "items.csv", bytes: text("item\ntea\n") }];
+  const first = readFiles(files);
+  assert.deepEqual([first.own?.name, first.own?.dialect.delimiter, first.dictionary?.[0]], ["sales.csv", ",", "items.csv"]);
+  assert.deepEqual(readFiles([files[0]]).own, null);
+  const semicolons = readFiles([{ name: "s.csv", bytes: text(csv.replaceAll(",", ";")) }, files[1]]);
+  assert.equal(semicolons.own?.dialect.delimiter, ";");
+  first.own!.made = new AgreedRows(agreement, files[0].bytes).release({ leaveOut: true });
+  assert.equal(readFiles(files, first.own).own?.made, first.own!.made, "what was released is not drawn again");
+  assert.deepEqual([...readFiles(files, first.own).releases.keys()], ["sales (yours)"]);
 });
 
 test("files that are no releases are named and not shown", () => {

@@ -12,6 +12,7 @@ interface Case {
   readonly csv: string;
   readonly seed: number;
   readonly releases: Record<string, string>;
+  readonly findings: readonly (readonly [column: string, kind: string, rows: number])[];
 }
 const { releases: cases, agreement: reading, texts } = json as unknown as { releases: Case[]; agreement: string; texts: { csv: string; cells: number[] | null }[] };
 
@@ -22,7 +23,12 @@ function digits(release: ss.Release): string {
   return ss.hex(new ss.Release({ ...release.message, noise }).toBytes());
 }
 
-for (const { name, agreement, csv, seed, releases } of cases) {
+for (const { name, agreement, csv, seed, releases, findings } of cases) {
+  test(`what is said of the rows of ${name} is what Python says`, () => {
+    const said = new ss.AgreedRows(agreement, utf8(csv)).findings.map(({ column, kind, rows }) => [column, kind, rows]);
+    assert.deepEqual(said.sort(), [...findings].sort());
+  });
+
   test(`the releases of ${name} are those of Python`, () => {
     const made = new ss.AgreedRows(agreement, utf8(csv)).release({ leaveOut: true, bits: knownBits(BigInt(seed)) });
     const byKey = made instanceof ss.Release ? { "": made } : Object.fromEntries(made.labels.map((label, i) => [label, made.releases[i]]));

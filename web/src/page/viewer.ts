@@ -7,6 +7,7 @@ import { element } from "./dom.ts";
 import { drawMap } from "./drawing.ts";
 import { cells, formatValue } from "./format.ts";
 import type { JointModel } from "../joint.ts";
+import { dialectOf, type OwnFile, ownRows, releasesOf } from "./own_rows.ts";
 import { shareOf } from "./scaling.ts";
 import type { View } from "./view.ts";
 import { differ, itemsOf, rowsOf } from "./words.ts";
@@ -25,6 +26,8 @@ export interface Dropped {
   /** The last one dropped: its name and its text. */
   dictionary: readonly [string, string] | null;
   agreement: Agreement | null;
+  /** Rows with the columns of the agreement, which are private. */
+  own: OwnFile | null;
 }
 
 /** Return untrusted text on one line, without characters that cannot be seen. */
@@ -34,10 +37,11 @@ export function shown(text: string, longest = LONGEST): string {
 }
 
 /** Read files: releases, and tables of them. */
-export function readFiles(files: readonly { readonly name: string; readonly bytes: Uint8Array }[]): Dropped {
+export function readFiles(files: readonly { readonly name: string; readonly bytes: Uint8Array }[], before: OwnFile | null = null): Dropped {
   const releases = new Map<string, Release>();
   const refused: string[] = [];
-  const found: Dropped = { releases, refused, dictionary: null, agreement: null };
+  const found: Dropped = { releases, refused, dictionary: null, agreement: null, own: null };
+  const lists = new Map<string, Uint8Array>();
   const add = (name: string, release: Release): void => {
     let unique = shown(name);
     for (let copy = 2; releases.has(unique); copy++) unique = `${shown(name, LONGEST - 5)} (${copy})`;
@@ -46,7 +50,7 @@ export function readFiles(files: readonly { readonly name: string; readonly byte
   for (const { name, bytes } of files) {
     const stem = name.replace(/\.[^.]*$/, "");
     try {
-      if (/\.(?:txt|csv)$/i.test(name)) found.dictionary = [name, new TextDecoder("utf-8", { fatal: true }).decode(bytes)];
+      if (/\.(?:txt|csv|tsv)$/i.test(name)) lists.set(name, bytes);
       else if (/\.json$/i.test(name)) found.agreement = readAgreement(bytes);
       else if (String.fromCharCode(...bytes.subarray(0, 4)) === PARQUET) {
         const table = readTable(bytes);
@@ -55,11 +59,21 @@ export function readFiles(files: readonly { readonly name: string; readonly byte
           add(table.labels[place], release);
         });
       } else if (kindOf(bytes) === "PrivateSketch") add(stem, readRelease(bytes));
-      else refused.push(`${shown(name)}: not a release. The page reads .sketch files and .parquet tables of them, dictionaries (.txt, .csv) and agreements (.json).`);
+      else refused.push(`${shown(name)}: not a release. The page reads .sketch files and .parquet tables of them, lists of items (.txt, .csv), agreements (.json), and rows with the columns of an agreement (.csv).`);
     } catch (error) {
       refused.push(`${shown(name)}: ${shown(error instanceof Error ? error.message : "cannot be read", 300)}`);
     }
   }
+  for (const [name, bytes] of lists) {
+    const dialect = found.agreement === null || found.agreement.terms === null ? null : dialectOf(bytes, found.agreement);
+    try {
+      if (dialect === null) found.dictionary = [name, new TextDecoder("utf-8", { fatal: true }).decode(bytes)];
+      else found.own = before?.bytes === bytes ? before : { name, bytes, dialect, made: null };
+    } catch {
+      refused.push(`${shown(name)}: a list of items is UTF-8, and rows have the columns of the agreement in their first line.`);
+    }
+  }
+  if (found.own !== null) for (const [name, release] of releasesOf(found.own)) add(name, release);
   return found;
 }
 
@@ -156,9 +170,10 @@ function legend(found: ReturnType<typeof compute>): HTMLElement {
 }
 
 /** Fill a place of the page with what releases say, with each pair's own estimates or with joint ones. */
-export function show(place: HTMLElement, dropped: Dropped, together = false): void {
+export function show(place: HTMLElement, dropped: Dropped, again: () => void, together = false): void {
   const { releases, refused } = dropped;
   const parts: (Node | string)[] = refused.map((one) => element("p", { class: "warning" }, one));
+  if (dropped.own !== null && dropped.agreement !== null) parts.push(ownRows(dropped.own, dropped.agreement, shown, again));
   if (releases.size < 2 || releases.size > MOST) {
     if (releases.size > 0) parts.push(element("p", {}, `The page compares 2 to ${MOST} streams, and these files have ${releases.size}.`));
     place.replaceChildren(...parts);
@@ -188,7 +203,7 @@ export function show(place: HTMLElement, dropped: Dropped, together = false): vo
   if (found.series !== null) parts.push(changed);
   const live = element("div", { id: "live" });
   parts.push(element("h2", {}, `All ${found.joint === null ? "" : "joint "}${data.by === "cosine" ? "cosines" : "distances"}`));
-  if (canBeJoint(found.releases)) parts.push(jointBox(together, (chosen) => show(place, dropped, chosen)));
+  if (canBeJoint(found.releases)) parts.push(jointBox(together, (chosen) => show(place, dropped, again, chosen)));
   if (found.joint !== null) parts.push(element("p", { class: "joint" }, jointText(found.joint, data.by === "cosine" ? "cosines" : "distances")));
   parts.push(live, legend(found), ...meaning(everything).map((text) => element("p", { class: "meaning" }, text)), element("p", { class: "rule" }, `A pair has one interval on this page. The intervals of all pairs${found.below.length > 0 ? " of all streams, drawn or not," : ""} hold at once, with 95\u00a0%: what the first sentences say follows from them.`));
   const map = data.ranked && data.names.length > 2 ? drawMap(data.names, found.squares) : null;
@@ -273,11 +288,17 @@ function start(): void {
   if (area === null || input === null || place === null) return;
   document.documentElement.classList.add("alive");
   const all = new Map<string, Uint8Array>();
+  let own: OwnFile | null = null;
   const take = async (files: Iterable<File>): Promise<void> => {
     for (const file of files) all.set(file.name, new Uint8Array(await file.arrayBuffer()));
     place.replaceChildren(element("p", { role: "status" }, "Reading …"));
     await new Promise((done) => setTimeout(done)); // let the page say so
-    show(place, readFiles([...all].map(([name, bytes]) => ({ name, bytes }))));
+    draw();
+  };
+  const draw = (): void => {
+    const dropped = readFiles([...all].map(([name, bytes]) => ({ name, bytes })), own);
+    own = dropped.own;
+    show(place, dropped, draw);
   };
   input.addEventListener("change", () => void take(input.files ?? []));
   for (const kind of ["dragenter", "dragover"]) {
@@ -294,6 +315,7 @@ function start(): void {
   });
   document.getElementById("again")?.addEventListener("click", () => {
     all.clear();
+    own = null;
     input.value = "";
     place.replaceChildren();
   });
