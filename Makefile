@@ -194,8 +194,14 @@ types: env
 stubs: env
 	$(BIN)/python -m mypy.stubtest --concise --mypy-config-file pyproject.toml --allowlist tests/stubtest.txt --ignore-unused-allowlist streamsketch
 
-dist: env  ## build both packages into out/dist, check them, and try their wheels in empty environments (TAG=v1.2.3: its version)
-	$(BIN)/python -m tests.distributions $(OUT)/dist $(if $(TAG),--tag '$(TAG)')
+dist: env .bills/.complete  ## build both packages into out/dist, check them, try their wheels in empty environments, and list what these hold (TAG=v1.2.3: its version)
+	$(BIN)/python -m tests.distributions $(OUT)/dist --bills .bills/bin/cyclonedx-py $(if $(TAG),--tag '$(TAG)')
+
+# the program that lists what an environment holds, and what it depends on
+.bills/.complete: tests/bills/requirements.lock
+	$(PYTHON) -m venv --clear .bills
+	.bills/bin/python -m pip install --quiet --no-compile --require-hashes --only-binary :all: -r $<
+	@touch $@
 
 # A page that is not written again would lose its words in the index of the search.
 docs: env  ## build the documentation into out/site; a warning fails, a reference to nothing too
@@ -232,7 +238,8 @@ lock:  ## pin every dependency again (needs uv)
 	$(COMPILE) pyproject.toml --extra beam pipelines/requirements.in --constraint requirements.lock \
 	  --output-file pipelines/requirements.lock
 	$(COMPILE) pyproject.toml --extra spark --extra beam tests/spark/requirements.in --output-file tests/spark/requirements.lock
+	$(COMPILE) tests/bills/requirements.in --output-file tests/bills/requirements.lock
 
 clean:  ## remove everything that was made, except .flink, which is costly to fetch
-	rm -rf $(VENV) .venv-demo $(OUT) web/dist web/out web/node_modules .matrix .federated .spark .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-demo $(OUT) web/dist web/out web/node_modules .matrix .federated .spark .bills .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find streamsketch pipelines benchmarks tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -2,7 +2,8 @@
 
 Each package is built from the repository, and its wheel once more from its source distribution: both wheels must have
 the same bytes. Their contents are compared with the files that git knows, and metadata are validated. Then the wheel is
-installed with what it depends on and nothing else, and its commands make, release, compare and report sketches.
+installed with what it depends on and nothing else, and its commands make, release, compare and report sketches. What
+the environment holds is listed in CycloneDX's JSON, and the SHA-256 of all files beside it, in FOLDER-about.
 """
 
 import argparse
@@ -21,6 +22,8 @@ from email.parser import BytesParser
 from pathlib import Path
 
 from packaging.metadata import Metadata
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from streamsketch import __version__
 
@@ -104,12 +107,40 @@ def check_same(name: str, wheel: Path, source: Path, folder: Path) -> None:
 
 
 def installed(wheel: Path, folder: Path) -> Path:
-    """Return the folder of programs of a new environment with a wheel and what it depends on."""
-    venv.create(folder, with_pip=True)
-    pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-compile"]
-    run(*pip, wheel, cwd=folder)
-    run(folder / "bin" / "python", "-m", "pip", "check", cwd=folder)
+    """Return the folder of programs of a new environment with a wheel and what it depends on, not even pip."""
+    venv.create(folder)
+    pip = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python"]
+    run(*pip, "install", "--quiet", "--no-compile", wheel, cwd=folder)
+    run(*pip, "check", cwd=folder)
     return folder / "bin"
+
+
+def list_contents(bills: Path, name: str, programs: Path, out: Path) -> None:
+    """Write what the environment of a wheel holds, the same bytes for the same packages."""
+    bill = out / f"{name}.cdx.json"
+    project = PACKAGES[name] / "pyproject.toml"
+    described = ["--pyproject", project, "--mc-type", "library", "--output-reproducible", "--of", "JSON"]
+    run(bills, "environment", *described, "-o", bill, programs / "python", cwd=out)
+    held = json.loads(bill.read_text(encoding="utf-8"))
+    names = {each["name"].lower().replace("_", "-") for each in held["components"]}
+    needed = {canonicalize_name(Requirement(each).name) for each in dependencies(name)}
+    check(needed <= names, f"{bill.name} lacks {sorted(needed - names)}")
+    check("pip" not in names, f"{bill.name} lists the installer")
+    print(f"{bill.name}: {len(names)} packages")
+
+
+def dependencies(name: str) -> list[str]:
+    """Return what a package asks for."""
+    project = tomllib.loads((PACKAGES[name] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    asked: list[str] = project["dependencies"]
+    return asked
+
+
+def write_sums(out: Path, about: Path) -> None:
+    """Write the SHA-256 of each distribution and bill, as sha256sum does."""
+    files = sorted([*out.iterdir(), *about.glob("*.cdx.json")], key=lambda path: path.name)
+    lines = [f"{hashlib.sha256(each.read_bytes()).hexdigest()}  {each.name}\n" for each in files]
+    (about / "SHA256SUMS").write_text("".join(lines), encoding="utf-8")
 
 
 def try_whole(programs: Path, folder: Path) -> None:
@@ -140,12 +171,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="folder for the distributions; its contents are removed first")
     parser.add_argument("--tag", help="of the release: v and the version, which is then compared")
+    parser.add_argument("--bills", type=Path, help="cyclonedx-py, to list what the environments of the wheels hold")
     parser.add_argument("--no-install", action="store_true", help="install nothing: needs no index of packages")
     options = parser.parse_args()
     if options.tag is not None:
         check(options.tag == f"v{__version__}", f"the tag is {options.tag}, and the version {__version__}")
     out = options.folder.absolute()
-    shutil.rmtree(out, ignore_errors=True)
+    about = out.with_name(f"{out.name}-about")
+    for each in (out, about):
+        shutil.rmtree(each, ignore_errors=True)
+    about.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         for name, source in PACKAGES.items():
@@ -159,11 +194,14 @@ def main() -> None:
             if options.no_install:
                 continue
             programs = installed(wheel, folder / f"{name}-installed")
+            if options.bills is not None:
+                list_contents(options.bills.absolute(), name, programs, about)
             if name == "streamsketch":
                 try_whole(programs, folder)
             else:
                 print(run(programs / "python", "-c", READ, cwd=folder), end="")
-    print(f"Checked. The distributions are in {out}.")
+    write_sums(out, about)
+    print(f"Checked. The distributions are in {out}, what they need and their sums in {about}.")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """What is published, and what publishes it: packages, workflows and the recipe agree with the repository."""
 
+import hashlib
 import re
 import subprocess
 import sys
@@ -66,6 +67,24 @@ def test_a_lock_pins_the_extras_that_its_packages_ask_for(lock: str) -> None:
     assert not missing, "make lock keeps extras"
 
 
+@pytest.mark.parametrize("lock", sorted([ROOT / "requirements.lock", *ROOT.glob("[pt]*/**/requirements.lock")]), ids=lambda path: path.parent.name)
+def test_a_lock_pins_every_package_by_hash(lock: Path) -> None:
+    text = lock.read_text(encoding="utf-8")
+    pins = [part.strip() for part in re.split(r"\n(?=[\w.-]+[=\[ ])", text) if "==" in part]
+    assert pins
+    for pin in pins:
+        assert "--hash=sha256:" in pin, pin[:80]
+    assert "index-url" not in text
+
+
+def test_what_is_published_was_attested() -> None:
+    (release,) = (loaded(path)["jobs"] for path in WORKFLOWS if path.name == "release.yml")
+    assert "attest" in release["publish"]["needs"]
+    actions = [step["uses"].partition("@")[0] for step in release["attest"]["steps"]]
+    assert actions.count("actions/attest-sbom") == len(PROJECTS)
+    assert "actions/attest-build-provenance" in actions
+
+
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 class TestWorkflow:
     def steps(self, path: Path) -> list[dict[str, Any]]:
@@ -87,7 +106,11 @@ class TestWorkflow:
         """Nor does it keep the credentials with which it reads the repository."""
         workflow = loaded(path)
         assert workflow["permissions"] in ("", {}, {"contents": "read"})
-        allowed = {"publish": {"id-token": "write"}, "deploy": {"pages": "write", "id-token": "write"}}
+        allowed = {
+            "attest": {"attestations": "write", "id-token": "write"},
+            "publish": {"id-token": "write"},
+            "deploy": {"pages": "write", "id-token": "write"},
+        }
         for name, job in workflow["jobs"].items():
             assert job.get("permissions", {}) in ({"contents": "read"}, allowed.get(name, {}))
         for step in self.steps(path):
@@ -110,4 +133,7 @@ def test_both_packages_are_built_twice_to_the_same_bytes_and_hold_what_they_shou
     command = [sys.executable, "-m", "tests.distributions", str(tmp_path / "dist"), "--no-install"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603
     assert done.returncode == 0, done.stderr
-    assert len(list((tmp_path / "dist").iterdir())) == 4
+    built = sorted((tmp_path / "dist").iterdir())
+    assert len(built) == 4
+    sums = (tmp_path / "dist-about" / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
+    assert sums == [f"{hashlib.sha256(each.read_bytes()).hexdigest()}  {each.name}" for each in built]
