@@ -1,6 +1,7 @@
 """How a release was made, as a record: the text that people read is derived from it, and nothing reads the text."""
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -289,7 +290,7 @@ class Mechanism:
         """The budget that the first choice of keys spent; None if the keys were not chosen privately."""
         return next((step.budget for step in self.steps if isinstance(step, KeySelection)), None)
 
-    @property
+    @functools.cached_property
     def the_noise(self) -> AddedNoise | None:
         """The noise of a single release, with or without a choice of keys; None for other mechanisms."""
         (first, *others) = self.steps

@@ -65,12 +65,12 @@ class PrivateTable(PublishedTable[PrivateSketch]):
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee of the table as one release, which covers all keys together."""
-        return self.rows[0].guarantee
+        return self._first.guarantee
 
     @property
     def history(self) -> HistoryPart | None:
         """The part of a history that all rows are, if they are published by a schedule; else None."""
-        return self.rows[0].history
+        return self._first.history
 
     @property
     def _is_row(self) -> bool:
@@ -83,11 +83,11 @@ class PrivateTable(PublishedTable[PrivateSketch]):
         ``units_error`` (estimate and standard error), and if totals were published, ``total`` and ``total_error``.
         These are null in a row without counts, such as a multiple. Rows of a schedule have no estimates.
         """
-        table = super().to_arrow()
+        table, rows = super().to_arrow(), () if self._is_row else self.rows
         for name, numbers in (("units", 1), ("total", 2)):
-            found = [one.counts is not None and one.counts.size >= numbers for one in self.rows if not self._is_row]
+            found = [one.counts is not None and one.counts.size >= numbers for one in rows]
             if any(found):
-                estimates = [getattr(one, name) if known else None for one, known in zip(self.rows, found, strict=True)]
+                estimates = [getattr(one, name) if known else None for one, known in zip(rows, found, strict=True)]
                 for column, field in ((name, "value"), (f"{name}_error", "standard_error")):
                     values = [None if one is None else getattr(one, field) for one in estimates]
                     table = table.append_column(column, pa.array(values, pa.float64()))

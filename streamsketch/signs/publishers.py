@@ -133,7 +133,7 @@ class SignTable(PublishedTable[SignSketch]):
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee of the table as one release, which covers all keys together."""
-        return self.rows[0].guarantee
+        return self._first.guarantee
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -122,7 +122,7 @@ class ExactSums:
             raise IndexError(f"there are {self.keys} keys")
         taken = type(self)(places.size, self.dim)
         for source, out in ((self.cells, taken.cells), (self.counts, taken.counts)):
-            np.take(source, places, axis=0, out=out, mode="clip")  # other modes make one more copy
+            source.take(places, axis=0, out=out, mode="clip")  # other modes make one more copy
         return taken
 
     def add(self, other: "ExactSums", places: Ints | None = None, *, sign: int = 1) -> None:

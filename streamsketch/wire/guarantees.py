@@ -1,6 +1,7 @@
 """Guarantees in the exchange format, and the mechanisms in them as records."""
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Literal, cast
@@ -40,8 +41,9 @@ _PLACES: dict[str, NoisePlace] = {"": "output", "input": "input", "hadamard": "h
 # --- to messages ------------------------------------------------------------------------------------------------
 
 
+@functools.lru_cache(maxsize=64)
 def guarantee_message(guarantee: Guarantee | IndividualGuarantee) -> wire_pb2.Guarantee:
-    """Return a guarantee as a message."""
+    """Return a guarantee as a message, which nobody changes: all rows of a table have one."""
     return wire_pb2.Guarantee(
         epsilon=guarantee.epsilon,
         delta=guarantee.delta,
