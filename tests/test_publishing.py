@@ -67,7 +67,10 @@ def test_a_lock_pins_the_extras_that_its_packages_ask_for(lock: str) -> None:
     assert not missing, "make lock keeps extras"
 
 
-@pytest.mark.parametrize("lock", sorted([ROOT / "requirements.lock", *ROOT.glob("[pt]*/**/requirements.lock")]), ids=lambda path: path.parent.name)
+LOCKS = sorted([ROOT / "requirements.lock", *ROOT.glob("[pt]*/**/requirements.lock")])
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.parent.name)
 def test_a_lock_pins_every_package_by_hash(lock: Path) -> None:
     text = lock.read_text(encoding="utf-8")
     pins = [part.strip() for part in re.split(r"\n(?=[\w.-]+[=\[ ])", text) if "==" in part]
