@@ -15,7 +15,8 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.noise_effect import noise_unit
 from streamsketch.privacy.mechanism import AddedNoise
 from streamsketch.privacy.noise import Noise, NoiseMoments
-from streamsketch.release.private_sketch import NoisePart, PrivateSketch
+from streamsketch.release.noise_parts import NoisePart
+from streamsketch.release.private_sketch import PrivateSketch
 
 _TAIL = 1e-25  # left out at each end of a law
 _LOG_TAIL = 58.0

@@ -39,7 +39,8 @@ from streamsketch.release.checking.release import (
     with_norm,
 )
 from streamsketch.release.history import HistoryPart
-from streamsketch.release.private_sketch import NoisePart, PrivateSketch, SketchClip
+from streamsketch.release.noise_parts import NoisePart
+from streamsketch.release.private_sketch import PrivateSketch, SketchClip
 
 _LONG = 1e10
 _PLACES: dict[NoisePlace, str] = {

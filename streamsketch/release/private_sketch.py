@@ -1,6 +1,5 @@
 """PrivateSketch: what may leave the party."""
 
-import dataclasses
 import functools
 import math
 from collections.abc import Iterable
@@ -23,6 +22,7 @@ from streamsketch.projections.base import Projection
 from streamsketch.release.claims import Claim
 from streamsketch.release.composition import compose
 from streamsketch.release.history import HistoryPart, check_streams
+from streamsketch.release.noise_parts import NO_HISTORY, NoisePart, merge_parts
 from streamsketch.release.published import Published, check_independent, check_same_place, copy_with, with_agreement
 
 if TYPE_CHECKING:
@@ -37,62 +37,7 @@ _SAY_POPULATIONS = (
     "releases are {name} with a.{method}(b, populations='disjoint' or 'overlapping'). The guarantee of the result "
     "depends on whether people are in both streams"
 )
-_NO_HISTORY = "a release by a schedule must state which part of the history it is, and this one does not"
 _MAX_CELL = (1 << 63) - 1
-
-_MOST_ALIKE = (1 << 32) - 1  # what the exchange format carries
-
-
-@dataclasses.dataclass(frozen=True)
-class NoisePart:
-    """One release in a sum of releases, or several that stated the same.
-
-    Parameters
-    ----------
-    noise
-        Cumulants of one noise, in grid steps of the part's own cells.
-    guarantee
-        What the part guaranteed by itself.
-    multiplier
-        Exact factor on the part's cells in the sum, > 0; a subtracted part counts by its absolute value.
-    count
-        The number of equal parts.
-    history
-        Of a range of windows, which part of its history it is.
-    """
-
-    noise: NoiseMoments
-    guarantee: Guarantee
-    multiplier: Exact = 1
-    count: int = 1
-    history: HistoryPart | None = None
-
-    def __post_init__(self) -> None:
-        factor = exact_fraction(self.multiplier, "the multiplier of a part")
-        if factor <= 0 or type(self.count) is not int or not 1 <= self.count <= _MOST_ALIKE:
-            raise InvalidInputError(
-                f"a part of a sum has a positive multiplier and a count from 1 to {_MOST_ALIKE}, got {factor} and "
-                f"{self.count}"
-            )
-        if self.history is not None:
-            self.history.check_within(self.guarantee.mechanism.layout)
-        elif self.guarantee.mechanism.layout.by_rows:
-            raise InvalidInputError(_NO_HISTORY)
-        object.__setattr__(self, "multiplier", factor)
-
-    def scaled(self, factor: Fraction) -> "NoisePart":
-        """Return the part of a sum that was multiplied by ``factor``, not 0."""
-        return dataclasses.replace(self, multiplier=Fraction(self.multiplier) * abs(factor))
-
-
-def merge_parts(parts: Iterable[NoisePart]) -> tuple[NoisePart, ...]:
-    """Return parts with equal ones counted together, in an order that depends only on them."""
-    counts: dict[NoisePart, int] = {}
-    for part in parts:
-        one = dataclasses.replace(part, count=1)
-        counts[one] = counts.get(one, 0) + part.count
-    ordered = sorted(counts, key=repr)
-    return tuple(dataclasses.replace(part, count=counts[part]) for part in ordered)
 
 
 class PrivateSketch(Published):
@@ -232,7 +177,7 @@ class PrivateSketch(Published):
         layout = self._guarantee.mechanism.layout
         if self._history is None:
             if layout.by_rows and not self._parts:
-                raise InvalidInputError(_NO_HISTORY)
+                raise InvalidInputError(NO_HISTORY)
             return
         self._history.check_within(layout)
         if self._parts or len(self._release_ids) > 1 or self._noise_place != "output":

@@ -23,7 +23,8 @@ from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.projections.base import Projection
 from streamsketch.projections.families import projection_from_fields
 from streamsketch.release.history import HistoryPart
-from streamsketch.release.private_sketch import NoisePart, PrivateSketch, SketchClip
+from streamsketch.release.noise_parts import NoisePart
+from streamsketch.release.private_sketch import PrivateSketch, SketchClip
 from streamsketch.wire import wire_pb2
 from streamsketch.wire.codecs import Codec, enter_codec
 from streamsketch.wire.guarantees import guarantee_message, guarantee_of, place_name, place_of

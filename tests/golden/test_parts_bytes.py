@@ -15,7 +15,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.privacy import Mechanism
 from streamsketch.privacy.noise import NoiseMoments
-from streamsketch.release.private_sketch import NoisePart
+from streamsketch.release.noise_parts import NoisePart
 from streamsketch.signs.sign_changes import FlipLaw
 from tests.golden import reader
 from tests.golden.make_kit import plain, strings

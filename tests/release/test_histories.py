@@ -21,7 +21,7 @@ from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.checking.release import check_release
 from streamsketch.release.composition import compose
-from streamsketch.release.private_sketch import NoisePart
+from streamsketch.release.noise_parts import NoisePart
 from streamsketch.report import page_of
 from tests.release.ranges import range_of
 

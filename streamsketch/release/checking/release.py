@@ -19,7 +19,8 @@ from streamsketch.projections.base import Projection
 from streamsketch.release.checking.noise import MOST_BLOCKS, NoiseCheck, agree, check_noise, judge
 from streamsketch.release.checking.norm import FALSE_ALARMS, CellNoise, has_known_characteristic, least_squared_norm
 from streamsketch.release.history import HistoryPart
-from streamsketch.release.private_sketch import NoisePart, PrivateSketch
+from streamsketch.release.noise_parts import NoisePart
+from streamsketch.release.private_sketch import PrivateSketch
 
 Composition: TypeAlias = Literal["overlapping", "disjoint", "mixed"]
 

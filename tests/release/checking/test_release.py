@@ -17,7 +17,8 @@ from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.projections.explicit import RandomNorms
 from streamsketch.release.checking import release as checking
 from streamsketch.release.checking.release import check_release, composition_of
-from streamsketch.release.private_sketch import NoisePart, PrivateSketch
+from streamsketch.release.noise_parts import NoisePart
+from streamsketch.release.private_sketch import PrivateSketch
 from tests.tampering import tampered
 
 SJLT = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
