@@ -15,9 +15,11 @@ from streamsketch.streams.state import STREAM_SUFFIX
 _TAKEN = {  # what jobs import that is not in the base, and the extra with it
     "apache_beam": ("Apache Beam", "beam"),
     "confluent_kafka": ("confluent-kafka", "streams"),
+    "fastavro": ("fastavro", "beam"),
     "prometheus_client": ("prometheus-client", "streams"),
 }
 
+_LOGIN = "schema.registry.basic.auth.user.info"
 
 AgreementFile = Annotated[
     Path,
@@ -58,13 +60,35 @@ def state_of(job: Job, path: Path) -> Path:
 
 def message_form(job: Job) -> Literal["arrow", "json"]:
     """Return the format of a topic's messages."""
+    if job.decoder is not None or job.format in ("avro", "debezium"):
+        what = "decoder" if job.decoder is not None else f'"format": "{job.format}"'
+        raise ss.InvalidInputError(
+            f"the job has {what}, which `streamsketch stream kafka` reads, on one machine; on a cluster, decode "
+            "messages in a step of your own before streamsketch.beam.streams"
+        )
     if job.format is None or job.format == "arrow":
         return "arrow"
     if job.format != "json":
         raise ss.InvalidInputError(
-            f'the messages of a topic are arrow or json, and the job has "format": "{job.format}": --set format=json'
+            f"the messages of a topic are arrow or json, on one machine also avro or debezium, and the job has "
+            f'"format": "{job.format}": --set format=json'
         )
     return "json"
+
+
+def decoder_of(job: Job, columns: list[str]) -> "Literal['arrow', 'json'] | jobs.Decoder":
+    """Return what decodes the messages of a topic on one machine."""
+    if job.decoder is not None:
+        if job.format is not None:
+            raise ss.InvalidInputError(f'the job has a decoder and "format": "{job.format}": leave out one')
+        return jobs.imported(job.decoder)
+    if job.format == "debezium":
+        return jobs.debezium_rows
+    if job.format == "avro":
+        job.need(("registry",), "a topic of Avro")
+        settings = {} if job.client_settings is None else jobs.client_settings(job.client_settings)
+        return jobs.avro_rows(jobs.Registry(str(job.registry), settings.get(_LOGIN)), columns)
+    return message_form(job)
 
 
 def topic_of(job: Job, expansion: str = "") -> "jobs.Topic":
@@ -76,8 +100,9 @@ def topic_of(job: Job, expansion: str = "") -> "jobs.Topic":
 
 
 def settings_in(path: str | None) -> dict[str, str]:
-    """Return the settings of a client in a file, if there is one."""
-    return {} if path is None else jobs.client_settings(path)
+    """Return the settings of a client of brokers in a file, if there is one."""
+    found = {} if path is None else jobs.client_settings(path)
+    return {name: value for name, value in found.items() if name != _LOGIN}
 
 
 def _is_wanted(record: logging.LogRecord) -> bool:

@@ -10,11 +10,12 @@ import typer
 import streamsketch as ss
 from streamsketch import jobs
 from streamsketch.cli._inputs import Stop
-from streamsketch.cli._jobs import extras, message_form, settings_in
+from streamsketch.cli._jobs import decoder_of, extras, settings_in
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import plural, progress_bar, show_json
 from streamsketch.cli._unbounded import charge_of, dead_letters_in, slots_of, write_summary
 from streamsketch.core.files import exclusive
+from streamsketch.intake.files import RowReader
 from streamsketch.jobs.logs import logs
 from streamsketch.once.reasons import continued
 from streamsketch.once.waiting import Waiting
@@ -51,20 +52,20 @@ class KafkaTopic:
         waiting = Waiting()
         charge, letters = charge_of(run_by, agreed, waiting), dead_letters_in(run_by)
         run_by.need(("servers", "topic"), "`streamsketch stream kafka`")
-        servers, topic = str(run_by.servers), str(run_by.topic)
+        topic = str(run_by.topic)
         with extras():
-            brokers = jobs.Brokers(servers, settings_in(run_by.client_settings))
+            brokers = jobs.Brokers(str(run_by.servers), settings_in(run_by.client_settings))
+            form = decoder_of(run_by, RowReader(agreed, StreamPolicy(agreed, run_by).time).columns)
         number = None
         with logs(run_by.log, topic=topic), ExitStack() as stack:
             try:
                 sink = stack.enter_context(slots_of(run_by, waiting))
                 stack.enter_context(exclusive(path))
                 stream = Stream(agreed, run_by, path, charge, sink=sink, strict=True, dead_letters=letters)
-                malformed = None if run_by.malformed is None else Path(run_by.malformed)
-                bad = stack.enter_context(jobs.Malformed(malformed, jobs.malformed_size(stream)))
+                bad = stack.enter_context(jobs.Malformed(_path(run_by.malformed), jobs.malformed_size(stream)))
                 partitions = jobs.Partitions(brokers, topic, run_by.group or jobs.group_of(run_by.stream or topic))
                 stack.callback(partitions.close)
-                payloads = jobs.Payloads(agreed, stream.policy.time, message_form(run_by), bad)
+                payloads = jobs.Payloads(agreed, stream.policy.time, form, bad)
                 read = jobs.TopicStream(
                     stream,
                     partitions,
@@ -73,7 +74,7 @@ class KafkaTopic:
                     bad,
                     accept_loss=run_by.accept_loss,
                     idle_after=run_by.idle_after,
-                    counts=None if run_by.counts is None else Path(run_by.counts),
+                    counts=_path(run_by.counts),
                 )
                 with Stop() as stop:
                     waiting.stop = stop.is_set
@@ -104,6 +105,10 @@ class KafkaTopic:
             show_json(fields | {"agreement": agreed.fingerprint})
         else:
             say(f"{path}, secret: {facts}. Agreement {agreed.fingerprint}.")
+
+
+def _path(place: str | None) -> Path | None:
+    return None if place is None else Path(place)
 
 
 def _run(read: "jobs.TopicStream", stop: Stop, job: Job, *, once: bool) -> None:

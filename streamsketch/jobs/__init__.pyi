@@ -1,6 +1,7 @@
 from .brokers import Brokers, TopicError, UnreachableError, client_settings
 from .causes import Cause, FlinkJob
 from .consume import TopicStream, log_end, log_failure, malformed_size
+from .decoders import Decoder, Registry, avro_rows, debezium_rows, imported, protobuf_rows
 from .dropped import DroppedRows
 from .files import FilesJob
 from .partitions import Bounds, Log, LostOffsetsError, Partitions
@@ -16,6 +17,7 @@ __all__ = [
     "Bounds",
     "Brokers",
     "Cause",
+    "Decoder",
     "DroppedRows",
     "FilesJob",
     "FlinkJob",
@@ -29,6 +31,7 @@ __all__ = [
     "Payloads",
     "Publisher",
     "Record",
+    "Registry",
     "Replay",
     "RunSecrets",
     "Server",
@@ -40,12 +43,16 @@ __all__ = [
     "TopicStream",
     "UnreachableError",
     "Watch",
+    "avro_rows",
     "beam_options",
     "client_settings",
+    "debezium_rows",
     "group_of",
+    "imported",
     "log_end",
     "log_failure",
     "malformed_size",
+    "protobuf_rows",
     "records",
     "replay",
     "slots_in",

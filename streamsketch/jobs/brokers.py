@@ -18,7 +18,7 @@ GROUP = "streamsketch"
 _ALLOWED = re.compile(
     r"(security\.protocol|(ssl|sasl|enable\.ssl|https)\..+|enable\.sasl\..+|client\.(id|rack|dns\.lookup)"
     r"|broker\.address\.(family|ttl)|socket\..+|fetch\..+|receive\.message\.max\.bytes|queued\.max\..+"
-    r"|(reconnect|retry)\.backoff\.(max\.)?ms|connections\.max\.idle\.ms|api\.version\.request|debug)"
+    r"|(reconnect|retry)\.backoff\.(max\.)?ms|connections\.max\.idle\.ms|api\.version\.request|debug|schema\.registry\.basic\.auth\.user\.info)"
 )
 _JAVA = {  # settings that have other names in Java than in librdkafka
     "sasl.jaas.config": "sasl.username and sasl.password",
@@ -95,7 +95,7 @@ def client_settings(path: str | os.PathLike[str]) -> dict[str, str]:
         if not _ALLOWED.fullmatch(name):
             raise InvalidInputError(
                 f"{where} sets {name!a:.80}, which is not a setting of connections; leave it out, and use "
-                "security.protocol, ssl.*, sasl.* and socket.* only"
+                "security.protocol, ssl.*, sasl.*, socket.* and schema.registry.basic.auth.user.info only"
             )
         if name in found:
             raise InvalidInputError(f"{where} sets {name} again")

@@ -21,6 +21,7 @@ from streamsketch.intake.columns import add_readable, single_value
 from streamsketch.intake.files import RowReader
 from streamsketch.intake.framing import heartbeat, is_heartbeat, json_rows
 from streamsketch.intake.lines import BadLines, Lines
+from streamsketch.jobs.decoders import Decoder
 
 Format: TypeAlias = Literal["arrow", "json"]
 Add: TypeAlias = Callable[[pa.RecordBatch, int], Any]
@@ -107,7 +108,9 @@ class Payloads:
     time
         Column of times.
     form
-        ``"arrow"``: a message is an Arrow IPC stream. ``"json"``: a message is a JSON object, or one per line.
+        ``"arrow"``: a message is an Arrow IPC stream. ``"json"``: a message is a JSON object, or one per line. Or a
+        function that returns the rows of a message (`Decoder`). If it raises, the message cannot be decoded; but an
+        OSError, as of a registry that does not answer, is raised.
     malformed
         Keeps messages that cannot be read.
 
@@ -124,7 +127,7 @@ class Payloads:
     ([(1, 0)], 1, 0)
     """
 
-    def __init__(self, agreement: Agreement, time: str, form: Format, malformed: Malformed) -> None:
+    def __init__(self, agreement: Agreement, time: str, form: Format | Decoder, malformed: Malformed) -> None:
         self._reader, self._form, self._malformed = RowReader(agreement, time), form, malformed
         self._names, self._time = self._reader.columns, time
 
@@ -156,7 +159,7 @@ class Payloads:
 
     def _add_rows(self, partition: int, messages: Sequence[Message], add: Add) -> None:
         if messages:
-            (self._add_arrow if self._form == "arrow" else self._add_json)(partition, messages, add)
+            (self._add_json if self._form == "json" else self._add_batches)(partition, messages, add)
 
     def _refuse_whole(self, partition: int, message: Message, why: str) -> None:
         self._malformed.undecodable += 1
@@ -167,9 +170,9 @@ class Payloads:
         if not again:
             self._malformed.take(partition, message, why)
 
-    # --- Arrow ----------------------------------------------------------------------------------------------
+    # --- batches --------------------------------------------------------------------------------------------
 
-    def _add_arrow(self, partition: int, messages: Sequence[Message], add: Add) -> None:
+    def _add_batches(self, partition: int, messages: Sequence[Message], add: Add) -> None:
         waiting: list[tuple[pa.RecordBatch, Message]] = []
         rows = size = 0
         for message in messages:
@@ -179,6 +182,8 @@ class Payloads:
             try:
                 batches = list(self._decoded(message.content))
             except _ANY as error:
+                if callable(self._form):
+                    _raise_if_of_the_machine(error)
                 self._refuse_whole(partition, message, _why(error))
                 continue
             for batch in batches:
@@ -194,8 +199,13 @@ class Payloads:
         self._add_together(partition, waiting, add)
 
     def _decoded(self, content: bytes) -> Iterator[pa.RecordBatch]:
-        """Yield the columns of an Arrow message; raise unless each is there once."""
-        schema, batches = message_batches(content, most_unpacked(len(content), current_limits().max_bytes))
+        """Yield the columns of a message; raise unless each is there once."""
+        batches: Iterable[pa.RecordBatch]
+        if callable(self._form):
+            batches = [self._form(content)]
+            schema = batches[0].schema
+        else:
+            schema, batches = message_batches(content, most_unpacked(len(content), current_limits().max_bytes))
         for name in self._names:
             if schema.names.count(name) != 1:
                 raise InvalidInputError(f"there is no column {name!r}, or more than one")

@@ -28,7 +28,7 @@ _SHARES = {
     "min_volume": "volume",
 }  # and the limits that they are (`RowLimits`)
 Comparisons: TypeAlias = Literal["distance", "cosine", "mean"]
-RowForm: TypeAlias = Literal["csv", "jsonl", "messages", "arrow", "json"]
+RowForm: TypeAlias = Literal["csv", "jsonl", "messages", "arrow", "json", "avro", "debezium"]
 LogForm: TypeAlias = Literal["text", "json"]
 
 _OF_STATES = ("delay", "clock", "max_ahead", "stream", "comparisons")  # which a state keeps: the windows hang on them
@@ -86,7 +86,13 @@ class Job:
         ``PGHOST`` and the like.
     format
         What the rows are written as. A log: ``"csv"`` or ``"jsonl"``, by default as its name says. A pipe: one of them,
-        or ``"messages"``, which is what ``kcat -J`` prints. A topic: ``"arrow"``, the default, or ``"json"``.
+        or ``"messages"``, which is what ``kcat -J`` prints. A topic: ``"arrow"``, the default, or ``"json"``; on one
+        machine also ``"avro"``, with a registry, or ``"debezium"``, changes in JSON of which inserts are counted.
+    registry
+        Address of the schema registry of Avro messages, ``https://…``.
+    decoder
+        A function of your own that decodes messages, ``"MODULE:FUNCTION"``, in place of a format
+        (`streamsketch.jobs.Decoder`): on one machine.
     delimiter, encoding, decimal, thousands, null_values
         Of lines, as in `intake.files.RowReader`. The cells that are missing values are one text with commas between,
         ``"NA,-"``.
@@ -179,6 +185,8 @@ class Job:
     comparisons: Comparisons | None = None
     database: str | None = None
     format: RowForm | None = None
+    registry: str | None = None
+    decoder: str | None = None
     delimiter: str | None = None
     encoding: str | None = None
     decimal: str | None = None

@@ -56,6 +56,38 @@ def batches(file: Any, path: str, columns: list[str], _: list[str]) -> Iterator[
         raise InvalidInputError(f"{path} is not a valid Avro file ({type(error).__name__}){lacking}") from None
 
 
+class Records:
+    """Reads single records of a schema, such as those of messages, their values as they are stored.
+
+    Parameters
+    ----------
+    schema
+        The writer's schema.
+    what
+        What holds the records, for errors.
+    columns
+        The fields that are read.
+
+    Raises
+    ------
+    InvalidInputError
+        If a field is missing or of a type that is not read.
+    """
+
+    def __init__(self, schema: Any, what: str, columns: list[str]) -> None:
+        self._fields = _schema(schema, what, columns)
+        self._stored = fastavro.parse_schema(_without_logical_types(schema))
+
+    def read(self, data: bytes) -> pa.RecordBatch:
+        """Return the record in some bytes, and nothing else in them, as a batch of one row."""
+        source = io.BytesIO(data)
+        row = fastavro.schemaless_reader(source, self._stored, None)
+        if source.read(1):
+            raise InvalidInputError("bytes follow the record")
+        arrays = [_column([row[field.name]], field.type) for field in self._fields]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._fields)
+
+
 def _records(blocks: Any) -> Iterator[dict[str, Any]]:
     """Yield records with their values as they are stored: a date that Python cannot hold would end the job."""
     stored = fastavro.parse_schema({"type": "array", "items": _without_logical_types(blocks.writer_schema)})

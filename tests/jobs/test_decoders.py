@@ -1,0 +1,224 @@
+"""Formats of company topics: each message gives the rows of the same message in JSON, or is counted as undecodable."""
+
+import datetime as dt
+import io
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+import streamsketch as ss
+from streamsketch.agreement import Windows
+from streamsketch.streams import Job
+from tests.jobs.topic import AGREEMENT
+
+pytest.importorskip("confluent_kafka")
+
+import fastavro
+
+from streamsketch.cli._jobs import decoder_of, message_form
+from streamsketch.intake.rows import Intake
+from streamsketch.jobs import (
+    Decoder,
+    Malformed,
+    Message,
+    Payloads,
+    Registry,
+    avro_rows,
+    debezium_rows,
+    imported,
+    protobuf_rows,
+)
+
+COLUMNS = ["person", "shop", "item", "at"]
+ROWS = [
+    {"person": "a", "shop": "north", "item": item, "at": f"2026-11-22T00:0{place}:00Z"}
+    for place, item in enumerate(["tea", "jam", "söl"])
+]
+SCHEMA = {
+    "type": "record",
+    "name": "Sale",
+    "fields": [
+        {"name": "note", "type": ["null", "string"], "default": None},
+        *({"name": name, "type": "string"} for name in COLUMNS[:3]),
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+    ],
+}
+
+
+class Answers(BaseHTTPRequestHandler):
+    """A registry that has one schema, and answers 503 as often as asked."""
+
+    away = 0
+    asked: ClassVar[list[tuple[str, str | None]]] = []
+    schemas: ClassVar[dict[str, Any]] = {"/schemas/ids/258": {"schema": json.dumps(SCHEMA)}}
+
+    def do_GET(self) -> None:
+        Answers.asked.append((self.path, self.headers["Authorization"]))
+        if Answers.away:
+            Answers.away -= 1
+            self.send_error(503)
+        elif self.path not in Answers.schemas:
+            self.send_error(404)
+        else:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps(Answers.schemas[self.path]).encode())
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def registry() -> Iterator[str]:
+    Answers.away, Answers.asked = 0, []
+    with HTTPServer(("127.0.0.1", 0), Answers) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def avro(row: dict[str, str], number: int = 258) -> bytes:
+    out = io.BytesIO()
+    at = dt.datetime.fromisoformat(row["at"])
+    fastavro.schemaless_writer(out, SCHEMA, row | {"at": at, "note": "private"})
+    return b"\0" + number.to_bytes(4, "big") + out.getvalue()
+
+
+def sale() -> Any:
+    """Return a class of Protobuf messages, as a program that protoc makes has it."""
+    file = descriptor_pb2.FileDescriptorProto(name="sale.proto", package="test", syntax="proto3")
+    kind = file.message_type.add(name="Sale")
+    for number, name in enumerate(COLUMNS, 1):
+        kind.field.add(name=name, number=number, type="TYPE_STRING", label="LABEL_OPTIONAL")
+    kind.field.add(name="tags", number=9, type="TYPE_STRING", label="LABEL_REPEATED")
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("test.Sale"))
+
+
+def protobuf(row: dict[str, str], indexes: bytes = b"\0") -> bytes:
+    return b"\0" + (7).to_bytes(4, "big") + indexes + sale()(**row, tags=["x"]).SerializeToString()
+
+
+def debezium(row: dict[str, str], operation: str = "c", *, enveloped: bool = True) -> bytes:
+    change = {"before": None, "after": row, "op": operation, "ts_ms": 1}
+    return json.dumps({"schema": {}, "payload": change} if enveloped else change).encode()
+
+
+def read(form: Any, contents: list[bytes]) -> tuple[list[tuple[Any, ...]], Malformed]:
+    """Return the rows of messages as the stream would get them, and what could not be read."""
+    malformed, found = Malformed(None), list[tuple[Any, ...]]()
+
+    def add(batch: pa.RecordBatch, _: int) -> None:
+        events = Intake(AGREEMENT, time="at", windows=Windows(time="at", every="1 hour").of_times).read(batch)
+        assert events.window is not None
+        found.extend(zip(events.indices.tolist(), events.window.tolist(), strict=True))
+
+    messages = [Message(offset, 0, content) for offset, content in enumerate(contents)]
+    Payloads(AGREEMENT, "at", form, malformed).add(0, messages, add)
+    return found, malformed
+
+
+def forms(url: str) -> dict[str, tuple[Decoder, Callable[[dict[str, str]], bytes]]]:
+    return {
+        "avro": (avro_rows(Registry(url), COLUMNS), avro),
+        "protobuf": (protobuf_rows(sale()), protobuf),
+        "protobuf, other indexes": (protobuf_rows(sale()), lambda row: protobuf(row, b"\x04\x02\x00")),
+        "protobuf, alone": (
+            protobuf_rows(sale(), framed=False),
+            lambda row: sale()(**row).SerializeToString(),
+        ),
+        "debezium": (debezium_rows, debezium),
+        "debezium, without its schema": (debezium_rows, lambda row: debezium(row, "r", enveloped=False)),
+        "own": (imported("tests.jobs.test_decoders:own"), lambda row: "|".join(row.values()).encode()),
+    }
+
+
+def own(content: bytes) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([dict(zip(COLUMNS, content.decode().split("|"), strict=True))])
+
+
+def test_each_format_gives_the_rows_of_json(registry: str) -> None:
+    expected, _ = read("json", [json.dumps(row).encode() for row in ROWS])
+    assert len(expected) == len(ROWS)
+    for name, (decoder, written) in forms(registry).items():
+        found, malformed = read(decoder, [written(row) for row in ROWS])
+        assert (found, malformed.rows, malformed.undecodable) == (expected, 0, 0), name
+
+
+def test_what_cannot_be_decoded_is_counted_and_hides_no_other_message(registry: str) -> None:
+    for name, (decoder, written) in forms(registry).items():
+        for wrong in (b"\0", b"\xff" * 40, written(ROWS[0])[:-3]):
+            found, malformed = read(decoder, [written(ROWS[0]), wrong, written(ROWS[1])])
+            assert len(found) + malformed.rows + malformed.undecodable >= 3, (name, wrong)
+            assert found[0] != found[-1], (name, wrong)
+
+
+@pytest.mark.parametrize("operation", ["u", "d", "t", "x"])
+def test_updates_and_deletions_of_a_table_are_no_events(operation: str) -> None:
+    found, malformed = read(debezium_rows, [debezium(ROWS[0], operation)])
+    assert (found, malformed.undecodable) == ([], 1)
+
+
+def test_a_schema_is_asked_for_once_and_with_the_login(registry: str) -> None:
+    read(avro_rows(Registry(registry, "me:secret"), COLUMNS), [avro(row) for row in ROWS])
+    assert Answers.asked == [("/schemas/ids/258", "Basic bWU6c2VjcmV0")]
+
+
+def test_a_schema_that_is_not_there_makes_its_messages_undecodable(registry: str) -> None:
+    found, malformed = read(avro_rows(Registry(registry), COLUMNS), [avro(ROWS[0], 3), avro(ROWS[1])])
+    assert (len(found), malformed.undecodable) == (1, 1)
+
+
+def test_a_registry_that_is_away_loses_no_row(registry: str) -> None:
+    """It raises, so that the stream ends where it was saved, and reads the messages again."""
+    decoder = avro_rows(Registry(registry), COLUMNS)
+    Answers.away = 1
+    with pytest.raises(OSError, match="503"):
+        read(decoder, [avro(ROWS[0])])
+    found, malformed = read(decoder, [avro(ROWS[0])])
+    assert (len(found), malformed.undecodable) == (1, 0)
+    with pytest.raises(OSError, match="refused"):
+        read(avro_rows(Registry("http://127.0.0.1:9"), COLUMNS), [avro(ROWS[0])])
+
+
+@pytest.mark.parametrize("url", ["registry", "ftp://registry", "https://me:secret@registry", "http://"])
+def test_other_addresses_of_a_registry_are_refused(url: str) -> None:
+    with pytest.raises(ss.InvalidInputError) as refusal:
+        Registry(url)
+    assert "secret" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("place", ["json", "json:", "json:nothing", "no.such.module:f", "json:__name__", ":f"])
+def test_a_decoder_that_is_not_there_is_refused(place: str) -> None:
+    with pytest.raises(ss.InvalidInputError):
+        imported(place)
+
+
+def test_a_job_states_its_format(registry: str) -> None:
+    def job(**fields: Any) -> Job:
+        return Job(folder="f", delay="1 min", **fields)
+
+    assert decoder_of(job(), COLUMNS) == "arrow"
+    assert decoder_of(job(format="json"), COLUMNS) == "json"
+    assert decoder_of(job(format="debezium"), COLUMNS) is debezium_rows
+    assert decoder_of(job(decoder="tests.jobs.test_decoders:own"), COLUMNS) is own
+    decoder = decoder_of(job(format="avro", registry=registry), COLUMNS)
+    assert callable(decoder)
+    assert decoder(avro(ROWS[0])).column("item").to_pylist() == ["tea"]
+    for wrong in (job(format="avro"), job(format="json", decoder="json:loads"), job(format="csv")):
+        with pytest.raises(ss.InvalidInputError):
+            decoder_of(wrong, COLUMNS)
+    for elsewhere in (job(format="avro", registry=registry), job(decoder="json:loads"), job(format="debezium")):
+        with pytest.raises(ss.InvalidInputError, match="one machine"):
+            message_form(elsewhere)
