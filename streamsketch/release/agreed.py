@@ -187,11 +187,11 @@ def release_asked(
     delta: float | None,
     mechanism: str | None,
     neighbours: Neighbours | None,
-    **how: Any,
+    **options: Any,
 ) -> Any:
     """Return the release that `Sketch.release` or `SketchTable.release` asks for, in the words of their parameters."""
     noise = _noise_asked(data, epsilon=epsilon, delta=delta, mechanism=mechanism, neighbours=neighbours)
-    return noise.release(data, **how) if isinstance(data, Sketch) else noise.release_table(data, **how)
+    return noise.release(data, **options) if isinstance(data, Sketch) else noise.release_table(data, **options)
 
 
 def _noise_asked(
