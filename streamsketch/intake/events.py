@@ -40,6 +40,9 @@ class Events:
         Number of rows that were left out because a field is missing. All others that were left out were malformed.
     features
         Features of each row, if the agreement has `Features`: int32, (n, D). ``indices`` and ``steps`` are then empty.
+    times
+        Times by which a unit's latest or first row is chosen, if the agreement says so (`RowsOfUnit`), in microseconds
+        since 1970, or as integers: int64, (n,).
 
     Examples
     --------
@@ -64,6 +67,7 @@ class Events:
     rows: int = 0
     blank: int = 0
     features: Cells | None = None
+    times: Ints | None = None
 
     def __len__(self) -> int:
         return self.steps.size if self.features is None else len(self.features)

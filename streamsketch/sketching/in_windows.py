@@ -190,7 +190,7 @@ class _Clipped:
 def _in_slots(events: Contributions, window: int) -> Contributions:
     """Return the same events, all of one window."""
     slots = [(key, window) for key, _ in events.slots]
-    return Contributions(events.units, slots, events.codes, events.indices, events.steps, events.features)
+    return dataclasses.replace(events, slots=slots)
 
 
 class _Sums:

@@ -26,6 +26,7 @@ from streamsketch.sketching.bounding.cell_kernels import (
 )
 from streamsketch.sketching.bounding.clip import Bounded, Draws, Sums, summed
 from streamsketch.sketching.bounding.contributions import Contributions, FeatureRows
+from streamsketch.sketching.bounding.one_time import of_one_time
 from streamsketch.sketching.bounding.runs import Runs
 
 _PART = 1 << 17  # cells that are clipped at a time: arrays of this size are used again by the allocator
@@ -43,6 +44,7 @@ def bounded_cells(
     secret: bytes,
     equal: bool,
     averaged: bool = False,
+    first: bool = False,
 ) -> Iterator[Bounded]:
     """Yield what is left of each unit in cells: Σ cells² ≤ limit² over all its slots, whatever its rows hold.
 
@@ -62,6 +64,8 @@ def bounded_cells(
     averaged
         Whether these are features of rows with a 1 behind them, or their events. A unit's sums in each slot are then
         divided by the number of its rows there first, to the nearest integer, halves away from zero.
+    first
+        Of events with times, whether a unit keeps the rows of its first time in each slot, not those of the latest.
 
     Yields
     ------
@@ -69,6 +73,7 @@ def bounded_cells(
         In cells, some 2^17 or more where there are many slots; those of a unit with more than 2^20 may be in several
         parts. Its tally has norms. Of features, all cells of each pair of a unit and a slot, in rows.
     """
+    events = of_one_time(events, first=first)
     slots = events.slots
     given = events if events.features is None else events.of_rows()
     sums = summed(given, max_keys, Draws(slots, secret), totals=False)

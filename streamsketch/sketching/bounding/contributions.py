@@ -17,6 +17,9 @@ from streamsketch.sketching.keyed import codes_of
 Slot: TypeAlias = tuple[Any, int]
 """A key and a window (its last instant, in microseconds), which together identify a sketch."""
 
+TimedSlot: TypeAlias = tuple[Slot, int | None]
+"""A slot with the time of its rows, or None without times."""
+
 FeatureRows: TypeAlias = Cells | NDArray[np.int16]
 
 NO_KEY = ""
@@ -47,6 +50,9 @@ class Contributions:
         Features of rows, if the agreement has `Features`: int32, (n, D), or int16 if all values fit. ``indices`` and
         ``steps`` are then empty. Where units' rows are averaged, there is a 1 behind the features of each row: (n,
         D + 1). Its sum is the number of rows, however often they are summed, and as an event it has the index D.
+    times
+        The time of the rows of each slot, if a unit keeps those of its latest or first time (`of_one_time`). Slots are
+        then distinct together with their times.
     """
 
     units: Words
@@ -55,6 +61,7 @@ class Contributions:
     indices: Ints
     steps: Ints
     features: FeatureRows | None = None
+    times: list[int] | None = None
 
     @classmethod
     def of(
@@ -62,7 +69,7 @@ class Contributions:
     ) -> "Contributions":
         """Return events that were read to be bounded, with units; ``window`` is part of their slots.
 
-        With ``averaged`` rows of features are counted by a 1 behind them.
+        With ``averaged`` rows of features are counted by a 1 behind them. Events with times have a slot for each.
         """
         if not len(events):
             return concatenated([])
@@ -70,14 +77,25 @@ class Contributions:
             ([NO_KEY], np.zeros(len(events), dtype=np.int64)) if events.keys is None else codes_of(events.keys)
         )
         slots = [(name, window) for name in names]
-        units, codes = digests.of(events.units), codes.astype(np.int64)
+        units, codes, times = digests.of(events.units), codes.astype(np.int64), None
+        if events.times is not None:
+            moments, places = np.unique(events.times, return_inverse=True)
+            pairs, codes = np.unique(codes * moments.size + places, return_inverse=True)
+            slots = [slots[place] for place in (pairs // moments.size).tolist()]
+            times = moments[pairs % moments.size].tolist()
         features = events.features
         if averaged and features is not None:
             features = np.append(features, np.ones_like(features[:, :1]), axis=1)
-        return cls(units, slots, codes, events.indices, events.steps, features)
+        return cls(units, slots, codes, events.indices, events.steps, features, times)
 
     def __len__(self) -> int:
         return self.codes.size
+
+    @property
+    def timed_slots(self) -> list[TimedSlot]:
+        """The slots with their times: distinct."""
+        times = [None] * len(self.slots) if self.times is None else self.times
+        return list(zip(self.slots, times, strict=True))
 
     def rows(self, rows: NDArray[Any] | slice) -> "Contributions":
         """Return some of the events, selected by a mask, by positions or, without copying, by a slice."""
@@ -85,8 +103,8 @@ class Contributions:
             rows = np.flatnonzero(rows)  # once, not for each column
         units, codes = self.units[rows], self.codes[rows]
         if self.features is not None:
-            return Contributions(units, self.slots, codes, self.indices, self.steps, self.features[rows])
-        return Contributions(units, self.slots, codes, self.indices[rows], self.steps[rows])
+            return dataclasses.replace(self, units=units, codes=codes, features=self.features[rows])
+        return dataclasses.replace(self, units=units, codes=codes, indices=self.indices[rows], steps=self.steps[rows])
 
     def one_by_one(self) -> "Contributions":
         """Return events of one index and one step each; a row of D features becomes at most D events."""
@@ -94,7 +112,7 @@ class Contributions:
             return self
         rows, indices = np.nonzero(self.features)
         steps = self.features[rows, indices].astype(np.int64)
-        return Contributions(self.units[rows], self.slots, self.codes[rows], indices, steps)
+        return Contributions(self.units[rows], self.slots, self.codes[rows], indices, steps, times=self.times)
 
     def of_rows(self) -> "Contributions":
         """Return an event of one step for each row of features, whose index is the number of the row."""
@@ -105,11 +123,18 @@ class Contributions:
         """Return the same events without many unused slots, for sending events in many parts."""
         if len(self.slots) <= max(_FEW_SLOTS, len(self) // _EVENTS_A_SLOT):
             return self
-        slots, codes = used_slots(self.slots, self.codes)
-        return dataclasses.replace(self, slots=slots, codes=codes)
+        timed, codes = used_slots(self.timed_slots, self.codes)
+        slots, times = without_times(timed)
+        return dataclasses.replace(self, slots=slots, codes=codes, times=times)
 
 
-def used_slots(slots: list[Slot], codes: Ints) -> tuple[list[Slot], Ints]:
+def without_times(timed: Sequence[TimedSlot]) -> tuple[list[Slot], list[int] | None]:
+    """Return slots, and the time of each, or None without times."""
+    times = [time for _, time in timed if time is not None]
+    return [slot for slot, _ in timed], times or None
+
+
+def used_slots(slots: list[Any], codes: Ints) -> tuple[list[Any], Ints]:
     """Return the slots that occur in ``codes``, and the codes renumbered to match."""
     used = np.zeros(len(slots), dtype=bool)
     used[codes] = True
@@ -124,17 +149,19 @@ def concatenated(parts: Sequence[Contributions]) -> Contributions:
     features: list[Any] = [part.features for part in parts if part.features is not None]
     if features and any(part.features is None and len(part) for part in parts):
         return concatenated([part.one_by_one() for part in parts])
-    slots: dict[Slot, int] = {}
+    slots: dict[TimedSlot, int] = {}
     codes = [np.empty(0, dtype=np.int64)]
     for part in parts:
-        places = [slots.setdefault(slot, len(slots)) for slot in part.slots]
+        places = [slots.setdefault(slot, len(slots)) for slot in part.timed_slots]
         same = places == list(range(len(places)))
         codes.append(part.codes if same else np.array(places, dtype=np.int64)[part.codes])
+    names, times = without_times(list(slots))
     return Contributions(
         np.concatenate([np.empty((0, 2), dtype=np.uint64), *(part.units for part in parts)]),
-        list(slots),
+        names,
         np.concatenate(codes),
         np.concatenate([codes[0], *(part.indices for part in parts)]),
         np.concatenate([codes[0], *(part.steps for part in parts)]),
         np.concatenate(features) if features else None,
+        times,
     )

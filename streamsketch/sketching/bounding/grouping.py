@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core.numbers import Ints
-from streamsketch.sketching.bounding.contributions import Contributions, Slot
+from streamsketch.sketching.bounding.contributions import Contributions, TimedSlot, without_times
 
 ROWS = 1 << 20
 """How many events are in memory at a time."""
@@ -50,7 +50,7 @@ class GroupedEvents:
     ) -> None:
         self._folder, self._rows, self._split_bits = folder, rows, split_bits
         self._features = 0  # of a row
-        self._slots: dict[Slot, int] = {}
+        self._slots: dict[TimedSlot, int] = {}
         self._waiting: list[Table] = []
         self._files: list[File] = []
         self._stack = contextlib.ExitStack()
@@ -66,7 +66,9 @@ class GroupedEvents:
         """Add events; either all that are added are of features, as many each, or none are."""
         if not len(events):
             return
-        places = np.array([self._slots.setdefault(slot, len(self._slots)) for slot in events.slots], dtype=np.int64)
+        places = np.array(
+            [self._slots.setdefault(slot, len(self._slots)) for slot in events.timed_slots], dtype=np.int64
+        )
         columns: list[Any] = [events.units.view(np.int64), places[events.codes]]
         if events.features is None:
             table = np.column_stack([*columns, events.indices, events.steps])
@@ -81,7 +83,7 @@ class GroupedEvents:
 
     def groups(self) -> Iterator[Contributions]:
         """Yield the events of all units, those of one unit in one group; call it once."""
-        slots = list(self._slots)
+        slots = list(self._slots)  # with times
         if not self._files:
             yield _contributions(_joined(self._waiting), slots)
             return
@@ -105,7 +107,7 @@ class GroupedEvents:
             _split(table, self._files, 0)
         self._waiting = []
 
-    def _groups_in(self, file: File, level: int, slots: list[Slot]) -> Iterator[Contributions]:
+    def _groups_in(self, file: File, level: int, slots: list[TimedSlot]) -> Iterator[Contributions]:
         """Yield the events in a file, which is closed afterwards; one that is too large is split first."""
         with file:
             if file.tell() <= self._most * self._row_bytes:
@@ -152,16 +154,17 @@ def _joined(tables: list[Table]) -> Table:
     return np.concatenate(tables or [np.empty((0, _EVENT_BYTES // 8), dtype=np.int64)])
 
 
-def _contributions(table: Table, slots: list[Slot]) -> Contributions:
+def _contributions(table: Table, timed: list[TimedSlot]) -> Contributions:
+    slots, times = without_times(timed)
     head = table if table.dtype == np.int64 else np.ascontiguousarray(table[:, :_HEAD_WORDS]).view(np.int64)
     units, codes = np.ascontiguousarray(head[:, :2]).view(np.uint64), np.ascontiguousarray(head[:, 2])
     if table.dtype == np.int64:
         indices, steps = np.ascontiguousarray(table[:, 3]), np.ascontiguousarray(table[:, 4])
-        return Contributions(units, slots, codes, indices, steps).compact()
+        return Contributions(units, slots, codes, indices, steps, times=times).compact()
     none, features = np.empty(0, dtype=np.int64), np.ascontiguousarray(table[:, _HEAD_WORDS:])
     if features.min(initial=0) == -_LARGEST:
         features = np.where(features == -_LARGEST, np.int32(_LARGEST), features)
-    return Contributions(units, slots, codes, none, none, features).compact()
+    return Contributions(units, slots, codes, none, none, features, times).compact()
 
 
 def _of_events(table: Table) -> Table:

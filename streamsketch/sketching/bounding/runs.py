@@ -32,7 +32,7 @@ class Runs:
         The units' digests: uint64, (n_units, 2).
     bounds
         Where the units' rows begin, and the end of the last: int64, (n_units + 1,).
-    slots, codes, indices, steps
+    slots, codes, indices, steps, times
         As in `Contributions`.
     """
 
@@ -42,6 +42,7 @@ class Runs:
     codes: Ints
     indices: Ints
     steps: Ints
+    times: list[int] | None = None
     features: ClassVar[None] = None
 
     def __len__(self) -> int:
@@ -55,7 +56,8 @@ class Runs:
         columns = [np.empty(len(events), dtype=np.int64) for _ in range(3)]
         for column, given in zip(columns, (events.codes, events.indices, events.steps), strict=True):
             move_runs(starts, places, read_only(given), column)
-        return Runs(units, bounds, events.slots, *columns)
+        codes, indices, steps = columns
+        return Runs(units, bounds, events.slots, codes, indices, steps, events.times)
 
     @staticmethod
     def gathered(units: Words, lengths: Ints) -> tuple[Words, Ints, Ints]:

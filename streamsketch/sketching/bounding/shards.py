@@ -19,13 +19,14 @@ from streamsketch.data.canonical import canonical_bytes, key_of
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.kernels.hashing import Words
 from streamsketch.kernels.words import bytes_at, put_word
-from streamsketch.sketching.bounding.contributions import Contributions, Slot
+from streamsketch.sketching.bounding.contributions import Contributions, TimedSlot, without_times
 from streamsketch.sketching.bounding.runs import Runs
 
 Bytes: TypeAlias = NDArray[np.uint8]
 
 HEADER = struct.Struct("<QQBBBB4xQ")  # events, units, bytes of a unit's number of rows, index, step and code, slots
 _FEW_SLOTS, _EVENTS_A_SLOT = 32, 8  # such slots are all named, used or not
+_TIMED = (1).to_bytes(8, "little")
 _PAD = 8  # bytes behind rows, as words are written whole
 _ODD, _1, _64 = np.uint64(0x9E37_79B9_7F4A_7C15), np.uint64(1), np.uint64(64)  # 2^64 over the golden ratio
 
@@ -39,7 +40,9 @@ def by_shard(parts: Sequence[Contributions], shards: int) -> Iterator[tuple[int,
         count_shards(part.units, counts)
         index = max(index, int(part.indices.max(initial=0)))
         step = max(step, int(part.steps.max(initial=0)), ~int(part.steps.min(initial=0)))
-    names = [np.array([slots.setdefault(slot, len(slots)) for slot in part.slots], dtype=np.int64) for part in parts]
+    names = [
+        np.array([slots.setdefault(slot, len(slots)) for slot in part.timed_slots], dtype=np.int64) for part in parts
+    ]
     widths = _bytes_of(index), _bytes_of(2 * step), _bytes_of(len(slots))  # a step has a sign
     width, listed = sum(widths), list(slots)
     stops = np.cumsum(counts)
@@ -235,7 +238,8 @@ def decoded(parts: Iterable[bytes]) -> Runs:
         if not unpack(data, start, index, step, code, sizes, where, known[named], codes, indices, steps):
             raise WireFormatError("codes", "are of more slots than are named")
         first += many
-    return Runs(units, bounds, list(slots), codes, indices, steps)
+    names, times = without_times(list(slots))
+    return Runs(units, bounds, names, codes, indices, steps, times)
 
 
 @kernel
@@ -268,25 +272,32 @@ def unpack(  # noqa: PLR0913, PLR0917 - columns in and out
     return True
 
 
-def _encoded_slots(slots: Sequence[Slot]) -> bytes:
-    """Return their number, the windows and the lengths of the keys' canonical bytes, eight bytes each, and these."""
+def _encoded_slots(timed: Sequence[TimedSlot]) -> bytes:
+    """Return slots as bytes: numbers of eight bytes each, and the keys' canonical bytes.
+
+    The numbers are how many slots there are, 1 with times and else 0, the windows, the times, 0 without, and the
+    lengths of the keys.
+    """
+    slots, times = without_times(timed)
     keys = [canonical_bytes(key) for key, _ in slots]
-    numbers = [len(keys), *(window for _, window in slots), *map(len, keys)]
+    windows = [window for _, window in slots]
+    numbers = [len(keys), int(times is not None), *windows, *(times or [0] * len(keys)), *map(len, keys)]
     return np.array(numbers, dtype="<i8").tobytes() + b"".join(keys)
 
 
-def _slots_of(named: bytes) -> Iterator[Slot]:
+def _slots_of(named: bytes) -> Iterator[TimedSlot]:
     """Yield the slots that `_encoded_slots` has made these bytes of."""
-    count = int.from_bytes(named[:8], "little")
-    start = 8 + 16 * count
-    if not len(named) >= start > 8:
+    count, timed = int.from_bytes(named[:8], "little"), named[8:16] == _TIMED
+    start = 16 + 24 * count
+    if not len(named) >= start > 16:
         raise WireFormatError("slots", "do not fit the bytes that follow")
-    windows, lengths = np.frombuffer(named, dtype="<i8", offset=8, count=2 * count).reshape(2, count).tolist()
+    numbers = np.frombuffer(named, dtype="<i8", offset=16, count=3 * count).reshape(3, count)
+    windows, times, lengths = numbers.tolist()
     if min(lengths) < 1 or start + sum(lengths) != len(named):
         raise WireFormatError("slots", "do not fit the bytes that follow")
-    for window, length in zip(windows, lengths, strict=True):
+    for window, time, length in zip(windows, times, lengths, strict=True):
         try:
-            yield key_of(named[start : start + length]), window
+            yield (key_of(named[start : start + length]), window), time if timed else None
         except InvalidInputError as error:
             raise WireFormatError("slots", str(error)) from None
         start += length
