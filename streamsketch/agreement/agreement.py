@@ -17,6 +17,7 @@ from streamsketch.agreement.columns import KEY_TYPES, Column, columns_of
 from streamsketch.agreement.grids import check_fine, fine_enough
 from streamsketch.agreement.publishing import publishing
 from streamsketch.agreement.reading import VERSION, arguments_of
+from streamsketch.agreement.rows_of_unit import RowsOfUnit, rows_of_unit_in
 from streamsketch.agreement.terms import PublishedKeys, Selected, Terms, keys_text, keys_to_dict
 from streamsketch.agreement.text import TextRule
 from streamsketch.agreement.windows import Windows
@@ -149,6 +150,11 @@ class Agreement:
         Which sums of windows are published, so that any range of time has little noise (`streamsketch.continual`);
         with windows that are releases, from the first on. ε and δ are then for all of them together, for a unit in as
         many as the schedule allows.
+    rows_of_unit
+        What a unit of several rows contributes to ``features``, in each key: ``"mean"``, the average of its rows;
+        ``"latest by TIME"`` or ``"first by TIME"``, that of the latest or first time in this column; or ``"all"``, each
+        row (`RowsOfUnit`). All but the last need and set ``clip="average"``. None, as in agreements that do not state
+        it, is ``"mean"`` with ``clip="average"``, and else ``"all"``.
 
     Raises
     ------
@@ -185,12 +191,17 @@ class Agreement:
     windows: Windows | None = None
     schedule: Schedule | None = None
     text: TextRule | str | None = "new"
+    rows_of_unit: RowsOfUnit | str | None = None
 
     def __post_init__(self) -> None:
         if self.features is not None:
             self._take_features(self.features)
         if not isinstance(self.projection, Projection):
             raise wrong_type("an agreement needs a Projection or Features", self.projection, PROJECTION)
+        fields = {name: getattr(self, name) for name in ("features", "unit", "windows", "clip")}
+        rows, clip = rows_of_unit_in(self.rows_of_unit, **fields)
+        self._set("rows_of_unit", rows)
+        self._set("clip", clip)
         self._check_columns()
         check_types(self.columns, self.value)
         self._check_text()
@@ -238,7 +249,7 @@ class Agreement:
             )
         if self.features is not None and (twice := [one for one in self.columns if one.name in self.features.columns]):
             raise InvalidInputError(
-                f"the column {twice[0].name} is a feature, and so cannot be the key or the unit as well"
+                f"the column {twice[0].name} is a feature, and so cannot be the key or the unit as well, nor order rows"
             )
 
     def _take_features(self, features: AgreedFeatures) -> None:
@@ -385,8 +396,9 @@ class Agreement:
 
     @property
     def columns(self) -> list[Column]:
-        """The columns that are cast to a type, which are key, index and unit, if they exist."""
-        return [*([] if self.key is None else [self.key]), *self.index, *([] if self.unit is None else [self.unit])]
+        """The columns that are cast to a type: key, index, unit and the times of `rows_of_unit`, if they exist."""
+        time = None if self.rows_rule is None else self.rows_rule.time
+        return [*([] if self.key is None else [self.key]), *self.index, *filter(None, (self.unit, time))]
 
     @property
     def names(self) -> list[str]:
@@ -417,6 +429,11 @@ class Agreement:
     def rule(self) -> TextRule | None:
         """The spelling in which text is compared; ``text``, with the type that it has once an agreement is made."""
         return self.text  # type: ignore[return-value]
+
+    @property
+    def rows_rule(self) -> RowsOfUnit | None:
+        """What a unit of several rows contributes; ``rows_of_unit``, with the type that it has in an agreement."""
+        return self.rows_of_unit  # type: ignore[return-value]
 
     def rule_of(self, column: Column) -> TextRule | None:
         """Return the rule for the text of a column: None for other types, and of units what `TextRule.of_units` says.
@@ -582,6 +599,7 @@ class Agreement:
                 ("windows", self.windows),
                 ("schedule", self.schedule),
                 ("text", self.rule),
+                ("rows_of_unit", self.rows_rule),
             )
         }
         later["keys"] = None if self.keys is None else keys_to_dict(self.keys)
@@ -612,12 +630,14 @@ class Agreement:
             If the text is not JSON, is longer than `Limits.max_json_bytes`, or lacks, repeats or adds a field.
         """
         nested = {"projection", "key", "index", "unit", "neighbours", "counting", "features", "release", "keys"}
-        nested |= {"windows", "schedule", "text"}
+        nested |= {"windows", "schedule", "text", "rows_of_unit"}
         given = json_fields(text, "an agreement", nested)
         names = {_IN_JSON.get(field.name, field.name) for field in dataclasses.fields(Agreement)}
         agreement = Agreement(**arguments_of(given, names))
         if "text" in given and agreement.text is None:
             raise InvalidInputError("the agreement has a rule for text, and no column of text: leave out text")
+        if given.get("clip") != agreement.clip:
+            raise InvalidInputError("rows of a unit that count as one are averaged: state the clip, average")
         return agreement
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -678,6 +698,7 @@ class Agreement:
         parts += [] if self.unit is None else [f"unit {self.unit}"]
         parts += [] if self.neighbours is None else [f"for {self.neighbours}"]
         parts += [] if self.clip is None else [f"clip {self.clip}"]
+        parts += [] if self.rows_of_unit is None else [f"rows of a unit: {self.rows_of_unit}"]
         parts += [] if self.counting is None else [f"with {self.counting}"]
         parts += [] if self.terms is None else [f"released with {self.terms}"]
         parts += [] if self.keys is None else [keys_text(self.keys)]
@@ -697,6 +718,7 @@ class Agreement:
             "unit": self.unit,
             "bound": self.neighbours,
             "clip": self.clip,
+            "rows of a unit": self.rows_of_unit,
             "counts": self.counting,
             "release": self.terms,
             "keys": None if self.keys is None else keys_text(self.keys),

@@ -11,6 +11,7 @@ from streamsketch.agreement.agreement import Agreement, Missing
 from streamsketch.agreement.casts import check_numeric
 from streamsketch.agreement.columns import columns_of, logical_type
 from streamsketch.agreement.grids import fine_enough
+from streamsketch.agreement.rows_of_unit import TIME_TYPES, RowsOfUnit
 from streamsketch.agreement.terms import Spent, Terms
 from streamsketch.agreement.text import TextRule
 from streamsketch.agreement.windows import Windows
@@ -57,6 +58,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     windows: Windows | None = None,
     schedule: Schedule | None = None,
     text: TextRule | str | None = "new",
+    rows_of_unit: RowsOfUnit | str | None = None,
     units: float | Sequence[float] | Mapping[str, float] | None = None,
     items: float | Sequence[float] | None = None,
     catalogue: float | None = None,
@@ -86,6 +88,9 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         Which keys are published, as in `Agreement`.
     windows, schedule, text
         As in `Agreement`. A column of dates is of type ``"date"``.
+    rows_of_unit
+        As in `Agreement`, by default the average: ``"latest by TIME"`` takes the type of the column of times, unless it
+        is given (``"latest by TIME:date"``). ``"all"`` needs ``neighbours``, whose bound is how many rows may count.
     units
         In place of ``projection``: about how many units a key has, as a public number or a guess; several numbers or a
         dict for keys of different sizes. The map and its grid are then those with which cosines err least (Theory 4),
@@ -152,6 +157,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     }
     untyped = [one.name for found in columns.values() for one in found or () if one.type == _INFER]
     timed = [windows.time.name] if isinstance(windows, Windows) else []
+    rows_of_unit = _typed_rows(rows_of_unit, rows)
     schema = schema_of(rows, [*untyped, *timed, *([] if value is None else [value])])
     if value is not None:
         check_numeric(schema.field(value).type, value)
@@ -181,9 +187,10 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
             clip=clip,
             counting=counting,
             averaged=features is not None,
+            rows_of_unit=rows_of_unit,
         )
     elif features is not None:
-        bounds["clip"] = clip_of_features(neighbours, clip)
+        bounds["clip"] = clip_of_features(neighbours, clip, rows_of_unit)
     agreed = Agreement(
         projection if projection is None or features else fine_enough(projection, bounds["neighbours"]),  # type: ignore[arg-type]
         **{role: typed(role) for role in columns},
@@ -196,6 +203,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         windows=_windows_of(windows, schema),
         schedule=schedule,
         text=text,
+        rows_of_unit=rows_of_unit,
         **bounds,
     )
     if units is None:
@@ -268,6 +276,18 @@ def _windows_of(windows: Windows | None, schema: "pa.Schema") -> Windows | None:
     return dataclasses.replace(windows, time=(windows.time.name, "date"))
 
 
+def _typed_rows(given: RowsOfUnit | str | None, rows: Any) -> RowsOfUnit | str | None:
+    """Return the rows of a unit, with the type that a column of times has in a schema, if that is not stated."""
+    if not isinstance(given, str) or RowsOfUnit.parse(given).time is None:
+        return given
+    if RowsOfUnit.parse(given, "date") == RowsOfUnit.parse(given):  # the type is stated
+        return given
+    name = RowsOfUnit.parse(given).time.name
+    kind = schema_of(rows, [name]).field(name).type
+    logical = logical_type(name, kind)
+    return RowsOfUnit.parse(given, logical if logical in TIME_TYPES else None)
+
+
 def _terms(epsilon: Spent | None, delta: Spent, mechanism: str) -> Terms | None:
     if epsilon is None:
         if delta != 0 or mechanism != "auto":
@@ -287,6 +307,7 @@ def whole_unit_bounds(
     clip: Clip | None = None,
     counting: Counting | None = None,
     averaged: bool = False,
+    rows_of_unit: RowsOfUnit | str | None = None,
 ) -> dict[str, Any]:
     """Return ``neighbours``, ``clip`` and ``counting`` of an agreement that protects units, each counting the same.
 
@@ -302,12 +323,19 @@ def whole_unit_bounds(
         As in `agree`.
     averaged
         Whether these are features, whose averages are over units.
+    rows_of_unit
+        As in `agree`.
 
     Raises
     ------
     InvalidInputError
-        For another ``clip`` than ``"equal"``, or of features ``"average"``.
+        For another ``clip`` than ``"equal"``, or of features ``"average"``; if all rows count, up to no bound.
     """
+    if averaged and clip is None and str(rows_of_unit) == "all":
+        raise InvalidInputError(
+            "with rows_of_unit='all' each row counts, up to a bound: also state it, such as neighbours=SketchL2(3, "
+            "max_keys=1) (--sketch-l2 3 --set count=yes) for as much as 3 rows, or clip='equal'"
+        )
     if clip not in (None, "equal", *(["average"] if averaged else [])):
         raise InvalidInputError(
             f"clip={clip!r} needs a bound to clip to; also pass neighbours=SketchL2(bound) or L1(bound)"
@@ -315,6 +343,11 @@ def whole_unit_bounds(
     if max_keys is None:
         max_keys = MOST_KEYS if keyed else 1
     # of units in any number of keys, which are not counted, there are no averages
+    if averaged and clip is None and rows_of_unit is not None and max_keys == MOST_KEYS:
+        raise InvalidInputError(
+            f"with rows_of_unit={str(rows_of_unit)!r} a unit counts as one row in each key: also pass max_keys, in how "
+            "many keys one may be"
+        )
     averaged = averaged and clip != "equal" and max_keys != MOST_KEYS
     neighbours = SketchL2.of_averages(unit, max_keys) if averaged else SketchL2(1, unit, max_keys)
     if counting is None and not neighbours.any_keys:
@@ -322,14 +355,18 @@ def whole_unit_bounds(
     return {"neighbours": neighbours, "clip": "average" if averaged else clip or "equal", "counting": counting}
 
 
-def clip_of_features(neighbours: Neighbours | None, clip: Clip | None) -> Clip | None:
+def clip_of_features(
+    neighbours: Neighbours | None, clip: Clip | None, rows_of_unit: RowsOfUnit | str | None = None
+) -> Clip | None:
     """Return how units' features are clipped to stated neighbours: averaged, if that fits these and nothing is asked.
 
     Parameters
     ----------
-    neighbours, clip
+    neighbours, clip, rows_of_unit
         As in `agree`.
     """
+    if rows_of_unit is not None:
+        return clip  # which the agreement sets, if a unit counts as one row
     if clip is not None or neighbours is None or "average" not in neighbours.clips:
         return clip
     return "average" if not neighbours.any_keys and Fraction(neighbours.bound) ** 2 >= neighbours.max_keys else None

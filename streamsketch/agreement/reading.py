@@ -4,6 +4,7 @@ from typing import Any
 
 from streamsketch.agreement.agreed_features import AgreedFeatures
 from streamsketch.agreement.columns import Column, columns_of
+from streamsketch.agreement.rows_of_unit import RowsOfUnit
 from streamsketch.agreement.terms import Terms, keys_from_dict
 from streamsketch.agreement.text import TextRule
 from streamsketch.agreement.windows import Windows
@@ -26,6 +27,7 @@ _LATER = (
     "windows",
     "schedule",
     "text",
+    "rows_of_unit",
 )  # fields that JSON leaves out where they are None: agreements without them keep their fingerprint
 
 
@@ -68,6 +70,7 @@ def arguments_of(fields: dict[str, Any], known: set[str]) -> dict[str, Any]:
         "windows": Windows.from_dict(fields["windows"]) if "windows" in fields else None,
         "schedule": _read_schedule(fields),
         "text": TextRule.from_dict(fields["text"]) if "text" in fields else None,
+        "rows_of_unit": RowsOfUnit.from_dict(fields["rows_of_unit"]) if "rows_of_unit" in fields else None,
     }
 
 

@@ -21,6 +21,7 @@ class Further:
 
     title: str = ""
     clip: str | None = None
+    rows_of_unit: str | None = None
     count: bool | None = None
     l2: str | None = None
     one_coordinate: str | None = None
@@ -124,6 +125,9 @@ def _windows(text: str) -> AreWindows:
 FIELDS = {
     "title": Field("TEXT", "its subject"),
     "clip": Field("scale|cut|equal|average", "what to do with a unit beyond the bound"),
+    "rows-of-unit": Field(
+        "CHOICE", "with --features, of a unit's rows: mean (the default), 'latest by TIME', 'first by TIME' or all"
+    ),
     "count": Field("yes|no", "whether to publish the number of units, for 3 % more noise", yes_or_no),
     "l2": Field("BOUND", "in place of --l1: the Euclidean norm of one unit's vector; not for hashed indices"),
     "one-coordinate": Field("BOUND", "in place of --l1: one unit changes one index, by at most this much"),

@@ -267,6 +267,7 @@ class _Stated:
             count=more.count,
             others={
                 "clip": more.clip,
+                "rows_of_unit": more.rows_of_unit,
                 "missing": self.missing,
                 "title": more.title or None,
                 "terms": self.terms,
@@ -297,6 +298,7 @@ class _Stated:
             "windows": self.windows,
             "schedule": self._schedule,
             "text": self.more.text,
+            "rows_of_unit": self.more.rows_of_unit,
             "keys": self.keys,
         }
         if columns is not None:
@@ -325,7 +327,10 @@ class _Stated:
         in_keys = 1 if not keyed and self.max_keys is None else self.max_keys  # without keys there is one stream
         neighbours = neighbours_of(self.bounds, self._word, in_keys)
         if neighbours is not None:
-            return {"neighbours": neighbours, "clip": clip_of_features(neighbours, clip) if of_features else clip}  # type: ignore[arg-type]
+            return {
+                "neighbours": neighbours,
+                "clip": clip_of_features(neighbours, clip, self.more.rows_of_unit) if of_features else clip,  # type: ignore[arg-type]
+            }
         if self.unit_column is not None:
             return whole_unit_bounds(
                 by,
@@ -334,6 +339,7 @@ class _Stated:
                 max_keys=self.max_keys,
                 clip=clip,  # type: ignore[arg-type] # it checks
                 averaged=of_features,
+                rows_of_unit=self.more.rows_of_unit,
             )
         if self.unit is not None or self.max_keys is not None or self.more.count:
             raise ss.InvalidInputError(
@@ -433,7 +439,11 @@ def _keys(listed: list[str], share: str | None, *, keys_are_public: bool) -> Any
 
 def _typed(schema: "pa.Schema", projection: ss.projections.Projection, fields: dict[str, Any]) -> ss.Agreement:
     """Return the agreement whose columns take their types from a schema."""
-    terms = {name: fields.pop(name) for name in ("terms", "keys", "windows", "schedule")}
+    later = ["terms", "keys", "windows", "schedule"]
+    rows = fields["rows_of_unit"]
+    if rows is None or ss.agreement.RowsOfUnit.parse(rows).time is None:  # which the windows may have
+        later.append("rows_of_unit")
+    terms = {name: fields.pop(name) for name in later}
     return ss.agree(schema, projection, **fields).replace(**terms)
 
 
@@ -456,7 +466,7 @@ def _check_features(agreed: ss.Agreement, sample: Path | None, schema: "pa.Schem
         return
     if not agreed.layout.is_counted:
         many = agreed.neighbours is not None and agreed.neighbours.any_keys
-        remedy = "give --max-keys, in how many keys a unit may be" if many else "leave out --set count=no"
+        remedy = "give --max-keys, in how many keys a unit may be" if many else "give --set count=yes"
         raise ss.InvalidInputError(
             f"features are compared as averages over units, and so their number must be published: {remedy}"
         )
@@ -483,6 +493,7 @@ def facts_of(agreed: ss.Agreement, given: ss.projections.Projection) -> dict[str
         "unit": "" if agreed.unit is None else str(agreed.unit),
         "bound": "" if agreed.neighbours is None else str(agreed.neighbours),
         "clip": agreed.clip or "",
+        "rows of a unit": "" if agreed.rows_of_unit is None else str(agreed.rows_of_unit),
         "published": _counts(agreed),
         "grid": grid,
         "release": "" if agreed.terms is None else str(agreed.terms),

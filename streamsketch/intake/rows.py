@@ -173,11 +173,18 @@ class Intake:
         IncompatibleAgreementsError
             If another agreement has already cast the batch.
         """
+        agreement = self._agreement
         columns, rows, is_cast = self._present(batch, first)
 
         def read(columns: _Columns, rows: Rows, on_bad: Any = None) -> Events:
             return self._events(columns if is_cast else self._cast(columns, rows), rows, on_bad)
 
+        if not self._bounded and agreement.rows_rule is not None and agreement.rows_rule.is_one:
+            raise InvalidInputError(
+                f"the agreement counts the rows of a unit together (rows_of_unit='{agreement.rows_rule}'), and here "
+                "rows are added up one by one: bound them, as streamsketch.bound and agreement.release do, or agree on "
+                "rows_of_unit='all'"
+            )
         found = self._read(read, columns, rows)
         if found.rows == batch.num_rows:
             return found
@@ -296,6 +303,7 @@ class Intake:
         """Return the features of rows, whatever these hold, with keys and units that are valid."""
         rule, none = self._agreement.rule, np.empty(0, dtype=np.int64)
         cells = features.cells(columns if rule is None else features.spelt(columns, rule))
+        times = self._times(columns)
         if not self._bounded:
             if self._on_bad != "refuse":
                 for column, array in ((self._agreement.key, keys), (self._agreement.unit, units)):
@@ -309,8 +317,20 @@ class Intake:
         left = unit_events(self._agreement.projection, units, keys, index, None, window=places, on_bad=bad)
         kept: Any = left.window
         if kept.size < len(rows):
-            cells, window = cells[kept], None if window is None else window[kept]
-        return Events(left.keys, left.units, none, none, window, rows=left.rows, blank=left.blank, features=cells)
+            cells = cells[kept]
+            window, times = (None if column is None else column[kept] for column in (window, times))
+        return dataclasses.replace(left, indices=none, steps=none, window=window, features=cells, times=times)
+
+    def _times(self, columns: _Columns) -> Ints | None:
+        """Return the times by which one row of a unit is chosen, if the agreement says so: int64, (n,)."""
+        rule = self._agreement.rows_rule
+        if rule is None or rule.time is None:
+            return None
+        column = columns[rule.time.name]
+        if pa.types.is_integer(column.type):
+            numbers: Ints = column.to_numpy(zero_copy_only=False)
+            return numbers
+        return micros_in(column, rule.time.name)
 
     def _steps(self, values: Any, rows: Rows) -> tuple[Ints, bool]:
         grid = self._agreement.projection.grid

@@ -154,8 +154,8 @@ class _Clipped:
             raise InvalidInputError("the agreement has no bound (neighbours=L1(…)), so no bound on one unit is known")
         listed = agreement.keys if isinstance(agreement.keys, tuple) else None
         self._agreement, self._intake = agreement, Intake(agreement, bounded=True)
-        clip = agreement.clip_of()
-        self._bounds = UnitBounds(agreement.projection, neighbours, clip=clip, public_keys=listed)
+        known: dict[str, Any] = {"clip": agreement.clip_of(), "public_keys": listed, "rows": agreement.rows_rule}
+        self._bounds = UnitBounds(agreement.projection, neighbours, **known)
         self._secret, self._events = os.urandom(SECRET_BYTES), GroupedEvents(folder)
 
     def __enter__(self) -> None:

@@ -139,6 +139,7 @@ class Work:
         self._intake = Intake(agreement, on_bad="drop", bounded=True)
         clip = dataclasses.replace(agreement, neighbours=found).clip_of(clip)
         known: dict[str, Any] = {"max_keys": max_keys, "clip": clip, "public_keys": self.public_keys}
+        known["rows"] = agreement.rows_rule
         self._bounds = UnitBounds(agreement.projection, found, **known)
 
     @property

@@ -224,7 +224,13 @@ class Windows:
         self.public = policy.public_keys
         keys = [NO_KEY] if self.public is None else self.public
         self._bounds = (
-            UnitBounds(agreement.projection, policy.neighbours, clip=agreement.clip_of(), public_keys=keys)
+            UnitBounds(
+                agreement.projection,
+                policy.neighbours,
+                clip=agreement.clip_of(),
+                public_keys=keys,
+                rows=agreement.rows_rule,
+            )
             if policy.is_enforced
             else None
         )

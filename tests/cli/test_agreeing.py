@@ -354,7 +354,7 @@ def test_mistakes_are_sentences(name: str, folder: Path, forks: Forks) -> None:
 @pytest.mark.parametrize(
     ("stated", "message"),
     [
-        (["colour=red"], "--set takes NAME=VALUE, with one of the names title, clip, count,"),
+        (["colour=red"], "--set takes NAME=VALUE, with one of the names title, clip, rows-of-unit, count,"),
         (["seed"], "--set takes NAME=VALUE"),
         (["seed="], "--set takes NAME=VALUE"),
         (["seed=five"], "--set seed takes NUMBER, got 'five'"),

@@ -113,7 +113,7 @@ def test_a_column_that_is_not_whole_is_refused(
     ("arguments", "message"),
     [
         (["--set", "seed=5"], "it has the seed 7: leave out --set seed"),
-        (["--set", "count=no"], "their number must be published: leave out --set count=no"),
+        (["--set", "count=no"], "their number must be published: give --set count=yes"),
         (["--key", "ward"], "their number must be published: give --max-keys, in how many keys a unit may be"),
         (["--index", "item", "--l1", 5], "rows have length 1 whatever they hold: leave out --l1, --index"),
         (["--features", "agreed.json"], "agreed.json does not hold features: it is an agreement already"),

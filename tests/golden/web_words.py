@@ -40,6 +40,8 @@ def agreements() -> list[dict[str, Any]]:
     columns = {"item": "text", "when": "timestamp", "price": "decimal(2)", "new": "boolean"}
     bound = ss.L1("5/2", unit="customer", max_keys=3)
     features = json.loads((make_kit.KIT / "features.json").read_text(encoding="utf-8"))[0]["features"]
+    people: dict[str, Any] = {"features": Features.from_json(features), "unit": "patient"}
+    people["neighbours"] = ss.SketchL2.of_averages("patient", 1)
     found = [
         Agreement.of(projection, index="item"),
         Agreement(projection=ss.CountSketch(dim=1000, sketch_dim=64, seed=7), index="place", value="x"),
@@ -74,6 +76,8 @@ def agreements() -> list[dict[str, Any]]:
         ),
         Agreement(projection=projection, index="item", text="NFKC, trim, fold, drop"),
         Agreement(projection=projection, index="item", text=None),
+        *(Agreement(**people, rows_of_unit=rows) for rows in ("mean", "latest by at", "first by visit:integer", "all")),
+        Agreement(**people, rows_of_unit="latest", windows=ss.Windows(time=("day", "date"), every="day")),
     ]  # fmt: skip
     return [{"json": one.to_json(), "fingerprint": one.fingerprint} for one in found]
 

@@ -13,7 +13,7 @@ import { ruleOfUnits, spell, textRuleOf, type TextRule } from "./spelling.ts";
 import type { Projection, Schedule } from "./types.ts";
 
 const NEEDED = ["agreement", "projection", "key", "index", "value", "unit", "neighbours", "missing", "title"];
-const LATER = ["clip", "counting", "features", "release", "keys", "windows", "schedule", "text"];
+const LATER = ["clip", "counting", "features", "release", "keys", "windows", "schedule", "text", "rows_of_unit"];
 const TYPE = /^(?:integer|text|bytes|date|timestamp|boolean|decimal\((?:[0-9]|1[0-8])\))$/;
 const KEY_TYPES = ["text", "integer", "bytes", "date"];
 const CLIPS: Readonly<Record<string, readonly string[]>> = { l1: ["scale", "cut"], l2: ["scale"], "sketch-l2": ["scale", "equal", "average"], "one-coordinate": [] };
@@ -50,6 +50,13 @@ export interface AgreedWindows {
   readonly maxWindows: number | null;
 }
 
+/** Which rows of a unit count: their average, those of the latest or the first time, or each. */
+export interface RowsOfUnit {
+  readonly which: "mean" | "latest" | "first" | "all";
+  /** The column of times; null for `mean` and `all`. */
+  readonly time: AgreedColumn | null;
+}
+
 /** What parties agreed on, read and checked. */
 export interface Agreement {
   readonly projection: Projection;
@@ -73,6 +80,8 @@ export interface Agreement {
   readonly schedule: Schedule | null;
   /** The spelling in which text is compared, null where text stays as it is. */
   readonly text: TextRule | null;
+  /** What a unit of several rows contributes to features, null where `clip` alone says so. */
+  readonly rowsOfUnit: RowsOfUnit | null;
   /** Hexadecimal; releases carry it. */
   readonly fingerprint: string;
   /** Canonical JSON. */
@@ -185,6 +194,17 @@ function windowsOf(value: Json | undefined): AgreedWindows | null {
   return { time: { name: nameField(column.name, "the column of times"), type, format }, every, zone, first, last, are, period, maxWindows };
 }
 
+function rowsOfUnitOf(value: Json | undefined): RowsOfUnit | null {
+  if (value === undefined) return null;
+  const fields = objectOf(value, "the rows of a unit", ["which"], ["time"]);
+  const which = textField(fields.which, "which rows of a unit");
+  need(which === "mean" || which === "latest" || which === "first" || which === "all", "an unknown choice of a unit's rows");
+  need((which === "latest" || which === "first") === (fields.time !== undefined), "a time that the choice of a unit's rows does not need, or lacks");
+  const time = fields.time === undefined ? null : columnOf(fields.time, "the time of rows");
+  need(time === null || ["timestamp", "date", "integer"].includes(time.type), "times of rows of a type that has no order in time");
+  return { which, time };
+}
+
 function scheduleField(value: Json | undefined): Schedule | null {
   if (value === undefined) return null;
   const kind = isObject(value) ? textField(value.kind, "the kind of a schedule") : "";
@@ -256,10 +276,14 @@ export function readAgreement(data: string | Uint8Array, changes: Partial<Limits
   need(schedule === null || keys === null || "listed" in keys, "a schedule of keys that are not listed");
   const rule = textRuleOf(fields.text);
   need(rule === null || features !== null || [key, unit, ...index].some((one) => one?.type === "text"), "a rule for text without a column of text");
+  const rowsOfUnit = rowsOfUnitOf(fields.rows_of_unit);
+  need(rowsOfUnit === null || (features !== null && unit !== null), "rows of a unit without features, or without a column of units");
+  need(rowsOfUnit === null || (rowsOfUnit.which !== "all") === (clip === "average"), "rows of a unit that count as one, and are not averaged, or the reverse");
   const json = canonicalJson(fields);
   return {
     projection, key, index, value, unit, neighbours, missing, title, clip, features, terms, keys, windows, schedule, json,
     text: rule,
+    rowsOfUnit,
     counting: countingOf(fields.counting, neighbours, unit),
     fingerprint: hex(blake2b(utf8(json), 16)),
   };

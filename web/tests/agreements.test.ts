@@ -22,6 +22,24 @@ for (const one of agreements) {
   });
 }
 
+test("rows of a unit are read, and refused where they do not fit features, units, times and clip", () => {
+  const read = agreements.map((one) => ss.readAgreement(one.json));
+  const found = read.filter((one) => one.rowsOfUnit !== null);
+  assert.deepEqual(found.map((one) => [one.rowsOfUnit?.which, one.rowsOfUnit?.time?.type, one.clip]), [
+    ["mean", undefined, "average"], ["latest", "timestamp", "average"], ["first", "integer", "average"], ["all", undefined, null], ["latest", "date", "average"],
+  ]);
+  const text = agreements[read.indexOf(found[0])].json;
+  const changed = (changes: object) => JSON.stringify({ ...JSON.parse(text), ...changes });
+  ss.readAgreement(changed({}));
+  const time = { name: "at", type: "timestamp" };
+  const bad = [
+    { rows_of_unit: null }, { rows_of_unit: "mean" }, { rows_of_unit: {} }, { rows_of_unit: { which: "last" } }, { rows_of_unit: { which: "mean", time } },
+    { rows_of_unit: { which: "latest" } }, { rows_of_unit: { which: "latest", time: { name: "at", type: "text" } } }, { rows_of_unit: { which: "first", time, format: "x" } },
+    { rows_of_unit: { which: "all" } }, { clip: undefined }, { clip: "equal" }, { unit: null }, { features: undefined },
+  ];
+  for (const one of bad) assert.throws(() => ss.readAgreement(changed(one)), ss.WireFormatError, JSON.stringify(one));
+});
+
 test("agreements with a field that is missing, repeated, unknown or of another kind are refused", () => {
   const { json: text } = agreements[2];
   const fields = JSON.parse(text);

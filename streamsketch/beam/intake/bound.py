@@ -158,7 +158,8 @@ class BoundContributions(beam.PTransform):
             raise InvalidInputError("the agreement does not state what one unit contributes; pass neighbours")
         self.neighbours = found
         clip = dataclasses.replace(agreement, neighbours=found).clip_of(clip)
-        self._bounds = UnitBounds(agreement.projection, found, max_keys=max_keys, clip=clip)
+        rows = agreement.rows_rule
+        self._bounds = UnitBounds(agreement.projection, found, max_keys=max_keys, clip=clip, rows=rows)
         self._projection, self.agreement = agreement.projection, agreement
         self.shards = check_int(shards, "shards", 1, 1 << 16)
         self._public_keys = None if public_keys is None else PublicKeys(public_keys).with_agreement(agreement)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.grids import check_fine
+from streamsketch.agreement.rows_of_unit import RowsOfUnit
 from streamsketch.core.wrong import PROJECTION, wrong_type
 from streamsketch.data.calendar import EventWindows
 from streamsketch.data.grid import warn_of_truncation
@@ -124,7 +125,7 @@ def bound_batches(  # noqa: PLR0913 - those of bound, and how windows are made
         public_keys = agreement.keys_of(public_keys)
     intake = Intake(agreement, bounded=True, time=time, time_format=time_format, windows=windows)
     known: dict[str, Any] = {"public_keys": public_keys, "summary": summary, "folder": folder}
-    known |= {"clip": agreement.clip_of(clip), "conditions": intake.conditions}
+    known |= {"clip": agreement.clip_of(clip), "conditions": intake.conditions, "rows": agreement.rows_rule}
     table = SketchTable(agreement) if table is None else table
     events = read(intake)
     if windows is not None:
@@ -233,12 +234,14 @@ def _add_bounded(  # noqa: PLR0913 - those of bound
     summary: BoundingSummary | None = None,
     folder: str | os.PathLike[str] | None = None,
     conditions: Collection[str] = (),
+    rows: RowsOfUnit | None = None,
 ) -> None:
     """Add what the bounds leave of whole units to a table that is empty; as `bound_units`.
 
-    ``conditions`` are those for the bounds to hold, as they are once everything was read.
+    ``conditions`` are those for the bounds to hold, as they are once everything was read; ``rows`` as in `UnitBounds`.
     """
-    bounds = UnitBounds(table.projection, neighbours, max_keys=max_keys, clip=clip, public_keys=public_keys)
+    known: dict[str, Any] = {"max_keys": max_keys, "clip": clip, "public_keys": public_keys, "rows": rows}
+    bounds = UnitBounds(table.projection, neighbours, **known)
     found, secret = BoundingSummary(), os.urandom(SECRET_BYTES)
     with GroupedEvents(folder) as events:
         for part in bounds.read(batches, secret, found):
@@ -266,6 +269,8 @@ class UnitBounds:
     ----------
     projection, neighbours, max_keys, clip, public_keys
         As in `bound_units`, with its errors.
+    rows
+        Which rows of a unit count, as its agreement says (`Agreement.rows_rule`).
     """
 
     def __init__(
@@ -276,6 +281,7 @@ class UnitBounds:
         max_keys: int | None = None,
         clip: Clip = "scale",
         public_keys: Iterable[Any] | None = None,
+        rows: RowsOfUnit | None = None,
     ) -> None:
         check_clip(clip)
         limit = _limit(projection, neighbours, clip)
@@ -285,6 +291,7 @@ class UnitBounds:
         self._bounds: dict[str, Any] = {"max_keys": kept, "limit": limit}
         if self._in_cells:
             self._bounds |= {"projection": projection, "equal": clip == "equal", "averaged": self._averaged}
+            self._bounds["first"] = rows is not None and rows.which == "first"
         else:
             self._bounds |= {"clip": clip, "together": together, "squared": neighbours.norm == "l2"}
         self._public = None if public_keys is None else frozenset(public_names(public_keys))
