@@ -160,7 +160,6 @@ class StreamPolicy(_Pair):
     def check_one_machine(self, *, is_named: bool = False) -> None:
         """Raise `InvalidInputError` for what only clusters follow, or, if ``is_named``, without a stream name."""
         self.job.check_one_machine(is_named=is_named)
-        self._check_asserted()
         rows = self.agreement.rows_rule
         if rows is not None and rows.of_one_time:
             raise InvalidInputError(
@@ -174,19 +173,9 @@ class StreamPolicy(_Pair):
                 "cluster; on one machine, use a schedule with max_windows"
             )
 
-    def _check_asserted(self) -> None:
-        """Raise `InvalidInputError` if rows of a unit count as one, and nothing brings them together."""
-        rows = self.agreement.rows_rule
-        if rows is not None and rows.is_one and not self.is_enforced:
-            raise InvalidInputError(
-                f"the agreement counts the rows of a unit together (rows_of_unit='{rows}'), and the job adds rows up "
-                'one by one: leave out "clip": "none", or agree on rows_of_unit=\'all\''
-            )
-
     def check_cluster(self) -> None:
         """Raise `InvalidInputError` for what only one machine follows."""
         windows, schedule = self.of_one_length, self.schedule  # which refuses the calendar
-        self._check_asserted()
         if self.agreement.key is None:
             raise InvalidInputError(
                 "a job on a cluster releases keys, but the agreement has no key column; make one with a key column, or "
