@@ -15,6 +15,7 @@ from typing import Any
 from tests.golden import (
     frequencies,
     kit_features,
+    kit_people,
     kit_releases,
     laws,
     local_reader,
@@ -101,6 +102,11 @@ def stream(case: Case, _: Kit) -> Case:
 def features(case: Case, _: Kit) -> Case:
     """Read rows of columns."""
     return {"cells": kit_features.cells_of(case["features"], case["rows"])}
+
+
+def people(case: Case, _: Kit) -> Case:
+    """Read rows of units."""
+    return {"cells": kit_people.sums_of(case)}
 
 
 def fingerprints(given: Case, count: int, fields: Case) -> list[int]:
@@ -297,6 +303,7 @@ READS: dict[str, Callable[[Case, Kit], Case]] = {
     "projections": projection,
     "streams": stream,
     "features": features,
+    "people": people,
     "releases": release,
     "estimates": estimate,
     "frequencies": frequency,
@@ -316,6 +323,7 @@ GIVEN = {
     "projections": {"json"},
     "streams": {"name", "projection", "keys", "values"},
     "features": {"name", "features", "rows"},
+    "people": {"name", "agreement", "units", "times", "rows"},
     "releases": {"name", "bytes"},
     "estimates": {"estimate", "of", "norms"},
     "frequencies": {"of", "item", "estimator", "dictionary"},

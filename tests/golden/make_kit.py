@@ -17,6 +17,7 @@ from tests.golden import estimates, frequencies, joint, laws, reader, sameness, 
 from tests.golden.kit_features import features
 from tests.golden.kit_local import local
 from tests.golden.kit_parties import contributions
+from tests.golden.kit_people import people
 from tests.golden.kit_refused import refused
 from tests.golden.kit_releases import Message, column, load, projection_fields, releases
 from tests.golden.kit_signs import NORMS, published
@@ -44,6 +45,7 @@ def kit() -> dict[str, list[Message]]:
         "projections": [_projection(golden) for golden in load("projections")],
         "streams": [_stream(golden) for golden in load("sketches")],
         "features": features(),
+        "people": people(),
         "releases": [_release(case) for case in made.values()],
         "estimates": list(_estimates({name: case["message"] for name, case in made.items()})),
         "frequencies": list(_frequencies({name: case["message"] for name, case in made.items()})),

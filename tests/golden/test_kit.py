@@ -133,6 +133,19 @@ def test_features(case: dict[str, Any]) -> None:
     assert cells.tolist() == [integers(row) for row in case["cells"]]
 
 
+@cases("people")
+def test_people(case: dict[str, Any]) -> None:
+    agreement = ss.Agreement.from_json(case["agreement"])
+    assert agreement.to_json() == case["agreement"]
+    rows = {"person": case["units"]} | dict(zip(["age", "ward"], zip(*case["rows"], strict=True), strict=True))
+    if case["times"] is not None:
+        is_whole = agreement.rows_rule is not None and agreement.rows_rule.time.type == "integer"
+        rows["at"] = [int(time) for time in case["times"]] if is_whole else case["times"]
+    sketch = ss.bound(pa.table({name: pa.array(list(column)) for name, column in rows.items()}), agreement)
+    assert isinstance(sketch, ss.Sketch)
+    assert sketch.state().tolist() == integers(case["cells"])
+
+
 # --- releases -----------------------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,38 @@ for (const one of KIT.features) {
   });
 }
 
+/** Return the number of a time that the kit states. */
+function moment(time: string, type: string): bigint {
+  return type === "integer" ? BigInt(time) : BigInt(Date.parse(time));
+}
+
+/** Return a sum over a number of rows, to the nearest integer, halves away from zero. */
+function average(sum: number, rows: number): number {
+  return Math.sign(sum) * Math.floor((2 * Math.abs(sum) + rows) / (2 * rows));
+}
+
+for (const one of KIT.people) {
+  test(`rows of units: ${one.name}`, () => {
+    const { features: fields, rowsOfUnit, clip } = ss.readAgreement(one.agreement);
+    const features = new ss.Features(JSON.stringify(fields, (_, value) => (typeof value === "bigint" ? Number(value) : value)));
+    const owned = new Map<string, { time: bigint; cells: number[] }[]>();
+    one.units.forEach((unit: string, i: number) => {
+      const time = rowsOfUnit?.time ? moment(one.times[i], rowsOfUnit.time.type) : 0n;
+      owned.set(unit, [...(owned.get(unit) ?? []), { time, cells: [...features.transform(one.rows[i])].map(Number) }]);
+    });
+    const total: number[] = new Array(one.cells.length).fill(0);
+    for (const own of owned.values()) {
+      const end = own.map((row) => row.time).reduce((a, b) => ((rowsOfUnit?.which === "first") === a < b ? a : b));
+      const rows = own.filter((row) => row.time === end).map((row) => row.cells);
+      total.forEach((_, cell) => {
+        const sum = rows.reduce((before, row) => before + row[cell], 0);
+        total[cell] += clip === "average" ? average(sum, rows.length) : sum;
+      });
+    }
+    assert.deepEqual(total.map((cell) => String(cell + 0)), one.cells);
+  });
+}
+
 test("features that are none are refused", () => {
   for (const text of ["[]", "{}", '{"columns":[]}', '{"columns":[{"kind":"other"}],"seed":1,"joint":0}']) {
     assert.throws(() => new ss.Features(text), ss.WireFormatError, text);

@@ -5,6 +5,7 @@ import features from "../../streamsketch/conformance/features.json";
 import frequencies from "../../streamsketch/conformance/frequencies.json";
 import joint from "../../streamsketch/conformance/joint.json";
 import local from "../../streamsketch/conformance/local.json";
+import people from "../../streamsketch/conformance/people.json";
 import projections from "../../streamsketch/conformance/projections.json";
 import refused from "../../streamsketch/conformance/refused.json";
 import releases from "../../streamsketch/conformance/releases.json";
@@ -21,7 +22,7 @@ import { hex, Ratio } from "../src/index.ts";
 export type Case = Record<string, any>;
 
 export const KIT: Readonly<Record<string, Case[]>> = {
-  contributions, estimates, features, frequencies, joint, local, projections, refused, releases, sameness, sign_estimates,
+  contributions, estimates, features, frequencies, joint, local, people, projections, refused, releases, sameness, sign_estimates,
   signs, simultaneous, spellings, statements, streams, tables,
 };
 
