@@ -383,9 +383,10 @@ def sites() -> Draw:
         "glucose": Number(2, 25),
         "diagnosis": Category(hashed=64),
     }
-    people = make_sites.sites()
+    people = make_sites.visits()
     features = ss.Features(kinds, seed=2028, joint=8)
-    agreement = ss.agree(people.schema, features=features, unit="person_id", epsilon=1, delta=1e-6)
+    choice: dict[str, Any] = {"unit": "person_id", "rows_of_unit": "mean"}
+    agreement = ss.agree(people.schema, features=features, **choice, epsilon=1, delta=1e-6)
     names = list(make_sites.SITES)
     tables = [people.filter(pc.equal(people["site"], name)) for name in names]
     releases = [agreement.release(table) for table in tables]

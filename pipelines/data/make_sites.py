@@ -1,9 +1,10 @@
 """Make an invented table of patients at five hospitals: numbers, categories, and the faults of real exports.
 
-Each patient has one row, as after a query of an OMOP database. North and south treat the same kind of people. West has
-older ones with other diagnoses. East writes glucose in mg/dL, where the others write mmol/L, and harbour does so with
-the creatinine of one of its laboratories. Some values are null, and some ages 999. Everything is invented, and the seed
-is fixed: `sites` returns the same table each time with the versions of `requirements.lock`.
+Each patient has one row, as after a query of an OMOP database, or in `visits` a row for each visit. North and south
+treat the same kind of people. West has older ones with other diagnoses. East writes glucose in mg/dL, where the others
+write mmol/L, and harbour does so with the creatinine of one of its laboratories. Some values are null, and some ages
+999. Everything is invented, and the seed is fixed: `sites` returns the same table each time with the versions of
+`requirements.lock`.
 """
 
 from pathlib import Path
@@ -71,6 +72,44 @@ def sites(patients: int = 20_000, seed: int = 2028) -> pa.Table:
     )
 
 
+def visits(patients: int = 20_000, seed: int = 2028) -> pa.Table:
+    """Return a row for each visit of the patients of `sites`, with its date, visited: the older they are, the more.
+
+    Measurements vary from visit to visit, and three in ten visits are for the diagnosis of another patient there.
+
+    Parameters
+    ----------
+    patients, seed
+        As in `sites`.
+    """
+    people, rng = sites(patients, seed), np.random.default_rng([seed, 1])
+    older = people["age"].to_numpy().clip(18, 101) - 18
+    whose = rng.permutation(np.repeat(np.arange(patients), 1 + rng.poisson(older / 30)))
+    rows = people.take(pa.array(whose))
+    creatinine = pc.multiply(rows["creatinine"], pa.array(rng.lognormal(0, 0.08, whose.size)))
+    varied = {
+        "systolic": pc.cast(pc.round(pc.add(rows["systolic"], pa.array(rng.normal(0, 8, whose.size)))), pa.int16()),
+        "haemoglobin": pc.round(pc.add(rows["haemoglobin"], pa.array(rng.normal(0, 0.3, whose.size))), 1),
+        "creatinine": pc.if_else(pc.less(creatinine, 10), pc.round(creatinine, 2), pc.round(creatinine)),
+        "glucose": pc.round(pc.multiply(rows["glucose"], pa.array(rng.lognormal(0, 0.1, whose.size))), 1),
+        "diagnosis": _others(rng, rows),
+    }
+    for name, column in varied.items():
+        rows = rows.set_column(rows.schema.get_field_index(name), name, column)
+    days = np.datetime64("2027-01-01") + rng.integers(0, 365, whose.size)
+    return rows.add_column(2, "visited", pa.array(days))
+
+
+def _others(rng: np.random.Generator, rows: pa.Table) -> pa.Array:
+    """Return diagnoses, of which three in ten are those of another row of the site."""
+    place, site = np.arange(rows.num_rows), rows["site"].to_numpy()
+    for name in SITES:
+        own = np.flatnonzero(site == name)
+        moved = own[rng.random(own.size) < 0.3]
+        place[moved] = rng.permutation(moved)
+    return rows["diagnosis"].combine_chunks().take(pa.array(place))
+
+
 def _names() -> list[str]:
     """Return the codes: the most frequent ones, and others of a letter and a number."""
     others = (f"{chr(65 + letter)}{number:02d}" for number in range(100) for letter in range(20))
@@ -87,7 +126,15 @@ def _diagnoses(rng: np.random.Generator, west: np.ndarray) -> np.ndarray:
 
 def write_sites(folder: Path, **options: int) -> list[Path]:
     """Write a file for each hospital, such as ``north.parquet``, of what `sites` returns, and return the paths."""
-    made = sites(**options)
+    return _written(sites(**options), folder)
+
+
+def write_visits(folder: Path, **options: int) -> list[Path]:
+    """Write a file for each hospital, such as ``north.parquet``, of what `visits` returns, and return the paths."""
+    return _written(visits(**options), folder)
+
+
+def _written(made: pa.Table, folder: Path) -> list[Path]:
     paths = [folder / f"{name}.parquet" for name in SITES]
     for name, path in zip(SITES, paths, strict=True):
         pq.write_table(made.filter(pc.equal(made["site"], name)).drop(["site"]), path, compression="zstd")

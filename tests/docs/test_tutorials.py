@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from pipelines.data.make_sites import SITES, sites
+from pipelines.data.make_sites import SITES, visits
 from tests.cli.running import ROOT, Forks
 from tests.docs.pages import Reader, blocks_of
 
@@ -151,11 +151,12 @@ def test_embeddings(read: Read) -> None:
 def test_sites(read: Read) -> None:
     said = read("sites.md")
     means = np.array(estimates_in(said_with(said, "age, mean"))).reshape(4, 5, 2)  # of a column at each hospital
-    people = sites().to_pandas().groupby("site", observed=True)
+    rows = visits().to_pandas()
     for found, column, ends in zip(
         means, ["age", "creatinine", "glucose"], [(0, 110), (20, 400), (2, 25)], strict=False
     ):
-        truths = people[column].apply(lambda values, ends=ends: values.clip(*ends).mean())[list(SITES)].tolist()
+        of_people = rows[column].clip(*ends).groupby([rows["site"], rows["person_id"]], observed=True).mean()
+        truths = of_people.groupby("site", observed=True).mean()[list(SITES)].tolist()
         check_near([tuple(one) for one in found], truths, rounding=0.01, largest_error=3)
     p_values = [float(p) for p in re.findall(r"p = (\S+);", said_with(said, "harbour: p"))]
     assert p_values[0] < 1e-4 < p_values[1]

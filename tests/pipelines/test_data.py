@@ -65,6 +65,29 @@ def test_hospitals_are_as_described(tmp_path: Path) -> None:
     assert max(in_mg.values()) == 0
 
 
+def test_visits_are_those_of_the_patients_of_the_hospitals(tmp_path: Path) -> None:
+    made, people = make_sites.visits(patients=4000), make_sites.sites(patients=4000).to_pandas().set_index("person_id")
+    assert made.equals(make_sites.visits(patients=4000))
+    frame = made.to_pandas()
+    many = frame.groupby("person_id").size()
+    assert set(many.index) == set(people.index)
+    assert 1.8 < many.mean() < 2.4
+    assert many.max() > 5
+    for name in ("site", "age", "sex", "smoker"):
+        assert frame[name].astype(str).tolist() == people.loc[frame["person_id"], name].astype(str).tolist()
+    older = people.loc[many.index, "age"] > 60
+    assert many[older].mean() > many[~older].mean() + 0.5
+    for name in ("systolic", "haemoglobin", "creatinine", "glucose"):
+        means = frame.groupby("person_id")[name].mean()
+        assert abs(means / people.loc[means.index, name] - 1).mean() < 0.1
+        assert frame.groupby("person_id")[name].nunique().max() > 3
+    assert frame.groupby("person_id")["diagnosis"].nunique().max() > 1
+    assert str(frame["visited"].min()) >= "2027-01-01"
+    files = make_sites.write_visits(tmp_path, patients=4000)
+    assert [path.stem for path in files] == list(make_sites.SITES)
+    assert sum(pq.read_table(path).num_rows for path in files) == made.num_rows
+
+
 def test_shops_are_as_described() -> None:
     made = make_products.orders()
     assert made.equals(make_products.orders())
