@@ -32,8 +32,8 @@ class RowsOfUnit:
     which
         ``"mean"``: all rows count, and the unit is their average. ``"latest"`` or ``"first"``: the rows of the latest
         or of the first time count; if several have that time, the unit is their average. ``"all"``: each row counts as
-        one, until the unit's sum reaches the bound (``clip="scale"``) or is brought to it (``"equal"``), so answers are
-        about rows.
+        one, until the unit's sum reaches the bound (``clip="scale"``) or is brought to it (``"equal"``). Sums are then
+        of rows, and averages are withheld where a release shows several rows (`describe`).
     time
         For ``"latest"`` and ``"first"``, the column of times: a name, or a name and a type, ``"timestamp"`` (an
         instant, to the microsecond; times without a zone are in UTC), ``"date"``, or ``"integer"`` for numbers that

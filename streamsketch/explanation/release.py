@@ -55,8 +55,8 @@ _CLIPS: dict[SketchClip, str] = {
     "about what was left.",
     "equal": "The sketch of each {unit} was brought to the length of the bound first, so that each counts the same: "
     "estimates are about mixes, not amounts.",
-    "average": "The rows of each {unit} were averaged first, so that each counts as one row: averages and shares are "
-    "of {unit}s, not of rows.",
+    "average": "The rows of each {unit}, or those that the agreement keeps, were averaged first, so that each counts "
+    "as one row: averages and shares are of {unit}s, not of rows.",
 }
 _HISTORIES = {
     True: "This is {part} of a history: a weighted sum of windows up to {last}, with its own noise. One guarantee "

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
-from streamsketch.beam import BoundContributions, SketchPerKey, TumblingWindows
+from streamsketch.beam import BoundContributions, ReadColumns, RowsToBatches, SketchPerKey, TumblingWindows
 from streamsketch.features import Category, Features, Number
 from streamsketch.intake import Intake
 from streamsketch.privacy import L2
@@ -118,25 +118,31 @@ def by_spark(rows: pa.Table, agreement: ss.Agreement, _: Path) -> Any:
     return content(sketch_per_key(frame, agreement, shards=4).table())
 
 
-def by_beam(rows: pa.Table, agreement: ss.Agreement, _: Path, *, windows: bool = False) -> Any:
+def by_beam(rows: pa.Table, agreement: ss.Agreement, _: Path, read: Any = None) -> Any:
     """Return what is expected, once a pipeline has found it."""
     found = expected(rows, agreement)
     with beam.Pipeline(runner="FnApiRunner") as pipeline:
-        read = pipeline | beam.Create(rows.to_batches(max_chunksize=50))
-        if windows:
-            read = read | beam.Map(lambda batch: TimestampedValue(batch, 1)) | TumblingWindows(3600)
-        sketched = read | BoundContributions(agreement) | SketchPerKey(agreement)
+        batches = pipeline | beam.Create(rows.to_batches(max_chunksize=50)) if read is None else pipeline | read
+        sketched = batches | BoundContributions(agreement) | SketchPerKey(agreement)
         shown = sketched | beam.MapTuple(lambda key, sketch: (key, sketch.state().tolist()))
         assert_that(shown, equal_to(list(found.items())))
     return found
 
 
-def by_beam_in_windows(rows: pa.Table, agreement: ss.Agreement, folder: Path) -> Any:
-    return by_beam(rows, agreement, folder, windows=True)
+def by_beam_of_rows(rows: pa.Table, agreement: ss.Agreement, folder: Path) -> Any:
+    """Read rows one by one, in a window, which casts them before they are bounded."""
+    timed = beam.Create(rows.to_pylist()) | beam.Map(lambda row: TimestampedValue(row, 1)) | TumblingWindows(3600)
+    return by_beam(rows, agreement, folder, timed | RowsToBatches(agreement, agreement.names))
+
+
+def by_beam_of_files(rows: pa.Table, agreement: ss.Agreement, folder: Path) -> Any:
+    pa_csv.write_csv(rows, folder / "rows.csv")
+    return by_beam(rows, agreement, folder, ReadColumns([str(folder / "rows.csv")], agreement))
 
 
 ENGINES: dict[str, Callable[[pa.Table, ss.Agreement, Path], Any]] = {
-    "bound": by_bound, "command": by_command, "Spark": by_spark, "Beam": by_beam, "windows": by_beam_in_windows,
+    "bound": by_bound, "command": by_command, "Spark": by_spark, "Beam": by_beam, "rows": by_beam_of_rows,
+    "files": by_beam_of_files,
 }  # fmt: skip
 MANY: dict[str, Any] = {"unit": "patient", "max_keys": 2}
 OF_ROWS = [

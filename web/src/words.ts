@@ -21,7 +21,7 @@ const WEAKEST = ["asserted", "", "enforced"];
 const CLIPS: Readonly<Record<string, (unit: string) => string>> = {
   scale: (unit) => `The sketch of each ${unit} that was longer than the bound was shortened to it first: estimates are about what was left.`,
   equal: (unit) => `The sketch of each ${unit} was brought to the length of the bound first, so that each counts the same: estimates are about mixes, not amounts.`,
-  average: (unit) => `The rows of each ${unit} were averaged first, so that each counts as one row: averages and shares are of ${unit}s, not of rows.`,
+  average: (unit) => `The rows of each ${unit}, or those that the agreement keeps, were averaged first, so that each counts as one row: averages and shares are of ${unit}s, not of rows.`,
 };
 
 /** Sentences under a heading. */
