@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from benchmarks import paper as article
 from benchmarks import rendering, report
 from benchmarks.data import Data
 from benchmarks.registry import COMMANDS, Entry, entries
@@ -103,6 +104,16 @@ def keep(
 def render(*, into: Annotated[Path, typer.Option(help=_INTO)] = _HERE) -> None:
     """Write BENCHMARKS.md from the results that are kept."""
     typer.echo(f"wrote {rendering.write(into)}")
+
+
+@app.command("paper")
+def paper(
+    *,
+    into: Annotated[Path, typer.Option(help=_INTO)] = _HERE,
+    out: Annotated[Path, typer.Option(help="Folder with template.md.")] = _HERE.parent / "paper",
+) -> None:
+    """Write paper.md and its figures from the results that are kept."""
+    typer.echo(f"wrote {article.write(into, out)}")
 
 
 @app.command("show")

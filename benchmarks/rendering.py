@@ -38,7 +38,7 @@ def keep(run: Path, into: Path) -> list[str]:
     kept, pictures = into / "results", into / "pictures"
     for folder in (kept, pictures):
         folder.mkdir(parents=True, exist_ok=True)
-    read = _results(run)
+    read = results_in(run)
     for result in read:
         stem = _stem(result)
         if (kept / f"{stem}.json").exists():
@@ -52,7 +52,7 @@ def keep(run: Path, into: Path) -> list[str]:
 
 def write(into: Path) -> Path:
     """Write ``BENCHMARKS.md`` into a folder from its ``results/``, and return the page's path."""
-    results = _results(into / "results")
+    results = results_in(into / "results")
     parts = ["# Benchmarks", _HOW, *_targets(results, into / "pictures")]
     for command, heading in _HEADINGS.items():
         own = [result for result in results if result["command"] == command]
@@ -71,13 +71,13 @@ def write(into: Path) -> Path:
 
 def result_of(name: str, into: Path) -> Result:
     """Return the result that is kept of a benchmark or study, by its name or with its command before it."""
-    read = [result for result in _results(into / "results") if name in (result["name"], _stem(result))]
+    read = [result for result in results_in(into / "results") if name in (result["name"], _stem(result))]
     if len(read) != 1:
         raise LookupError(f"{len(read)} results in {into / 'results'} have the name {name}; give one as COMMAND-NAME")
     return read[0]
 
 
-def _results(folder: Path) -> list[Result]:
+def results_in(folder: Path) -> list[Result]:
     """Return the results in a folder, in the order in which entries run; those of unknown entries are left out."""
     read = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
     order = [(command, name) for command in _HEADINGS for name in entries(command)]

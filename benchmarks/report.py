@@ -117,9 +117,9 @@ def plain(value: Any) -> Any:
     return value
 
 
-def png(figure: Figure) -> bytes:
+def png(figure: Figure, dpi: int = 100) -> bytes:
     """Return a figure as a small PNG, of few colours and without a date."""
-    figure.set_dpi(100)
+    figure.set_dpi(dpi)
     figure.set_facecolor("white")
     canvas, content = FigureCanvasAgg(figure), io.BytesIO()
     canvas.draw()  # once: `savefig` would draw twice, to find the layout first

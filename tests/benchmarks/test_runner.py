@@ -112,7 +112,7 @@ def test_a_data_folder_that_is_none_is_refused(tmp_path: Path) -> None:
 
 def test_help_lists_the_names() -> None:
     commands = get_command(app).commands  # type: ignore[attr-defined]
-    assert set(commands) == {*COMMANDS, "keep", "render", "show"}
+    assert set(commands) == {*COMMANDS, "keep", "paper", "render", "show"}
     for command in COMMANDS:
         assert set(REGISTERED[command]) <= set(re.split(r"[ ,.:]+", commands[command].params[0].help))
 
