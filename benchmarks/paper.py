@@ -110,7 +110,8 @@ def numbers(kept: Kept) -> dict[str, str]:
     """Return every number of the paper by its name in the template."""
     few, many = (kept.table("accuracy-people", _SITES, question="cosine")[place] for place in (0, -1))
     flown = kept.row("accuracy-people", "δ = 1e-06", data="flights", question="squared distance", ε=4)
-    errors = [row["observed / predicted"] for row in kept.table("accuracy-standard-error", "Every map")]
+    (errors,) = kept.result("accuracy-standard-error")["checks"]
+    sparse = [row["observed"] for row in kept.table("accuracy-coverage", "VerySparse")]
     joint = [row['level="all"'] for row in kept.table("accuracy-coverage-all", "Share") if row["by"] == "distance"]
     rule = kept.table("accuracy-planner", "Standard error over the better")
     memory = next(check for check in kept.result("streams-soak")["checks"] if "memory" in check["claim"])
@@ -126,9 +127,6 @@ def numbers(kept: Kept) -> dict[str, str]:
             "many_l1": digits(many["best L1, Laplace"]),
             "many_sketch": digits(many["best sketch L2, equal"]),
             "flights_ratio": digits(flown["best L1 / best in sketch space"]),
-            "observed_low": digits(min(errors)),
-            "observed_high": digits(max(errors)),
-            "observed_settings": str(len(errors)),
             "joint_low": f"{100 * min(joint):.1f}",
             "joint_high": f"{100 * max(joint):.1f}",
             "rule_settings": f"{sum(row['settings'] for row in rule):,}",
@@ -142,7 +140,11 @@ def numbers(kept: Kept) -> dict[str, str]:
             "memory_growth": digits(memory["observed"]),
             "memory_error": digits(memory["error"]),
             **kept.said("streams-soak", _RATE),
-            **kept.said("accuracy-coverage", r"The lowest is (?P<sparse_coverage>[\d.]+) %"),
+            **kept.said(
+                "accuracy-standard-error", r"lies between (?P<observed_low>[\d.]+) and (?P<observed_high>[\d.]+),"
+            ),
+            "observed_settings": errors["data"].removesuffix(" settings"),
+            "sparse_low": f"{100 * min(sparse):.0f}",
         }
     )
 
