@@ -190,10 +190,11 @@ class WeakGuaranteeWarning(UserWarning):
 
 
 class PlanAssumedWarning(UserWarning):
-    """The size of an agreement's sketches was planned, and rests on facts about units that nobody stated.
+    """The size of an agreement's sketches rests on facts about units that nobody stated.
 
-    It says the size, the expected error of cosines, and what was assumed. State these facts: in `streamsketch.agree`
-    ``items``, how many different items a unit adds to a key, and ``catalogue``, how many items there are.
+    It says the size, the expected error of cosines if it was planned, and what was assumed. State these facts: in
+    `streamsketch.agree` ``units``, how many units a key has, ``items``, how many different items a unit adds to a key,
+    and ``catalogue``, how many items there are; or pass a projection.
     """
 
 

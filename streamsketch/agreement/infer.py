@@ -17,20 +17,22 @@ from streamsketch.agreement.text import TextRule
 from streamsketch.agreement.windows import Windows
 from streamsketch.core.libraries import pa
 from streamsketch.core.numbers import short
-from streamsketch.core.wrong import PROJECTION, wrong_type
+from streamsketch.core.text import warn_outside
+from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.data.columns import is_text_type
 from streamsketch.data.tables import schema_of
-from streamsketch.errors import InvalidInputError
+from streamsketch.errors import InvalidInputError, PlanAssumedWarning
 from streamsketch.privacy.counting import Counting
 from streamsketch.privacy.neighbours import MOST_KEYS, Clip, Neighbours
 from streamsketch.privacy.schedule import Schedule
 from streamsketch.privacy.sketch_l2 import SketchL2
 from streamsketch.products import SERVICES
 from streamsketch.projections.base import Projection
-from streamsketch.projections.sjlt import CountSketch
+from streamsketch.projections.sjlt import SJLT, CountSketch
 
 _INFER = "infer"
-_PLANNED_FROM = 1024  # cells of the map that a planned one takes the place of
+USUAL_CELLS, USUAL_SPARSITY = 1024, 4
+"""Of a map whose size nobody stated and no number of units plans."""
 _SMALL_DELTA = (
     1e-6  # Gaussian noise, which bounds on sketches are for, needs one; weights of counts do not depend on it
 )
@@ -80,7 +82,9 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     projection, index, key, value, unit, neighbours, missing, title, clip, counting, features
         As in `Agreement`: a projection and an index, or features. A column that is given with a type keeps it. With a
         unit, a key column of dates becomes text, such as ``"2026-01-31"``, as bounded keys cannot be dates. Under
-        `SketchL2` the projection gets a grid that is fine enough (`agreement.fine_enough`).
+        `SketchL2` the projection gets a grid that is fine enough (`agreement.fine_enough`). With an index and without a
+        projection, the size is planned by ``units``; where it cannot be, for other neighbours or a schedule, the map is
+        an `SJLT` of 1,024 cells with 4 nonzeros in a column, and a `PlanAssumedWarning` says so.
     epsilon, delta, mechanism
         What each release spends, and by which mechanism (`Terms`): all parties then publish alike, by
         ``agreement.release(rows)``. Without ``epsilon`` the agreement leaves it to each release.
@@ -93,13 +97,14 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         is given (``"latest by TIME:date"``). ``"all"`` needs ``neighbours``, whose bound is how many rows may count.
     units
         In place of ``projection``: about how many units a key has, as a public number or a guess; several numbers or a
-        dict for keys of different sizes. The map and its grid are then those with which cosines err least (Theory 4),
-        at the ε and δ of the terms; without terms at ε = 1 and δ = 1e-6. `planning.plan_sizes` shows the whole plan.
+        dict for keys of different sizes (2,000 if not stated). The map and its grid are then those with which cosines
+        err least (Theory 4), at the ε and δ of the terms; without terms at ε = 1 and δ = 1e-6. `planning.plan_sizes`
+        shows the whole plan.
     items, catalogue
-        With ``units``: how many different items a unit adds to a key (10 if not stated), and how many different items
-        there are. Both must be public. What is not stated is assumed, and said in a `PlanAssumedWarning`.
+        Without ``projection``: how many different items a unit adds to a key (10 if not stated), and how many different
+        items there are. Both must be public. What is not stated is assumed, and said in a `PlanAssumedWarning`.
     seed
-        With ``units``: the public seed of the map, 0 to 2^64 - 1; by default one is drawn now.
+        Without ``projection``: the public seed of the map, 0 to 2^64 - 1; by default one is drawn now.
     max_keys
         The number of keys that a unit may be in, if ``neighbours`` are left out. A unit in more keys keeps only that
         many. The default is 1 without a key column and any number with one; in the latter case units are not counted.
@@ -111,13 +116,14 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     InvalidInputError
         If a column is missing or occurs twice, or its type must be given explicitly, as for floats; if the value
         column is of a type without numbers; if ``max_keys`` is given together with neighbours, which have their own, or
-        without units or keys; if ``units`` are given together with a projection, features, a schedule or a mechanism
-        of signs, or for other neighbours than `SketchL2`; and as in `Agreement`.
+        without units or keys; if ``units``, ``items`` or ``catalogue`` are given together with a projection, features,
+        a schedule or a mechanism of signs, or for other neighbours than `SketchL2`; if a mechanism of signs is agreed
+        without a projection; and as in `Agreement`.
 
     Warns
     -----
     PlanAssumedWarning
-        If the size is planned without ``items`` or ``catalogue``.
+        If nobody stated the size, or it is planned without ``units``, ``items`` or ``catalogue``.
 
     Examples
     --------
@@ -146,7 +152,10 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     """
     terms = _terms(epsilon, delta, mechanism)
     stated = {"units": units, "items": items, "catalogue": catalogue, "seed": seed}
-    projection = _map_of(projection, features, schedule, terms, stated)
+    by_units = schedule is None and (unit is not None if neighbours is None else _is_of_sketches(neighbours))
+    is_sized = projection is not None or features is not None
+    if not is_sized or any(value is not None for value in stated.values()):
+        projection = _map_of(projection, features, schedule, terms, stated, by_units=by_units)
     columns = {
         name: None if given is None else columns_of(given, what, _INFER)
         for name, given, what in (
@@ -171,28 +180,14 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
             types = dict.fromkeys(types, "text")  # a unit's keys are chosen by their names
         return found and [(one.name, types.get(one.name, one.type)) for one in found]
 
-    if max_keys is not None and (neighbours is not None or not columns["unit"]):
-        where = "unit=…, too" if neighbours is None else "neighbours, SketchL2(bound, max_keys=…)"
-        raise InvalidInputError(f"max_keys, the number of keys that one unit may be in, is set by {where}")
-    bounds: dict[str, Any] = {"neighbours": neighbours, "clip": clip, "counting": counting}
     if features is not None:
         projection = features.projection
-    if columns["unit"] and neighbours is None and projection is not None:
-        unit_name = columns["unit"][0].name
-        bounds = whole_unit_bounds(
-            projection,
-            unit_name,
-            keyed=key is not None,
-            max_keys=max_keys,
-            clip=clip,
-            counting=counting,
-            averaged=features is not None,
-            rows_of_unit=rows_of_unit,
-        )
-    elif features is not None:
-        bounds["clip"] = clip_of_features(neighbours, clip, rows_of_unit)
+    bounds: dict[str, Any] = {"neighbours": neighbours, "clip": clip, "counting": counting}
+    of_features = features is not None
+    keyed = key is not None
+    bounds = _bounds(bounds, projection, columns["unit"], max_keys, rows_of_unit, keyed=keyed, of_features=of_features)
     agreed = Agreement(
-        projection if projection is None or features else fine_enough(projection, bounds["neighbours"]),  # type: ignore[arg-type]
+        projection if of_features or projection is None else fine_enough(projection, bounds["neighbours"]),  # type: ignore[arg-type] # `Agreement` checks
         **{role: typed(role) for role in columns},
         value=value,
         missing=missing,
@@ -206,12 +201,72 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         rows_of_unit=rows_of_unit,
         **bounds,
     )
-    if units is None:
+    if is_sized:
+        return agreed
+    if not by_units:
+        warn_of_usual_size(agreed, "Pass a projection, whose errors streamsketch.plan or plan_schedule predicts")
         return agreed
     weighed = counting_of if counting is None else None
     plan = SERVICES.need("planned sizes", "the size of sketches is to be planned")
     planned: Agreement = plan(agreed, units, items, catalogue, weighed)
     return planned
+
+
+def _bounds(
+    stated: dict[str, Any],
+    projection: Projection | None,
+    unit: Sequence[Any] | None,
+    max_keys: int | None,
+    rows_of_unit: RowsOfUnit | str | None,
+    *,
+    keyed: bool,
+    of_features: bool,
+) -> dict[str, Any]:
+    """Return neighbours, clip and counting: as stated, or those that protect each unit as a whole."""
+    neighbours, clip = stated["neighbours"], stated["clip"]
+    if max_keys is not None and (neighbours is not None or not unit):
+        where = "unit=…, too" if neighbours is None else "neighbours, SketchL2(bound, max_keys=…)"
+        raise InvalidInputError(f"max_keys, the number of keys that one unit may be in, is set by {where}")
+    if not unit or neighbours is not None or projection is None:
+        return stated | ({"clip": clip_of_features(neighbours, clip, rows_of_unit)} if of_features else {})
+    return whole_unit_bounds(
+        projection,
+        unit[0].name,
+        keyed=keyed,
+        max_keys=max_keys,
+        clip=clip,
+        counting=stated["counting"],
+        averaged=of_features,
+        rows_of_unit=rows_of_unit,
+    )
+
+
+def _is_of_sketches(neighbours: Any) -> bool:
+    return isinstance(neighbours, Neighbours) and neighbours.of_sketches
+
+
+def warn_of_usual_size(agreed: Agreement, remedy: str) -> None:
+    """Warn that an agreement has the map of `usual_map`, as nobody stated a size and no number of units plans one.
+
+    Parameters
+    ----------
+    agreed
+        The agreement with this map.
+    remedy
+        How its size is stated, in a sentence without a full stop.
+    """
+    projection = agreed.projection
+    warn_outside(
+        f"nobody stated the size of a sketch. Assumed: {type(projection).__name__} of k = {projection.sketch_dim:,} "
+        f"cells (s = {projection.nonzeros}), whose errors were not predicted. {remedy}",
+        PlanAssumedWarning,
+    )
+
+
+def usual_map(seed: int | None = None) -> Projection:
+    """Return the map of an agreement whose size nobody stated; without a seed one is drawn now."""
+    seed = secrets.randbits(63) if seed is None else seed
+    return SJLT(dim=HASHED_DIM, sketch_dim=USUAL_CELLS, sparsity=USUAL_SPARSITY, seed=seed)
 
 
 def _map_of(
@@ -220,37 +275,22 @@ def _map_of(
     schedule: Schedule | None,
     terms: Terms | None,
     stated: dict[str, Any],
-) -> Projection | None:
-    """Return the map to begin with: that of the caller or of features, or one that a plan replaces.
+    *,
+    by_units: bool,
+) -> Projection:
+    """Return the map to begin with, which a plan by the number of units replaces.
 
     Raises
     ------
-    TypeError
-        If nothing says the size of a sketch.
     InvalidInputError
-        If two things do, or a size cannot be planned by the number of units.
+        If two things say the size of a sketch, or it cannot be planned by what is stated.
     """
-    if stated["units"] is None:
-        if any(value is not None for value in stated.values()):
-            raise InvalidInputError(
-                "items, catalogue and seed are for a planned size: also pass units, how many a key has"
-            )
-        if projection is None and features is None:
-            needed = (
-                "an agreement needs a Projection or Features, or units=…, the number of units in a key, to plan one"
-            )
-            raise wrong_type(needed, projection, PROJECTION)
-        return projection
+    given = ", ".join(name for name, value in stated.items() if value is not None)
     if projection is not None or features is not None:
         what = "the projection" if features is None else "features"
         raise InvalidInputError(
-            f"{what} and units both say the size of a sketch; pass units and a seed, or {what} alone, whose errors "
-            "streamsketch.planning.plan_sizes and plan_sites show"
-        )
-    if schedule is not None:
-        raise InvalidInputError(
-            "units plan single releases, and a schedule has other noise: pass a projection, and see its errors by "
-            "streamsketch.planning.plan_schedule"
+            f"{what} and {given} both say the size of a sketch; pass units, items, catalogue and a seed, or {what} "
+            "alone, whose errors streamsketch.planning.plan_sizes and plan_sites show"
         )
     if terms is not None and not terms.is_noise:
         raise InvalidInputError(
@@ -258,7 +298,19 @@ def _map_of(
             "errors by streamsketch.planning.plan_signs"
         )
     seed = stated["seed"]
-    return CountSketch(sketch_dim=_PLANNED_FROM, seed=secrets.randbits(63) if seed is None else seed)
+    if by_units:
+        return CountSketch(sketch_dim=USUAL_CELLS, seed=secrets.randbits(63) if seed is None else seed)
+    if all(value is None for name, value in stated.items() if name != "seed"):
+        return usual_map(seed)
+    if schedule is not None:
+        raise InvalidInputError(
+            "units plan single releases, and a schedule has other noise: pass a projection, and see its errors by "
+            "streamsketch.planning.plan_schedule"
+        )
+    raise InvalidInputError(
+        f"{given} plan the size of a sketch for units that are clipped in sketch space, with unit=… or "
+        "neighbours=SketchL2(…); for others pass a projection, whose errors streamsketch.plan predicts"
+    )
 
 
 def _windows_of(windows: Windows | None, schema: "pa.Schema") -> Windows | None:

@@ -1,21 +1,17 @@
 """Options of several commands: those that make an agreement, and bounds on what one unit adds."""
 
 import contextlib
-import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import streamsketch as ss
 from streamsketch.agreement.columns import TYPES, is_type
+from streamsketch.agreement.infer import usual_map
 from streamsketch.cli._options import option
 from streamsketch.core.numbers import exact_fraction
 from streamsketch.core.text import names_given
-from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.privacy.neighbours import NEIGHBOURS, Neighbours
-
-SKETCH_DIM, SPARSITY = 1024, 4
-"""Of a projection that is made without saying more."""
 
 Index = Annotated[
     list[str] | None,
@@ -128,6 +124,34 @@ def neighbours_of(bounds: Mapping[str, str | None], unit: str, max_keys: int | N
     return relation(exact, unit) if max_keys is None else relation(exact, unit, max_keys)
 
 
+def published_keys(
+    listed: list[str],
+    share: str | None,
+    *,
+    keys_are_public: bool,
+    options: str = "--public-key, --keys-are-public and --set select-keys=EPSILON,DELTA",
+) -> Any:
+    """Return which keys are published: names, "public" or a private choice; None if nothing says so.
+
+    Parameters
+    ----------
+    listed
+        Names.
+    share
+        EPSILON,DELTA of a private choice.
+    keys_are_public
+        Whether all keys of the data are published.
+    options
+        What states these, in words.
+    """
+    if bool(listed) + (share is not None) + keys_are_public > 1:
+        raise ss.InvalidInputError(f"give one of {options}")
+    if share is not None:
+        epsilon, _, delta = share.partition(",")
+        return ss.Selected(epsilon=epsilon.strip(), delta=delta.strip())
+    return "public" if keys_are_public else listed or None
+
+
 def given_options(options: Mapping[str, object]) -> str:
     """Return the names of the options that were given: "--index, --max-keys"."""
     given = [name for name, value in options.items() if value is not None and value is not False and value != []]
@@ -137,9 +161,7 @@ def given_options(options: Mapping[str, object]) -> str:
 def projection_from(path: Path | None, **options: int | str | None) -> ss.projections.Projection:
     """Return the projection in a file, which excludes other options; without a file, a new SJLT by the options."""
     if path is None:
-        fields = {"dim": HASHED_DIM, "sketch_dim": SKETCH_DIM, "sparsity": SPARSITY, "seed": secrets.randbits(63)}
-        given = {name: value for name, value in options.items() if value is not None}
-        return ss.SJLT(**(fields | given))  # type: ignore[arg-type]
+        return usual_map().replace(**{name: value for name, value in options.items() if value is not None})
     if named := ", ".join(name.replace("_", "-") for name, value in options.items() if value is not None):
         raise ss.InvalidInputError(f"{path} states the whole projection; leave out --set {named}")
     return load_projection(path)

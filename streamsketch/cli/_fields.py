@@ -141,12 +141,12 @@ FIELDS = {
     "text": Field(
         "STEPS", "spelling of names: NFC|NFKC,trim|collapse,fold,drop, or as-is; by default NFC,collapse", _text
     ),
-    "projection": Field("FILE", "in place of a new SJLT", Path),
-    "sketch-dim": Field("NUMBER", "cells of a sketch, k, by default 1024", int),
-    "sparsity": Field("NUMBER", "nonzeros in a column, s, by default 4", int),
+    "projection": Field("FILE", "in place of one that is planned", Path),
+    "sketch-dim": Field("NUMBER", "cells of a sketch, k, in place of the planned number", int),
+    "sparsity": Field("NUMBER", "nonzeros in a column, s", int),
     "resolution": Field("STEP", "grid of the values, such as 1/100"),
     "seed": Field("NUMBER", "public, by default drawn now", int),
-    "items": Field("NUMBERS", "with --units: different items of one unit in a key, by default 10"),
-    "catalogue": Field("NUMBER", "with --units: how many different items can occur", float),
+    "items": Field("NUMBERS", "for the plan: different items of one unit in a key, by default 10"),
+    "catalogue": Field("NUMBER", "for the plan: how many different items can occur", float),
 }
 """What each name takes, in the order of the help."""

@@ -8,7 +8,7 @@ import typer
 
 import streamsketch as ss
 from streamsketch.agreement.grids import fine_enough
-from streamsketch.agreement.infer import clip_of_features, counting_of, whole_unit_bounds
+from streamsketch.agreement.infer import clip_of_features, counting_of, warn_of_usual_size, whole_unit_bounds
 from streamsketch.agreement.terms import keys_text
 from streamsketch.cli._agreeing import (
     L1,
@@ -23,6 +23,7 @@ from streamsketch.cli._agreeing import (
     given_options,
     neighbours_of,
     projection_from,
+    published_keys,
 )
 from streamsketch.cli._completing import Completion, base_of, check_header, refuse_to_change_the_map
 from streamsketch.cli._features import check_columns, features_text, load_features
@@ -36,11 +37,18 @@ from streamsketch.core.numbers import short
 from streamsketch.core.text import names_given
 from streamsketch.data.readers.formats import format_of
 from streamsketch.data.readers.opening import open_file
+from streamsketch.planning.agreed_sizes import sizes_of, with_planned_size, with_size
+from streamsketch.planning.unit_plans import UnitPlan
 from streamsketch.privacy.schedule_kinds import schedule_from_json
 from streamsketch.release.agreed_publisher import publisher_of
 from streamsketch.storage.first_bytes import is_raw
 
 _WORTH_SAYING = 0.9  # of the error
+_REMEDIES = {
+    "units": "--units NUMBERS",
+    "items": "--set items=NUMBERS",
+    "catalogue": "--set catalogue=NUMBER",
+}
 
 
 def agree(  # noqa: PLR0913 - the fields of an agreement
@@ -125,8 +133,8 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         option(
             "Size of the sketch",
             "NUMBERS",
-            "Public numbers of units, such as 500,3000 or DE=95,UK=3900. The size of the sketch is then planned, for "
-            "ε = 1, unless it is stated; keys below the noise floor are named.",
+            "Public numbers of units in a key, such as 500,3000 or DE=95,UK=3900, by which the size of the sketch is "
+            "planned, unless it is stated; by default 2,000. Keys below the noise floor are named.",
         ),
     ] = None,
     further: Annotated[
@@ -180,7 +188,9 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         more=more,
         terms=_terms(epsilon, delta, more.mechanism),
         windows=_windows(window, time, first, more),
-        keys=_keys(names_given(public_key or [], "--public-key"), more.select_keys, keys_are_public=keys_are_public),
+        keys=published_keys(
+            names_given(public_key or [], "--public-key"), more.select_keys, keys_are_public=keys_are_public
+        ),
     )
     base = None if sample is None else base_of(sample)
     stated.check_terms(base)
@@ -192,17 +202,14 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         by, sized = agreed.projection, None
     else:
         agreed, by = stated.made(sample, features)
-        sized = _planned(agreed, units, more.items, more.catalogue)
-        if sized is not None and (more.projection, more.sketch_dim, more.sparsity) == (None, None, None):
-            agreed = agreed.replace(projection=sized[1].projection(getattr(by, "seed", 0)))
-            sized = (sized[1], sized[1])
+        agreed, sized = _with_size(agreed, units, more)
     if agreed.terms is not None:
         publisher_of(agreed)  # which knows the mechanisms
     agreed.save(output)
     fields = {"file": str(output), "fingerprint": agreed.fingerprint, "agreement": agreed.to_dict()}
     show_result(str(output), facts_of(agreed, by), fields, as_json=as_json)
     if base is None:
-        _say_size(agreed, sized)
+        _say_size(sized)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -355,38 +362,49 @@ def _names_in(sample: Path | None) -> list[str]:
     return list(_schema(sample).names)
 
 
-def _planned(
-    agreed: ss.Agreement, units: str | None, items: str | None, catalogue: float | None
-) -> tuple[ss.planning.UnitPlan, ss.planning.UnitPlan] | None:
-    """Return what to expect of keys of so many units, under the agreement and with the size that is best."""
-    if units is None:
-        if items is not None or catalogue is not None:
-            raise ss.InvalidInputError("items and catalogue go with --units, the number of units in a key: give both")
-        return None
-    parts = [part.rpartition("=") for part in units.split(",")]
-    named = all(name for name, _, _ in parts)
+def _with_size(
+    agreed: ss.Agreement, units: str | None, more: Further
+) -> tuple[ss.Agreement, tuple[UnitPlan, UnitPlan] | None]:
+    """Return an agreement with the planned size, unless a size is stated, and what --units says to expect of keys."""
+    is_sized = more.projection is not None or more.sketch_dim is not None
+    is_usual = not is_sized and (more.sparsity is not None or more.resolution is not None)
+    in_cells = agreed.unit is not None and agreed.neighbours is not None and agreed.neighbours.of_sketches
+    known, items = _facts(units, more.items)
+    if units is not None:
+        plan, best = sizes_of(agreed, known, items, more.catalogue)
+        if is_sized or is_usual:
+            return agreed, (plan, best)
+        return with_size(agreed, best, counting_of), (best, best)
+    is_plannable = in_cells and not is_usual and agreed.schedule is None and agreed.features is None
+    if (items, more.catalogue) != (None, None) and (is_sized or not is_plannable):
+        raise ss.InvalidInputError("items and catalogue go with --units, the number of units in a key: give both")
+    if is_sized or agreed.features is not None or not (agreed.terms is None or agreed.terms.is_noise):
+        return agreed, None
+    if is_plannable:
+        return with_planned_size(agreed, None, items, more.catalogue, counting_of, _REMEDIES), None
+    warn_of_usual_size(agreed, "State it by --set sketch-dim=NUMBER; `streamsketch plan` predicts its errors")
+    return agreed, None
+
+
+def _facts(units: str | None, items: str | None) -> tuple[list[float] | dict[str, float] | None, list[float] | None]:
+    """Return the numbers of units of all keys or of each, and the sizes of units, as far as they are stated."""
+    parts = [part.rpartition("=") for part in (units or "").split(",")]
     try:
-        numbers = [float(number) for _, _, number in parts]
-        sizes = [float(part) for part in (items or "10").split(",")]
+        numbers = [float(number) for _, _, number in parts] if units is not None else None
+        sizes = None if items is None else [float(part) for part in items.split(",")]
     except ValueError:
         raise ss.InvalidInputError(
             f"--units and --set items=NUMBERS take numbers with commas, such as 500,3000 or DE=95,UK=3900, got "
             f"{short(units)} and {short(items)}"
         ) from None
-    typical = ss.planning.TypicalUnit(items=sizes, catalogue=catalogue)
-    known = {name.strip(): number for (name, _, _), number in zip(parts, numbers, strict=True)}
-    return ss.planning.plan_sizes(agreed, typical, units=known if named else numbers)
+    if numbers is None or not all(name for name, _, _ in parts):
+        return numbers, sizes
+    return {name.strip(): number for (name, _, _), number in zip(parts, numbers, strict=True)}, sizes
 
 
-def _say_size(agreed: ss.Agreement, sized: tuple[ss.planning.UnitPlan, ss.planning.UnitPlan] | None) -> None:
-    """Print what a size rests on, and the keys below the noise floor, if units are clipped in sketch space."""
+def _say_size(sized: tuple[UnitPlan, UnitPlan] | None) -> None:
+    """Print what the size for --units rests on, and the keys below the noise floor."""
     if sized is None:
-        in_cells = agreed.neighbours is not None and agreed.neighbours.of_sketches
-        if agreed.unit is not None and agreed.features is None and in_cells:
-            say(
-                f"Nobody planned k = {agreed.projection.sketch_dim:,} cells: noise may hide small keys that fewer "
-                f"cells would show. --units NUMBERS plans the size, and names the keys below the noise floor."
-            )
         return
     plan, best = sized
     say(f"Assumed, at ε = {plan.epsilon:g}: {plan.facts.assumed(plan.unit)}.")
@@ -426,15 +444,6 @@ def _windows(every: str | None, time: str | None, first: str | None, more: Furth
         last=more.last,
         are=more.windows_are or "releases",
     )
-
-
-def _keys(listed: list[str], share: str | None, *, keys_are_public: bool) -> Any:
-    if bool(listed) + (share is not None) + keys_are_public > 1:
-        raise ss.InvalidInputError("give one of --public-key, --keys-are-public and --set select-keys=EPSILON,DELTA")
-    if share is not None:
-        epsilon, _, delta = share.partition(",")
-        return ss.Selected(epsilon=epsilon.strip(), delta=delta.strip())
-    return "public" if keys_are_public else listed or None
 
 
 def _typed(schema: "pa.Schema", projection: ss.projections.Projection, fields: dict[str, Any]) -> ss.Agreement:

@@ -81,7 +81,7 @@ PEOPLE = ["--index", "item", "--unit-column", "buyer", "--set", "seed=5"]
 def test_units_are_protected_by_default_as_in_python(
     options: list[str], fields: dict[str, Any], sample: list[str], kind: str, folder: Path, forks: Forks
 ) -> None:
-    forks.succeeded("agree", *sample, *PEOPLE, *options, "-o", "people.json", cwd=folder)
+    forks.succeeded("agree", *sample, *PEOPLE, *options, "--set", "sparsity=4", "-o", "people.json", cwd=folder)
     more = dict(fields)
     projection = ss.SJLT(sketch_dim=1024, sparsity=4, seed=5, resolution=more.pop("resolution", 1))
     expected = ss.agree(pa.table(ROWS), projection, index="item", unit={"buyer": kind}, **more)
@@ -93,7 +93,7 @@ def test_what_is_chosen_is_shown_with_its_reason(folder: Path, forks: Forks) -> 
     shown = forks.succeeded("agree", *PEOPLE, "-o", "people.json", cwd=folder)
     text = " ".join(shown.split())
     assert "one buyer of at most 1 in one key (L2 of sketches)" in text
-    assert "resolution 1/8192, on which a clipped unit's sketch has a norm of 16,384 steps" in text
+    assert "resolution 1/16384, on which a clipped unit's sketch has a norm of 16,384 steps" in text
     assert "beside the cells, a count of units" in text
     bounds = ["--sketch-l2", "40", "--set", "clip=scale", "--set", "count=no"]
     forks.succeeded("agree", *PEOPLE, *bounds, "--unit", "person", "-o", "scaled.json", cwd=folder)

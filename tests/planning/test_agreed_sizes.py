@@ -1,6 +1,7 @@
 """`agree` with a number of units takes the map, its size and its grid from the plan, and says what it assumed."""
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.errors import PlanAssumedWarning
 from streamsketch.planning import TypicalUnit, plan_sizes
+from tests.cli.running import Forks
 
 ROWS = pa.table({"shop": ["Wien"], "item": ["tea"], "who": ["Ann"], "sold": [3]})
 STATED: dict[str, Any] = {"items": 12, "catalogue": 3200, "seed": 7}
@@ -20,6 +22,7 @@ def agreed(**fields: Any) -> ss.Agreement:
     return ss.agree(ROWS, **{name: value for name, value in (known | fields).items() if value is not None})
 
 
+COLUMNS = ("--index", "item:text", "--unit-column", "who:text")
 KEYED: dict[str, Any] = {"key": "shop", "max_keys": 1, "keys": "public"}
 
 
@@ -94,11 +97,18 @@ def test_a_seed_is_drawn_unless_stated() -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"projection": ss.CountSketch(sketch_dim=64, seed=7)}, "projection and units both"),
-        ({"features": ss.Features({"sold": ss.features.Number(0, 20)}, seed=7), "index": None}, "features and units"),
+        ({"projection": ss.CountSketch(sketch_dim=64, seed=7)}, "projection and units, items, catalogue, seed both"),
+        ({"features": ss.Features({"sold": ss.features.Number(0, 20)}, seed=7), "index": None}, "features and units, "),
         ({"neighbours": ss.L1(3, unit="who"), "unit": "who", "delta": None}, "clipped in sketch space"),
         ({"unit": None, "epsilon": None, "delta": None}, "SketchL2"),
-        ({"units": None}, "also pass units"),
+        (
+            {"units": None, "projection": ss.CountSketch(sketch_dim=64, seed=7)},
+            "the projection and items, catalogue, s",
+        ),
+        (
+            {"units": None, "mechanism": "sign_gauss", "delta": None, "items": None, "catalogue": None},
+            "pass a projection",
+        ),
         ({"units": "many"}, "units must be a number"),
         ({"units": -5}, "units must be a number"),
         ({"items": "ten"}, "items"),
@@ -113,6 +123,69 @@ def test_what_cannot_be_planned_is_refused(fields: dict[str, Any], words: str) -
         agreed(**fields)
 
 
-def test_without_units_or_a_map_both_remedies_are_named() -> None:
-    with pytest.raises(TypeError, match=r"units=….*got None: .*CountSketch"):
-        ss.agree(ROWS, index="item", unit="who", epsilon=1, delta=1e-6)
+def test_without_units_or_a_map_a_number_of_units_is_assumed_and_said() -> None:
+    with pytest.warns(PlanAssumedWarning, match=r"Assumed: 2,000 whos in a key; one who adds 12 items") as caught:
+        assumed = agreed(units=None)
+    assert str(caught[0].message).endswith("State units=…")
+    assert caught[0].filename == __file__
+    assert assumed == agreed(units=2000)
+    with pytest.warns(PlanAssumedWarning, match=r"State units=…, items=… and catalogue=…$"):
+        shortest = ss.agree(ROWS, index="item", unit="who", epsilon=1, delta=1e-6)
+    assert shortest.release(ROWS).guarantee.epsilon == 1
+
+
+UNPLANNED: list[dict[str, Any]] = [
+    {"unit": None},
+    {"neighbours": ss.L1(3, unit="who")},
+    {"neighbours": ss.L1(3), "unit": None, "epsilon": 1, "delta": 1e-6},
+    {
+        "schedule": ss.continual.Tree(horizon=30),
+        "epsilon": 1,
+        "delta": 1e-6,
+        "windows": ss.Windows(time=("item", "date"), every="day", first="2026-01-01"),
+    },
+]
+
+
+@pytest.mark.parametrize("fields", UNPLANNED, ids=["no unit", "a unit by L1", "events by L1", "a schedule"])
+def test_where_no_plan_fits_the_usual_map_is_assumed_and_said(fields: dict[str, Any]) -> None:
+    known: dict[str, Any] = {"index": "item", "unit": "who", "seed": 7} | fields
+    with pytest.warns(PlanAssumedWarning, match="SJLT of k = 1,024 cells .s = 4., whose errors.*Pass a projection"):
+        assumed = ss.agree(ROWS, **known)
+    assert assumed == ss.agree(ROWS, ss.SJLT(sketch_dim=1024, sparsity=4, seed=7), **(known | {"seed": None}))
+
+
+@pytest.mark.parametrize("fields", UNPLANNED, ids=["no unit", "a unit by L1", "events by L1", "a schedule"])
+def test_facts_that_no_plan_uses_are_refused(fields: dict[str, Any]) -> None:
+    known: dict[str, Any] = {"index": "item", "unit": "who", "catalogue": 9} | fields
+    with pytest.raises(ss.InvalidInputError, match="pass a projection"):
+        ss.agree(ROWS, **known)
+
+
+def test_the_command_and_python_assume_alike(tmp_path: Path, forks: Forks) -> None:
+    done = forks.run(
+        "agree", *COLUMNS, "--epsilon", 1, "--delta", 1e-6, "--set", "seed=7", "-o", "a.json", cwd=tmp_path
+    )
+    with pytest.warns(PlanAssumedWarning) as caught:
+        assumed = ss.agree(ROWS, index="item", unit="who", epsilon=1, delta=1e-6, seed=7)
+    assert ss.Agreement.load(tmp_path / "a.json") == assumed
+    facts, _, python = str(caught[0].message).rpartition(" State ")
+    assert python == "units=…, items=… and catalogue=…"
+    assert done.stderr == (f"warning: {facts} State --units NUMBERS, --set items=NUMBERS and --set catalogue=NUMBER\n")
+
+
+def test_the_command_plans_at_the_budget_of_the_terms(tmp_path: Path, forks: Forks) -> None:
+    facts = ("--units", 2000, "--set", "items=12", "--set", "catalogue=3200", "--set", "seed=7", "--delta", 1e-6)
+    forks.succeeded("agree", *COLUMNS, *facts, "--epsilon", 0.1, "-o", "a.json", cwd=tmp_path)
+    assert ss.Agreement.load(tmp_path / "a.json") == agreed(epsilon=0.1)
+
+
+def test_the_command_assumes_no_size_that_is_stated(tmp_path: Path, forks: Forks) -> None:
+    assert forks.run("agree", *COLUMNS, "--set", "sketch-dim=64", "-o", "a.json", cwd=tmp_path).stderr == ""
+
+
+@pytest.mark.parametrize("stated", ["sparsity=2", "resolution=1/8"])
+def test_half_a_map_leaves_the_size_to_be_assumed(stated: str, tmp_path: Path, forks: Forks) -> None:
+    done = forks.run("agree", *COLUMNS, "--set", stated, "-o", "a.json", cwd=tmp_path)
+    assert "nobody stated the size of a sketch. Assumed: SJLT of k = 1,024 cells" in done.stderr
+    assert "State it by --set sketch-dim=NUMBER" in done.stderr

@@ -152,8 +152,7 @@ def test_agree_plans_the_size_and_names_the_keys_that_drown(tmp_path: Path, fork
         assert "keys will probably be below the noise floor at ε = 1" in text
         assert "Spain" in text
     assert f"with k = {cells[0]:,} they would be ± " in " ".join(stated.stderr.split())
-    assert "Nobody planned k = 1,024 cells" in " ".join(silent.stderr.split())
-    assert "items and catalogue go with --units" in forks.refused(
-        *AGREE, "--set", "items=3", "-o", "a.json", cwd=tmp_path
-    )
+    assert "Assumed: 2,000 customers in a key" in " ".join(silent.stderr.split())
+    events = ("agree", "--index", "item:text", "--l1", 1, "--set", "items=3", "-o", "a.json")
+    assert "items and catalogue go with --units" in forks.refused(*events, cwd=tmp_path)
     assert "take numbers with commas" in forks.refused(*AGREE, "--units", "many", "-o", "a.json", cwd=tmp_path)
