@@ -9,7 +9,8 @@ from typing import Any, Literal, NoReturn
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._fields import Field, yes_or_no
+from streamsketch.cli._agreeing import published_keys
+from streamsketch.cli._fields import Field, names_in, yes_or_no
 from streamsketch.cli._saying import say
 from streamsketch.core.libraries import pa, pa_csv
 from streamsketch.data.canonical import HASHED_DIM
@@ -43,6 +44,9 @@ class FurtherFacts:
     accept: bool = False
     key: str | None = None
     value: str | None = None
+    public_key: str | None = None
+    keys_are_public: bool = False
+    select_keys: str | None = None
     in_keys: str | None = None
     match: float | None = None
     catalogue: float | None = None
@@ -64,12 +68,24 @@ class FurtherFacts:
     norm: float | None = None
     exact_query: bool = False
 
+    @property
+    def keys(self) -> Any:
+        """Which keys the agreement publishes, None if that is not stated."""
+        listed = [] if self.public_key is None else names_in(self.public_key)
+        options = "--set public-key=KEY,…, keys-are-public=yes and select-keys=EPSILON,DELTA"
+        return published_keys(listed, self.select_keys, keys_are_public=self.keys_are_public, options=options)
+
 
 _L1 = Field("BOUND", "one unit adds at most this much in total, by default 1")
 _DIM = Field("NUMBER|hashed", "number of possible indices")
 _ACCEPT = Field("yes|no", "whether to write the agreement although the plan misses the goal", yes_or_no)
 _KEY = Field("COLUMN", "column of keys of the agreement, with its type")
 _PICTURE = Field("FILE", "draw the result into an .svg file", Path)
+_KEYS = {
+    "public-key": Field("KEY,…", "keys that are published, named without looking at data"),
+    "keys-are-public": Field("yes|no", "publish all keys of the data: which have data is no secret", yes_or_no),
+}
+_SELECTED = _KEYS | {"select-keys": Field("EPSILON,DELTA", "choose the published keys at this share of ε and δ")}
 STREAMS = {
     "l1": _L1,
     "dim": _DIM,
@@ -79,6 +95,7 @@ STREAMS = {
     "accept": _ACCEPT,
     "key": _KEY,
     "value": Field("COLUMN", "column of numbers to add up, of the agreement"),
+    **_KEYS,
 }
 UNITS = {
     "in-keys": Field("NUMBERS", "number of keys that one unit is in, by default 1"),
@@ -91,6 +108,7 @@ UNITS = {
     "catalogue": Field("NUMBER", "in place of match: how many different items can occur", float),
     "question": Field("QUESTION", "to the releases: cosine (the default), distance, mean or point"),
     "picture": _PICTURE,
+    **_SELECTED,
 }
 SITES = {
     "moved": Field("SHARE", "in place of --shift: share of people in another category that should be found", float),
@@ -100,6 +118,7 @@ SITES = {
     "accept": _ACCEPT,
     "key": _KEY,
     "picture": _PICTURE,
+    **_SELECTED,
 }
 WINDOWS = {
     "max-windows": Field("NUMBER|all", "number of windows that a unit may be in, by default 1"),

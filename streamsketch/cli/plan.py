@@ -94,6 +94,7 @@ def streams(  # noqa: PLR0913 - a command's options are its parameters
     """
     more = set_fields(FurtherFacts(), STREAMS, settings)
     columns = _columns(output, index, more.key, None, more.value)
+    keys = _keys(output, more.key, more.keys)
     facts = ss.planning.StreamFacts(
         dim=dim_of(more.dim),
         squared_distances=squared_distance or None,
@@ -105,9 +106,9 @@ def streams(  # noqa: PLR0913 - a command's options are its parameters
     found = ss.plan(facts, epsilon=epsilon, delta=delta, neighbours=neighbours, goal=goal)
     missed = found.met is False and not more.accept
     if output is not None and not missed:
-        terms = None if more.key is not None else ss.Terms(epsilon=epsilon, delta=delta)
+        terms = ss.Terms(epsilon=epsilon, delta=delta)
         projection = found.projection(secrets.randbits(63))
-        ss.Agreement(projection, **columns, neighbours=neighbours, terms=terms).save(output)
+        ss.Agreement(projection, **columns, neighbours=neighbours, terms=terms, keys=keys).save(output)
     _show(found, as_json=as_json)
     if missed:
         factor = found.chosen.error / float(relative_error or 1)
@@ -176,20 +177,22 @@ def units(  # noqa: PLR0913 - a command's options are its parameters
         **known,
     )
     by_key = units_of(numbers)
+    listed = list(by_key) if isinstance(by_key, dict) and key is not None and more.keys is None else more.keys
+    keys = _keys(output, key, listed)
+    terms = ss.Terms(epsilon=epsilon, delta=delta)
+    left = terms.less(keys) if isinstance(keys, ss.Selected) else terms
     word = "event" if unit is None else column_name(unit)
     found = ss.planning.plan_units(
         typical,
         question=more.question,  # type: ignore[arg-type] # it checks
         units=by_key,
-        epsilon=epsilon,
-        delta=delta,
+        epsilon=left.budget.epsilon,
+        delta=left.budget.delta,
         unit=word,
     )
     if output is not None:
-        listed = list(by_key) if isinstance(by_key, dict) and key is not None else None
-        terms = None if key is not None and listed is None else ss.Terms(epsilon=epsilon, delta=delta)
         projection = found.projection(secrets.randbits(63))
-        ss.Agreement(projection, **columns, **found.agreement_arguments, terms=terms, keys=listed).save(output)
+        ss.Agreement(projection, **columns, **found.agreement_arguments, terms=terms, keys=keys).save(output)
     if more.picture is not None:
         write_whole(more.picture, picture_of_keys(found).encode())
     _show(found, as_json=as_json)
@@ -238,6 +241,12 @@ def sites(  # noqa: PLR0913 - a command's options are its parameters
             )
     if more.picture is not None:
         new_file(more.picture, ".svg", "a picture")
+    keys = _keys(output, more.key, more.keys)
+    terms = None if epsilon is None else ss.Terms(epsilon=epsilon, delta=delta or 0)
+    if isinstance(keys, ss.Selected):
+        if terms is None or delta is None:
+            raise ss.InvalidInputError("a private choice of keys takes a share of --epsilon and --delta: state both")
+        epsilon, delta = terms.less(keys).budget.epsilon, terms.less(keys).budget.delta
     found = ss.planning.plan_sites(
         columns,
         units=units_of_sites(people),
@@ -249,7 +258,8 @@ def sites(  # noqa: PLR0913 - a command's options are its parameters
     )
     missed = not found.reached and not more.accept
     if output is not None and unit is not None and not missed:
-        _agreement_of_sites(found, columns.seed, unit, more.key).save(output)
+        spent = terms if isinstance(keys, ss.Selected) else ss.Terms(epsilon=found.epsilon, delta=found.delta)
+        _agreement_of_sites(found, columns.seed, unit, more.key).replace(keys=keys, terms=spent).save(output)
     if more.picture is not None:
         write_whole(more.picture, picture_of_sites(found).encode())
     _show(found, as_json=as_json)
@@ -412,12 +422,28 @@ def _columns(
     return columns_from(names_given(index, "--index"), key, unit, value)
 
 
+def _keys(output: Path | None, key: str | None, keys: Any) -> Any:
+    """Return which keys an agreement publishes, once it is right that they are stated or not."""
+    if key is None or output is None:
+        if keys is not None:
+            raise ss.InvalidInputError(
+                "published keys are a field of an agreement with a key column: name both, --output FILE and the column "
+                "of keys, or leave them out"
+            )
+    elif keys is None:
+        raise ss.InvalidInputError(
+            "which keys have data is private: give --set public-key=KEY,…, a list chosen without looking at the data; "
+            "--set keys-are-public=yes, if they are no secret; or, with a column of units, "
+            "--set select-keys=EPSILON,DELTA, a private choice"
+        )
+    return keys
+
+
 def _agreement_of_sites(plan: ss.planning.SitePlan, seed: int, unit: str, key: str | None) -> ss.Agreement:
     features = plan.features(seed)
     bounds = whole_unit_bounds(features.projection, column_name(unit), keyed=key is not None, max_keys=1, averaged=True)
-    terms = None if key is not None else ss.Terms(epsilon=plan.epsilon, delta=plan.delta)
     named = {name: column for name, column in columns_from([], key, unit, None).items() if name in ("key", "unit")}
-    return ss.Agreement(**named, **bounds, features=features, terms=terms)
+    return ss.Agreement(**named, **bounds, features=features)
 
 
 def _show(plan: Any, *, as_json: bool) -> None:

@@ -76,16 +76,51 @@ def test_a_plan_says_when_nothing_can_be_told_apart(tmp_path: Path, forks: Forks
     assert ss.plan(epsilon=plan.epsilon_to_see / 1.2, **asked).chosen.error > 1
 
 
-@pytest.mark.parametrize("keyed", [False, True])
-def test_a_plan_leaves_an_agreement_to_release_by(*, keyed: bool, tmp_path: Path, forks: Forks) -> None:
-    columns = ("--index", "route", "--set", "value=seats", *(("--set", "key=carrier:text") if keyed else ()))
+@pytest.mark.parametrize(
+    ("stated", "keys"),
+    [
+        (None, None),
+        ("public-key=north,south", ("north", "south")),
+        ("keys-are-public=yes", "public"),
+    ],
+)
+def test_a_plan_leaves_an_agreement_to_release_by(stated: str | None, keys: Any, tmp_path: Path, forks: Forks) -> None:
+    keyed = () if stated is None else ("--set", "key=carrier:text", "--set", stated)
+    columns = ("--index", "route", "--set", "value=seats", *keyed)
     forks.succeeded(*ASKED, *columns, "-o", "agreed.json", cwd=tmp_path)
     agreed = ss.Agreement.load(tmp_path / "agreed.json")
     assert isinstance(agreed.projection, ss.CountSketch)
     assert agreed.projection.sketch_dim == 512
     assert agreed.neighbours == ss.L1(1, unit="flight")
     assert (str(agreed.index[0]), agreed.value) == ("route:text", "seats")
-    assert agreed.terms == (None if keyed else ss.Terms(epsilon=1)), "which keys are published is not known yet"
+    assert (agreed.terms, agreed.keys) == (ss.Terms(epsilon=1), keys)
+    rows = {"route": ["a", "b"], "seats": [1, 1]} | ({} if keys is None else {"carrier": ["north", "south"]})
+    assert agreed.release(pa.table(rows)).guarantee.epsilon == 1
+
+
+def test_a_plan_with_a_key_column_says_which_keys_are_published(tmp_path: Path, forks: Forks) -> None:
+    refused = forks.refused(*ASKED, "--index", "a", "--set", "key=b", "-o", "agreed.json", cwd=tmp_path)
+    assert "which keys have data is private: give --set public-key=KEY,…" in refused
+    assert not (tmp_path / "agreed.json").exists()
+    keys = ("--set", "keys-are-public=yes")
+    for asked in ((), ("--index", "a", "-o", "agreed.json")):
+        assert "name both, --output FILE and the column of keys" in forks.refused(*ASKED, *asked, *keys, cwd=tmp_path)
+
+
+def test_a_plan_for_units_leaves_a_share_to_the_choice_of_keys(tmp_path: Path, forks: Forks) -> None:
+    """The sketch is planned at what is left, and the agreement states the whole."""
+    asked = ("plan", "units", "--items", 20, "--units", 900, "--unit", "who:integer", "--json")
+    columns = ("--index", "item:integer", "--key", "shop", "-o", "agreed.json")
+    share = ("--set", "select-keys=0.5,0.0000005")
+    spent = ("--epsilon", 1, "--delta", 1e-6)
+    selected = json.loads(forks.succeeded(*asked, *columns, *share, *spent, cwd=tmp_path))
+    left = json.loads(forks.succeeded(*asked, "--epsilon", 0.5, "--delta", 5e-7, cwd=tmp_path))
+    assert selected == left
+    agreed = ss.Agreement.load(tmp_path / "agreed.json")
+    assert agreed.terms == ss.Terms(epsilon=1, delta=1e-6)
+    assert agreed.keys == ss.Selected(epsilon="0.5", delta="0.0000005")
+    rows = pa.table({"who": range(99), "item": [3] * 99, "shop": ["north"] * 99})
+    assert agreed.release(rows).guarantee.epsilon == 1
 
 
 @pytest.mark.parametrize(

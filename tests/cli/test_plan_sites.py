@@ -42,6 +42,27 @@ def test_a_plan_of_sites_makes_an_agreement(forks: Forks, tmp_path: Path) -> Non
     assert agreed.release(rows).guarantee.neighbours.unit == "patient"
 
 
+@pytest.mark.parametrize(
+    ("stated", "keys"),
+    [
+        ("public-key=a,b", ("a", "b")),
+        ("keys-are-public=yes", "public"),
+        ("select-keys=0.1,0.0000001", ss.Selected(epsilon="0.1", delta="0.0000001")),
+    ],
+)
+def test_an_agreement_of_sites_with_keys_is_complete(stated: str, keys: Any, forks: Forks, tmp_path: Path) -> None:
+    asked = (*ASKED, "--features", write(tmp_path, seed=5), "--shift", 0.5, "--set", "key=ward", "-o", "a.json")
+    assert "which keys have data is private" in forks.refused(*asked, cwd=tmp_path)
+    forks.succeeded(*asked, "--delta", 1e-6, "--set", stated, cwd=tmp_path)
+    agreed = ss.Agreement.load(tmp_path / "a.json")
+    assert (agreed.terms, agreed.keys) == (ss.Terms(epsilon=1, delta=1e-6), keys)
+    rows = pa.table({"patient": range(999), "age": [40] * 999, "sex": ["F"] * 999, "ward": ["a"] * 999})
+    assert agreed.release(rows).guarantee.epsilon == 1
+    if isinstance(keys, ss.Selected):
+        (tmp_path / "a.json").unlink()
+        assert "state both" in forks.refused(*asked, "--set", stated, cwd=tmp_path)
+
+
 def test_a_goal_that_is_missed_writes_no_agreement(forks: Forks, tmp_path: Path) -> None:
     made, columns = tmp_path / "agreement.json", write(tmp_path, seed=9)
     asked = ("plan", "sites", "--units", "40,50", "--features", columns, "--shift", 0.5, "--epsilon", 1)
