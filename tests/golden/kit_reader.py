@@ -7,6 +7,7 @@ WIRE.md. A fault in the kit, or a case that no reader of ours can read, shows as
 import datetime as dt
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -29,6 +30,7 @@ from tests.golden.kit_releases import Message, projection_fields
 from tests.golden.kit_tables import keys_of
 from tests.golden.make_kit import plain, strings
 from tests.golden.mechanisms import Refused
+from tests.golden.party_reader import canonical
 from tests.golden.table_reader import read_table, signature_inside
 from tests.oracles import naive, naive_maps, naive_spelling
 
@@ -299,6 +301,44 @@ def spelling(case: Case, _: Kit) -> Case:
     }
 
 
+def agreement(case: Case, _: Kit) -> Case:
+    """Return an agreement's fingerprint, and its windows as fields and in words."""
+    fields = json.loads(case["json"])
+    if canonical(fields) != case["json"]:
+        raise Refused("not canonical")
+    windows = fields["windows"]
+    _check_windows(fields, windows)
+    stated = dict.fromkeys(("zone", "first", "last", "period", "max_windows")) | windows
+    time = {"format": None} | windows["time"]
+    parts = [windows["every"], f" ({stated['zone']})" if stated["zone"] else "", f" by {time['name']}:{time['type']}"]
+    parts += [f", from {stated['first']}" if stated["first"] else "", f" to {stated['last']}" if stated["last"] else ""]
+    parts += [f", a unit in {stated['max_windows'] or 1} of each {stated['period']}" if stated["period"] else ""]
+    parts += [", each a key" if windows["are"] == "keys" else ", each a release"]
+    fingerprint = hashlib.blake2b(case["json"].encode(), digest_size=16).hexdigest()
+    return {"fingerprint": fingerprint, "windows": stated | {"time": time}, "words": "".join(parts)}
+
+
+def _check_windows(fields: Case, windows: Case) -> None:
+    """Raise `Refused` if windows are none that WIRE.md describes."""
+    units = "s|sec|second|min|minute|h|hour|d|day|w|week"
+    is_length = re.fullmatch(rf"[\d.]+ ?(?:{units})s?", windows["every"]) is not None
+    is_calendar = re.fullmatch(r"(?:1 )?(?:day|week|month)", windows["every"]) is not None
+    are_keys = windows["are"] == "keys"
+    are_listed = "last" in windows or ("keys" in fields and "listed" not in fields["keys"])
+    wrong = (
+        None in windows.values()
+        or not (is_length or is_calendar)
+        or ("zone" in windows and not is_calendar)
+        or ("last" in windows and "first" not in windows)
+        or ("period" in windows and (are_keys or not is_length))
+        or ("max_windows" in windows and "period" not in windows)
+        or (are_keys and not are_listed)
+        or ("schedule" in fields and (are_keys or "first" not in windows or "period" in windows))
+    )
+    if wrong:
+        raise Refused(f"windows that are none: {windows}")
+
+
 READS: dict[str, Callable[[Case, Kit], Case]] = {
     "projections": projection,
     "streams": stream,
@@ -314,6 +354,7 @@ READS: dict[str, Callable[[Case, Kit], Case]] = {
     "sign_estimates": sign_estimate,
     "local": local,
     "tables": table,
+    "agreements": agreement,
     "contributions": contributions,
     "spellings": spelling,
     "statements": statement,
@@ -334,6 +375,7 @@ GIVEN = {
     "sign_estimates": {"of", "norms"},
     "local": {"name", "mechanism"},
     "tables": {"name", "bytes"},
+    "agreements": {"name", "json"},
     "contributions": {"name", "round", "key", "secrets", "release"},
     "spellings": {"name", "text", "rule"},
     "statements": {"name", "file", "file_name", "bundle", "signer"},

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.golden import estimates, frequencies, joint, laws, reader, sameness, sign_estimates
+from tests.golden.kit_agreements import agreements
 from tests.golden.kit_features import features
 from tests.golden.kit_local import local
 from tests.golden.kit_parties import contributions
@@ -59,6 +60,7 @@ def kit() -> dict[str, list[Message]]:
         ],
         "local": local(),
         "tables": tables(made, signs),
+        "agreements": agreements(),
         "contributions": contributions(),
         "spellings": spellings(),
         "statements": statements(made, signs),

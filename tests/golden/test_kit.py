@@ -361,6 +361,20 @@ def test_joint_estimates(case: dict[str, Any]) -> None:
         assert np.abs(array[pairs] - case[name]["value"]).max() <= case[name]["within"], name
 
 
+@cases("agreements")
+def test_agreements(case: dict[str, Any]) -> None:
+    if "reason" in case:
+        with pytest.raises(ss.InvalidInputError):
+            ss.Agreement.from_json(case["json"])
+        return
+    agreement = ss.Agreement.from_json(case["json"])
+    assert (agreement.to_json(), agreement.fingerprint) == (case["json"], case["fingerprint"])
+    assert agreement.windows is not None
+    assert agreement.windows.to_dict() == json.loads(case["json"])["windows"]
+    assert str(agreement.windows) == case["words"]
+    assert f"windows of {case['words']}" in str(agreement)
+
+
 def test_spellings() -> None:
     for case in KIT["spellings"]:
         assert TextRule.from_dict(case["rule"]).apply(case["text"]) == case["spelt"], case["name"]

@@ -205,6 +205,18 @@ function rowsOfUnitOf(value: Json | undefined): RowsOfUnit | null {
   return { which, time };
 }
 
+/** Return windows in words: "day (Europe/Berlin) by at:timestamp, from 2026-11-22, each a key". */
+export function windowsText(windows: AgreedWindows): string {
+  const { time, every, zone, first, last, are, period, maxWindows } = windows;
+  const parts = [
+    every, zone === null ? "" : ` (${zone})`, ` by ${time.name}:${time.type}`,
+    first === null ? "" : `, from ${first}`, last === null ? "" : ` to ${last}`,
+    period === null ? "" : `, a unit in ${maxWindows ?? 1} of each ${period}`,
+    are === "keys" ? ", each a key" : ", each a release",
+  ];
+  return parts.join("");
+}
+
 function scheduleField(value: Json | undefined): Schedule | null {
   if (value === undefined) return null;
   const kind = isObject(value) ? textField(value.kind, "the kind of a schedule") : "";

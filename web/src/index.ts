@@ -30,7 +30,7 @@ export { mechanismFingerprint, mechanismJson, readMechanism, squaredError } from
 export { Sketch, type ReleaseOptions } from "./sketch.ts";
 export { systemBits, type SecretBits } from "./secret.ts";
 export { spell, type TextRule } from "./spelling.ts";
-export { readAgreement, spellItems, type AgreedColumn, type Agreement, type PublishedKeys, type RowsOfUnit } from "./agreement.ts";
+export { readAgreement, spellItems, windowsText, type AgreedColumn, type AgreedWindows, type Agreement, type PublishedKeys, type RowsOfUnit } from "./agreement.ts";
 export { AgreedRows, notHere, type Dropped } from "./rows.ts";
 export type { Finding } from "./row_check.ts";
 export type { Dialect } from "./delimited.ts";

@@ -85,6 +85,21 @@ test("agreements with a field that is missing, repeated, unknown or of another k
   assert.throws(() => ss.readAgreement(text, { maxJsonBytes: 10 }), ss.WireFormatError);
 });
 
+for (const one of KIT.agreements) {
+  test(`windows ${one.name}`, () => {
+    if (one.reason !== undefined) {
+      assert.throws(() => ss.readAgreement(one.json), ss.WireFormatError, one.reason);
+      return;
+    }
+    const found = ss.readAgreement(one.json);
+    assert.equal(found.json, one.json);
+    assert.equal(found.fingerprint, one.fingerprint);
+    const { max_windows: maxWindows, ...others } = one.windows;
+    assert.deepEqual(found.windows, { ...others, maxWindows });
+    assert.equal(ss.windowsText(found.windows as ss.AgreedWindows), one.words);
+  });
+}
+
 test("text is spelt as in every other reader", () => {
   assert.ok(KIT.spellings.length >= 120);
   for (const one of KIT.spellings) {

@@ -1,4 +1,5 @@
 /** The conformance kit, and what tests need to compare with it. The bundler puts the files into each test. */
+import agreements from "../../streamsketch/conformance/agreements.json";
 import contributions from "../../streamsketch/conformance/contributions.json";
 import estimates from "../../streamsketch/conformance/estimates.json";
 import features from "../../streamsketch/conformance/features.json";
@@ -22,8 +23,8 @@ import { hex, Ratio } from "../src/index.ts";
 export type Case = Record<string, any>;
 
 export const KIT: Readonly<Record<string, Case[]>> = {
-  contributions, estimates, features, frequencies, joint, local, people, projections, refused, releases, sameness, sign_estimates,
-  signs, simultaneous, spellings, statements, streams, tables,
+  agreements, contributions, estimates, features, frequencies, joint, local, people, projections, refused, releases, sameness,
+  sign_estimates, signs, simultaneous, spellings, statements, streams, tables,
 };
 
 /** Return the one case of a file with a name. */
