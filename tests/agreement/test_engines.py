@@ -158,6 +158,7 @@ TERMS: dict[str, dict[str, Any]] = {
     },
     "asserted": {"neighbours": ss.L1(100, unit="customer", max_keys=2), "unit": None},
 }
+ONE = ss.L1(100, unit="customer", max_keys=1)
 exactly = pytest.mark.usefixtures("no_noise")
 KEYS: dict[str, Any] = {"listed": [*SHOPS, "west"], "public": "public", "selected": SHARE}
 
@@ -280,9 +281,37 @@ def test_rows_of_a_schedule_are_the_same_in_a_stream_and_in_a_batch(tmp_path: Pa
 @pytest.mark.parametrize("keys", KEYS)
 def test_windows_that_are_keys_are_the_same_on_beam(keys: str, tmp_path: Path) -> None:
     windows = dataclasses.replace(MINUTES, are="keys")
-    agreement = agreed_on("L1", keys, windows=windows, neighbours=ss.L1(100, unit="customer", max_keys=1))
+    agreement = agreed_on("L1", keys, windows=windows, neighbours=ONE)
     expected = seen(agreement.release(SALES))
     assert len(expected) == (9 if keys == "listed" else 6)
+    assert seen(in_beam(agreement, SALES, tmp_path)) == expected
+
+
+@exactly
+@pytest.mark.parametrize("keys", KEYS)
+def test_names_of_windows_are_never_spelt_otherwise(keys: str, tmp_path: Path) -> None:
+    """The key "North " is "north", and its window stays 2026-11-22T13:00Z; rows of other windows are left out."""
+    windows = dataclasses.replace(MINUTES, are="keys")
+    shouted = [f"{name.title()} " for name in SALES["shop"].to_pylist()]
+    rows = SALES.set_column(SALES.column_names.index("shop"), "shop", pa.array(shouted))
+    late = rows.set_column(rows.column_names.index("at"), "at", pa.array(["2026-11-22T14:00Z"] * len(rows)))
+    rows = pa.concat_tables([rows, late.set_column(0, "customer", pa.array([f"d{n}" for n in range(len(rows))]))])
+    for rule in ("NFC, trim", "NFC, trim, fold"):
+        listed = [*map(str.title, SHOPS)] if keys == "listed" else KEYS[keys]
+        agreement = agreed_on("L1", keys, windows=windows, text=rule, keys=listed, neighbours=ONE)
+        expected = seen(agreement.release(rows))
+        assert len(expected) == 6
+        folder = tmp_path / rule
+        folder.mkdir()
+        assert seen(in_beam(agreement, rows, folder)) == expected
+
+
+@exactly
+def test_windows_that_are_keys_may_stand_behind_numbers(tmp_path: Path) -> None:
+    windows = dataclasses.replace(MINUTES, are="keys")
+    agreement = agreed_on("L1", "listed", windows=windows, key={"paid": "integer"}, keys=[1, 2, 9])
+    expected = seen(agreement.release(SALES))
+    assert "9 2026-11-22T13:02Z" in expected
     assert seen(in_beam(agreement, SALES, tmp_path)) == expected
 
 

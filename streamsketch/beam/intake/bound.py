@@ -28,6 +28,7 @@ from streamsketch.beam.run.runner import refuse_broken_runner
 from streamsketch.beam.run.runs import RunSecret, label_in, run_secret
 from streamsketch.core.numbers import check_int
 from streamsketch.errors import InvalidInputError
+from streamsketch.intake.by_window import intake_of
 from streamsketch.intake.events import Events
 from streamsketch.intake.rows import Intake
 from streamsketch.privacy.neighbours import Clip, Neighbours
@@ -147,7 +148,7 @@ class BoundContributions(beam.PTransform):
         count_private_data: bool = False,
     ) -> None:
         super().__init__()
-        self._intake = Intake(agreement, on_bad="drop", bounded=True)
+        self._intake = intake_of(agreement, on_bad="drop", bounded=True)
         if agreement.unit is None or agreement.key is None:
             raise InvalidInputError(
                 "BoundContributions clips what one unit contributes to each key, so it needs an agreement with a "

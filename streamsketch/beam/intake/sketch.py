@@ -16,6 +16,7 @@ from streamsketch.beam.run.known import known_of, with_known
 from streamsketch.beam.run.runner import refuse_broken_runner
 from streamsketch.beam.run.steps import Each, Step, merge_group
 from streamsketch.errors import InvalidInputError
+from streamsketch.intake.by_window import intake_of
 from streamsketch.intake.rows import Intake
 from streamsketch.projections.base import Projection
 from streamsketch.sketching.keyed import codes_of, table_keys
@@ -55,7 +56,7 @@ class SketchPerKey(beam.PTransform):
 
     def __init__(self, agreement: Agreement) -> None:
         super().__init__()
-        self._intake = Intake(agreement)
+        self._intake = intake_of(agreement)
         if agreement.key is None:
             raise InvalidInputError(
                 "SketchPerKey makes a sketch for each key, but the agreement has no key column; make one with key=…"

@@ -4,9 +4,6 @@ import os
 from typing import Any
 
 import apache_beam as beam
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from apache_beam.utils.timestamp import Timestamp
 
 from streamsketch.agreement.agreement import Agreement
@@ -16,8 +13,6 @@ from streamsketch.beam.intake.sketch import SketchPerKey
 from streamsketch.beam.intake.windows import CalendarWindows, TumblingWindows
 from streamsketch.beam.release.release import ReleasePerKey
 from streamsketch.beam.release.select import SelectKeys
-from streamsketch.data.calendar import check_times_of_day
-from streamsketch.data.windows import micros_in
 from streamsketch.errors import InvalidInputError
 from streamsketch.release.agreed_publisher import publisher_of
 from streamsketch.release.in_windows import publisher_in_windows
@@ -98,11 +93,7 @@ class Release(beam.PTransform):
         published = agreement.published_keys
         listed = list(published) if isinstance(published, tuple) else None
         batches = rows
-        if windows is not None and agreement.windows_are_keys:
-            named = beam.Map(_keyed_by_window, agreement).with_output_types(pa.RecordBatch)
-            batches = rows | "Batches" >> beam.FlatMap(_batches).with_output_types(pa.RecordBatch)
-            batches |= "Keys by window" >> named
-        elif windows is not None:
+        if windows is not None and agreement.windows_are_releases:
             batches = rows | "Windows" >> _windows(agreement)
             keys["public_windows"] = _range(agreement, bounded=rows.is_bounded)
         events: Any = batches
@@ -130,11 +121,6 @@ def _check(agreement: Agreement) -> None:
         )
     if windows is None:
         return
-    if agreement.windows_are_keys and agreement.key.type != "text":
-        raise InvalidInputError(
-            f"with windows as keys, keys become text, and {agreement.key.name} is of type {agreement.key.type}: agree "
-            "on text, or use agreement.release(rows) in one process"
-        )
     if windows.period is not None or (schedule is not None and schedule.most < schedule.horizon and agreement.unit):
         raise InvalidInputError(
             "units are kept to some of the windows by agreement.release(rows) and `streamsketch stream file`, for a "
@@ -169,23 +155,3 @@ def _range(agreement: Agreement, *, bounded: bool) -> tuple[Timestamp, Timestamp
         )
     stop = None if last is None else Timestamp(micros=int(windows.of_times.start(last + 1)))
     return Timestamp(micros=int(windows.of_times.start(first))), stop
-
-
-def _batches(rows: Any) -> Any:
-    return rows.to_batches() if isinstance(rows, pa.Table) else [rows]
-
-
-def _keyed_by_window(batch: pa.RecordBatch, agreement: Agreement) -> pa.RecordBatch:
-    """Return rows whose keys are followed by the name of their window, of the windows that are agreed."""
-    windows: Any = agreement.windows
-    named = batch.column(windows.time.name), windows.time.name, windows.format
-    check_times_of_day(windows.of_times, *named)
-    numbers = windows.of_times.number(micros_in(*named))
-    names = windows.of_times.names(numbers).cast(pa.string())
-    place = batch.schema.get_field_index(agreement.key.name)
-    keys = pc.binary_join_element_wise(batch.column(place).cast(pa.string()), names, " ")
-    found = batch.set_column(place, batch.schema.field(place).with_type(pa.string()), keys)
-    within = windows.numbers
-    if within is None:
-        return found
-    return found.filter(pa.array(np.logical_and(numbers >= within.start, numbers < within.stop)))
