@@ -1,5 +1,6 @@
 """Release sketches from Spark once, on the driver."""
 
+import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,9 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.release.agreed_publisher import publisher_of
 from streamsketch.release.published_table import PublishedTable
 from streamsketch.release.publishers import Publisher
-from streamsketch.spark.sketches import KeyedSketches, sketch_per_key
+from streamsketch.sketching.bounding.units import SECRET_BYTES
+from streamsketch.spark.sketches import KeyedSketches, Work
+from streamsketch.spark.windows import check_windows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,7 +28,7 @@ def release(
     again: bool = False,
     ledger: Ledger | None = None,
     dataset: str | None = None,
-) -> PublishedTable[Any]:
+) -> Any:
     """Run the job and return one release of the keys of a data frame.
 
     The exact sketches are sent to the driver, the ledger is charged, and then noise is drawn once. The result is the
@@ -42,7 +45,7 @@ def release(
         The output of `sketch_per_key`; or, with an agreement, a data frame.
     publisher
         An agreement with terms, which says all that is published: the release is then that of
-        ``agreement.release(rows)``. Or a mechanism, such as
+        ``agreement.release(rows)``, and of windows that are releases a dict of them by name. Or a mechanism, such as
         ``AdditiveNoise(epsilon=1.0, neighbours=agreement.neighbours)`` or one of `streamsketch.signs`.
     public_keys, keys_are_public, assert_bounds, again
         As in `SketchTable.release`; ``public_keys`` are by default those of `sketch_per_key`.
@@ -51,8 +54,9 @@ def release(
 
     Returns
     -------
-    PrivateTable
-        The release; other publishers return their own type of table.
+    PrivateTable or dict
+        The release; other publishers return their own type of table. For an agreement with windows that are releases, a
+        release of each window by its name, None where no key is published.
 
     Raises
     ------
@@ -80,8 +84,7 @@ def release(
     if isinstance(publisher, Agreement):
         if public_keys is not None or keys_are_public or assert_bounds:
             raise InvalidInputError("the agreement says which keys are published, and for whom: leave out the rest")
-        found: PublishedTable[Any] = _release_frame(sketches, publisher, again=again, ledger=ledger, dataset=dataset)
-        return found
+        return _release_frame(sketches, publisher, again=again, ledger=ledger, dataset=dataset)
     if not isinstance(sketches, KeyedSketches):
         raise TypeError(f"sketches must be the output of sketch_per_key, got a {type(sketches).__name__}")
     publish: Any = checked_publisher(publisher, sketches)
@@ -119,22 +122,22 @@ def _release_frame(
     if isinstance(df, KeyedSketches):
         raise TypeError("an agreement releases a data frame, which it bounds itself; got the output of sketch_per_key")
     publisher = publisher_of(agreement)
-    if agreement.windows is not None:
-        raise InvalidInputError(
-            "on Spark windows are not released by an agreement: use agreement.release(rows), or "
-            "`streamsketch.beam.Release`; `ReleaseBatches` follows a stream of batches"
-        )
+    check_windows(agreement)
     if agreement.key is None:
         raise InvalidInputError(
             "Spark releases keys, and the agreement has no key column: agree on one (key=…), or use "
             "agreement.release(rows) in one process"
         )
-    listed = agreement.keys if isinstance(agreement.keys, tuple) else None
-    sketches = sketch_per_key(df, agreement, public_keys=listed if agreement.unit is not None else None)
+    by_windows = agreement.windows_are_releases
+    published: Any = agreement.keys if by_windows else agreement.published_keys
+    listed = published if isinstance(published, tuple) and agreement.unit is not None else None
+    work = Work(agreement, public_keys=listed, by_windows=by_windows)
+    sketches = work.sketches(df, os.urandom(SECRET_BYTES))
     planned = publisher.calibrated(agreement.projection).guarantee_for(sketches)
     if ledger is not None:  # which would refuse it after the job
         ledger.check(dataset, planned, projection=agreement.projection)
-    return agreement.release(sketches.table(), ledger=ledger, dataset=dataset, again=again)
+    exact: Any = sketches.windows() if by_windows else sketches.table()
+    return agreement.release(exact, ledger=ledger, dataset=dataset, again=again)
 
 
 def checked_publisher(publisher: Publisher[Any], data: Any) -> Publisher[Any]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamsketch.agreement.agreement import Agreement
@@ -14,6 +15,7 @@ from streamsketch.core.numbers import check_int, short
 from streamsketch.data import data_ids
 from streamsketch.data.canonical import key_of
 from streamsketch.errors import InvalidInputError
+from streamsketch.intake.by_window import intake_of
 from streamsketch.intake.rows import Intake
 from streamsketch.once.counts import RowCounts
 from streamsketch.privacy.bounds import NO_DATA, Bounds
@@ -21,15 +23,15 @@ from streamsketch.privacy.neighbours import Clip, Neighbours
 from streamsketch.projections.base import Projection
 from streamsketch.sketching.bounding.units import SECRET_BYTES, UnitBounds
 from streamsketch.sketching.exact import ExactSums
+from streamsketch.sketching.in_windows import windows_in, windows_of
 from streamsketch.sketching.keyed import public_names
 from streamsketch.sketching.partials import decode_partial
 from streamsketch.sketching.table import SketchTable
+from streamsketch.spark.windows import IntakeOfWindows, in_order, named
 from streamsketch.spark.workers import SHARDS, SKETCHES, clipping, counts_of, merging, sharding, sketching
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-    from streamsketch.data.data_ids import DataIds
 
 
 _OURS = re.compile(r"streamsketch\.errors\.\w+: (.*)")
@@ -104,7 +106,10 @@ def sketch_per_key(
 
 
 class Work:
-    """How the rows of data frames become sketches by key; parameters and errors as `sketch_per_key`."""
+    """How the rows of data frames become sketches by key; parameters and errors as `sketch_per_key`.
+
+    With ``by_windows`` they become those of each window that the agreement releases, for `KeyedSketches.windows`.
+    """
 
     def __init__(
         self,
@@ -115,14 +120,20 @@ class Work:
         clip: Clip | None = None,
         public_keys: Iterable[Any] | None = None,
         shards: int = 64,
+        by_windows: bool = False,
     ) -> None:
-        self._intake = Intake(agreement)  # which checks the type
+        Intake(agreement)  # which checks the type
         if agreement.key is None:
             raise InvalidInputError(
                 "sketch_per_key makes a sketch for each key, but the agreement has no key column; make one with key=…"
             )
         self.agreement, self._shards = agreement, check_int(shards, "shards", 1, 1 << 16)
+        self._numbers = windows_of(agreement) if by_windows else None
         self.public_keys = None if public_keys is None else public_names(agreement.keys_of(public_keys))
+        if by_windows and self.public_keys is not None:
+            self.public_keys = named(windows_of(agreement), self.public_keys)
+        read = IntakeOfWindows if by_windows else intake_of
+        self._intake = read(agreement)
         found = agreement.neighbours if neighbours is None else neighbours
         self._bounds: UnitBounds | None = None
         if agreement.unit is None:
@@ -136,7 +147,7 @@ class Work:
             raise InvalidInputError(
                 "the agreement has a unit column but no bound on what one unit contributes; pass neighbours"
             )
-        self._intake = Intake(agreement, on_bad="drop", bounded=True)
+        self._intake = read(agreement, on_bad="drop", bounded=True)
         clip = dataclasses.replace(agreement, neighbours=found).clip_of(clip)
         known: dict[str, Any] = {"max_keys": max_keys, "clip": clip, "public_keys": self.public_keys}
         known["rows"] = agreement.rows_rule
@@ -164,11 +175,13 @@ class Work:
             public = None if self.public_keys is None else frozenset(self.public_keys)
             parts = rows.mapInArrow(sketching(self._intake, public), SKETCHES)
         else:
-            shards = rows.mapInArrow(sharding(self._intake, self._bounds, secret, self._shards), SHARDS)
+            by_windows = self._numbers is not None
+            shard = sharding(self._intake, self._bounds, secret, self._shards, by_windows=by_windows)
+            shards = rows.mapInArrow(shard, SHARDS)
             grouped = shards.repartition("shard").sortWithinPartitions("shard")
             parts = grouped.mapInArrow(clipping(self.agreement.projection, self._bounds, secret), SKETCHES)
         merged = parts.repartition("key").sortWithinPartitions("key").mapInArrow(merging, SKETCHES)
-        return KeyedSketches(merged, self.agreement, bounds or self.bounds, self.public_keys)
+        return KeyedSketches(merged, self.agreement, bounds or self.bounds, self.public_keys, self._numbers)
 
 
 class KeyedSketches:
@@ -184,13 +197,21 @@ class KeyedSketches:
         What was enforced on units, as in `SketchTable.bounds`.
     public_keys
         The keys whose rows were kept, None for all.
+    numbers
+        The windows, if each has sketches of its own; the frame's keys then are those of `spark.windows`.
     """
 
-    def __init__(self, frame: "DataFrame", agreement: Agreement, bounds: Bounds, public_keys: list[Any] | None) -> None:
+    def __init__(
+        self,
+        frame: "DataFrame",
+        agreement: Agreement,
+        bounds: Bounds,
+        public_keys: list[Any] | None,
+        numbers: range | None = None,
+    ) -> None:
         self._frame, self._agreement, self._bounds = frame, agreement, bounds
-        self._public_keys = public_keys
-        self._ids: DataIds = data_ids.new()
-        self._found: tuple[SketchTable, RowCounts] | None = None
+        self._public_keys, self._numbers = public_keys, numbers
+        self._found: tuple[dict[int | None, SketchTable], RowCounts] | None = None
 
     @property
     def projection(self) -> Projection:
@@ -222,7 +243,12 @@ class KeyedSketches:
         InvalidInputError
             If rows are malformed, or cannot be cast to the agreed types.
         """
-        return self._result[0].copy()
+        return self._result[0][None].copy()
+
+    def windows(self) -> dict[str, SketchTable]:
+        """Run one Spark job and return the exact table of each window, by its name: **secret**; errors as `table`."""
+        of_times = windows_in(self._agreement).of_times
+        return {of_times.name(number): table for number, table in self._result[0].items() if number is not None}
 
     @property
     def row_counts(self) -> RowCounts:
@@ -234,12 +260,12 @@ class KeyedSketches:
         return self._result[1]
 
     @property
-    def _result(self) -> tuple[SketchTable, RowCounts]:
+    def _result(self) -> tuple[dict[int | None, SketchTable], RowCounts]:
         if self._found is None:
             self._found = self._collected()
         return self._found
 
-    def _collected(self) -> tuple[SketchTable, RowCounts]:
+    def _collected(self) -> tuple[dict[int | None, SketchTable], RowCounts]:
         try:
             rows = self._frame.toArrow()
         except Exception as error:
@@ -248,22 +274,32 @@ class KeyedSketches:
             raise
         is_counts = pc.is_null(rows["key"])
         counts, rows = counts_of(rows.filter(is_counts)["sketch"].to_pylist()), rows.filter(pc.invert(is_counts))
+        keys = rows["key"].to_pylist()
+        if self._numbers is None:
+            return {None: self._table(rows, [key_of(key) for key in keys])}, counts
+        tables: dict[int | None, SketchTable] = {}
+        for number, placed in in_order([key_of(key) for key in keys], self._numbers):
+            places = pa.array([place for place, _ in placed], pa.int64())
+            tables[number] = self._table(rows.take(places), [key for _, key in placed])
+        return tables, counts
+
+    def _table(self, rows: "pa.Table", keys: list[Any]) -> SketchTable:
+        """Return the table of some of the sketches, by their keys."""
         sums, masses = ExactSums(len(rows), self.projection.sketch_dim), np.empty(len(rows), dtype=np.int64)
         for place, encoded in enumerate(rows["sketch"]):
             sketch = decode_partial(encoded.as_py())
             sums.add(sketch.sums(), np.array([place]))
             masses[place] = sketch.mass
-        table = SketchTable.from_state(
+        return SketchTable.from_state(
             self.projection,
-            [key_of(key) for key in rows["key"].to_pylist()],
+            keys,
             sums,
             masses,
             largest=max(rows["largest"].to_pylist(), default=0),
-            ids=self._ids,
+            ids=data_ids.new(),
             agreement=self._agreement,
             bounds=self._bounds,
         )
-        return table, counts
 
     def __repr__(self) -> str:
         return f"<KeyedSketches, secret, of a data frame, {self.projection!r}>"

@@ -23,6 +23,7 @@ from streamsketch.sketching.bounding.units import UnitBounds
 from streamsketch.sketching.keyed import codes_of, table_keys
 from streamsketch.sketching.partials import PartialSketches, decode_partial, encode_partial
 from streamsketch.sketching.sketch import Sketch
+from streamsketch.spark.windows import apart
 
 if TYPE_CHECKING:
     from streamsketch.sketching.bounding.contributions import Contributions
@@ -73,15 +74,18 @@ def sketching(intake: Intake, public: frozenset[Any] | None) -> Work:
     return work
 
 
-def sharding(intake: Intake, bounds: UnitBounds, secret: bytes, shards: int) -> Work:
-    """Return a step from rows to parts of shards, with all rows of a unit in one shard, and counts of rows."""
+def sharding(intake: Intake, bounds: UnitBounds, secret: bytes, shards: int, *, by_windows: bool) -> Work:
+    """Return a step from rows to parts of shards, with all rows of a unit in one shard, and counts of rows.
+
+    With ``by_windows`` a unit in each window is clipped by itself.
+    """
 
     def work(batches: Batches) -> Batches:
         parts: list[Contributions] = []
         events = (intake.read(batch) for batch in _gathered(batches))
         summary = BoundingSummary()
         for found in bounds.read(events, secret, summary):
-            parts.append(found.one_by_one())
+            parts.append((apart(found) if by_windows else found).one_by_one())
             if sum(map(len, parts)) > _CHUNK_ROWS:
                 yield from _sharded(by_shard(parts, shards))
                 parts = []

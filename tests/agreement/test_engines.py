@@ -8,6 +8,7 @@ from typing import Any
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import streamsketch as ss
@@ -254,7 +255,7 @@ def test_the_same_rows_have_one_release_on_every_engine(engine: str, terms: str,
 
 @exactly
 @pytest.mark.parametrize("terms", ["L1", "SketchL2", "counting", "features", "asserted"])
-@pytest.mark.parametrize("engine", [in_beam, in_stream])
+@pytest.mark.parametrize("engine", [in_beam, in_spark, in_stream])
 def test_windows_that_are_releases_are_the_same_in_a_stream_and_in_a_batch(
     engine: Any, terms: str, tmp_path: Path
 ) -> None:
@@ -278,18 +279,61 @@ def test_rows_of_a_schedule_are_the_same_in_a_stream_and_in_a_batch(tmp_path: Pa
 
 
 @exactly
+@pytest.mark.parametrize("keys", ["public", "selected"])
+@pytest.mark.parametrize("terms", ["L1", "SketchL2", "counting", "features"])
+def test_windows_of_keys_that_nobody_lists_are_the_same_on_spark(terms: str, keys: str, tmp_path: Path) -> None:
+    more: dict[str, Any] = {"keys": Selected(epsilon=15, delta="0.000001")} if keys == "selected" else {}
+    agreement = agreed_on(terms, keys, windows=MINUTES, missing="drop", **({"epsilon": 20, "delta": "0.000002"} | more))
+    expected = {name: seen(table) for name, table in agreement.release(SALES).items()}
+    assert list(expected) == NAMES
+    assert {name: seen(table) for name, table in in_spark(agreement, SALES, tmp_path).items()} == expected
+
+
+@exactly
+@pytest.mark.parametrize("keys", ["listed", "public"])
+def test_windows_without_rows_are_released_on_spark(keys: str, tmp_path: Path) -> None:
+    agreement = agreed_on("L1", keys, windows=MINUTES)
+    first = SALES.filter(pc.equal(pc.utf8_slice_codeunits(SALES["at"], 0, 16), "2026-11-22T13:00"))
+    for rows in (first, SALES.slice(0, 0)):
+        expected = agreement.release(rows)
+        released = in_spark(agreement, rows, tmp_path)
+        assert list(released) == NAMES
+        assert {name: table and seen(table) for name, table in released.items()} == {
+            name: table and seen(table) for name, table in expected.items()
+        }
+
+
+@exactly
+def test_a_unit_is_clipped_in_each_window_by_itself_on_spark(tmp_path: Path) -> None:
+    """Everybody is in every window with more than the bound, so that a bound over all windows would leave a third."""
+    at = ["2026-11-22T13:00Z", "2026-11-22T13:01Z", "2026-11-22T13:02:59Z", "2026-11-22T13:03Z", None]
+    rows = pa.table({"customer": ["a", "b"] * 25, "shop": ["north"] * 50, "item": ["tea"] * 50, "at": at * 10})
+    agreement = agreed_on("L1", "public", windows=MINUTES, missing="drop", neighbours=ss.L1(3, unit="customer"))
+    released = in_spark(agreement, rows, tmp_path)
+    expected = agreement.release(rows)
+    assert {name: seen(table) for name, table in released.items()} == {
+        name: seen(table) for name, table in expected.items()
+    }
+    assert [round(float(abs(table["north"].values).sum())) for table in released.values()] == [4 * 6] * 3
+    with pytest.raises(ss.InvalidInputError, match="the column at is null or blank"):
+        in_spark(agreement.replace(missing="refuse"), rows, tmp_path)
+
+
+@exactly
+@pytest.mark.parametrize("engine", BATCH)
 @pytest.mark.parametrize("keys", KEYS)
-def test_windows_that_are_keys_are_the_same_on_beam(keys: str, tmp_path: Path) -> None:
+def test_windows_that_are_keys_are_the_same(keys: str, engine: str, tmp_path: Path) -> None:
     windows = dataclasses.replace(MINUTES, are="keys")
     agreement = agreed_on("L1", keys, windows=windows, neighbours=ONE)
     expected = seen(agreement.release(SALES))
     assert len(expected) == (9 if keys == "listed" else 6)
-    assert seen(in_beam(agreement, SALES, tmp_path)) == expected
+    assert seen(BATCH[engine](agreement, SALES, tmp_path)) == expected
 
 
 @exactly
+@pytest.mark.parametrize("engine", BATCH)
 @pytest.mark.parametrize("keys", KEYS)
-def test_names_of_windows_are_never_spelt_otherwise(keys: str, tmp_path: Path) -> None:
+def test_names_of_windows_are_never_spelt_otherwise(keys: str, engine: str, tmp_path: Path) -> None:
     """The key "North " is "north", and its window stays 2026-11-22T13:00Z; rows of other windows are left out."""
     windows = dataclasses.replace(MINUTES, are="keys")
     shouted = [f"{name.title()} " for name in SALES["shop"].to_pylist()]
@@ -303,16 +347,17 @@ def test_names_of_windows_are_never_spelt_otherwise(keys: str, tmp_path: Path) -
         assert len(expected) == 6
         folder = tmp_path / rule
         folder.mkdir()
-        assert seen(in_beam(agreement, rows, folder)) == expected
+        assert seen(BATCH[engine](agreement, rows, folder)) == expected
 
 
 @exactly
-def test_windows_that_are_keys_may_stand_behind_numbers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", BATCH)
+def test_windows_that_are_keys_may_stand_behind_numbers(engine: str, tmp_path: Path) -> None:
     windows = dataclasses.replace(MINUTES, are="keys")
     agreement = agreed_on("L1", "listed", windows=windows, key={"paid": "integer"}, keys=[1, 2, 9])
     expected = seen(agreement.release(SALES))
     assert "9 2026-11-22T13:02Z" in expected
-    assert seen(in_beam(agreement, SALES, tmp_path)) == expected
+    assert seen(BATCH[engine](agreement, SALES, tmp_path)) == expected
 
 
 @pytest.mark.parametrize("keys", ["listed", "public", "selected"])
@@ -349,7 +394,17 @@ def test_signs_with_a_condition_on_each_vector_are_of_keys_with_data(engine: str
 REFUSED: dict[str, tuple[Any, dict[str, Any], str]] = {
     "Beam, no key": (in_beam, {"key": None, "keys": None, "neighbours": ss.L1(5)}, r"agreement\.release\(rows\)"),
     "Spark, no key": (in_spark, {"key": None, "keys": None, "neighbours": ss.L1(5)}, r"agreement\.release\(rows\)"),
-    "Spark, windows": (in_spark, {"windows": MINUTES}, r"agreement\.release\(rows\), or `streamsketch\.beam\.Release`"),
+    "Spark, a schedule": (
+        in_spark,
+        {"windows": MINUTES, "schedule": Tree(horizon=4)},
+        r"a schedule: use agreement\.release\(rows\) or `streamsketch stream file`",
+    ),
+    "Spark, periods": (
+        in_spark,
+        {"windows": dataclasses.replace(MINUTES, period="1 hour")},
+        "units in some windows of each period: use .*`streamsketch stream beam`",
+    ),
+    "Spark, no end": (in_spark, {"windows": dataclasses.replace(MINUTES, last=None)}, "the first and the last"),
     "Beam, public keys in windows": (in_beam, {"windows": MINUTES, "keys": "public"}, r"agreement\.release\(rows\)"),
     "Beam, units of a schedule": (
         in_beam,
