@@ -54,7 +54,8 @@ class Windows:
         clipped over all windows together, to the ``max_keys`` of the neighbours.
     period, max_windows
         A unit contributes in at most ``max_windows`` windows, by default 1, of each period, such as ``"1 day"``, and
-        pays in each period. Only jobs on Beam keep units to that; a schedule has a ``max_windows`` of its own.
+        pays in each period. Only jobs on Beam keep units to that. A schedule has ``max_windows`` and ``gap`` of its
+        own.
 
     Raises
     ------

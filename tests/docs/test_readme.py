@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import mypy.api
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -83,6 +84,24 @@ def test_python_blocks_run_in_order(
     shown = capsys.readouterr().out
     assert re.search(r"ε = 1, δ = 1e-06 for one customer .* enforced whatever its rows hold", shown)
     assert re.search(r"^0\.9\d+ ± 0\.0\d+\nbetween 0\.9\d and [01]\.\d\d\n3,[89]\d\d ± 1\d$", shown, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ("", "Success"),
+        ("agreement.relaese(web)", '"Agreement" has no attribute "relaese"'),
+        ("ss.cosine(ours, 7)", 'Argument 2 to "cosine" has incompatible type "int"'),
+        ("ss.agree(web, epsilon=[1])", 'Argument "epsilon" to "agree" has incompatible type'),
+    ],
+)
+def test_python_blocks_type_check(changed: str, said: str, tmp_path: Path) -> None:
+    text = "\n".join(text for language, text in BLOCKS if language == "python")
+    (tmp_path / "readme.py").write_text(f"{text}\n{changed}\n")
+    config = ["--strict", "--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(ROOT / ".mypy_cache")]
+    printed, _, status = mypy.api.run([*config, str(tmp_path / "readme.py")])
+    assert said in printed
+    assert (status == 0) == (not changed)
 
 
 def test_three_commands_do_what_the_python_block_does(tmp_path: Path, forks: Forks) -> None:
