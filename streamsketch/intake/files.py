@@ -20,6 +20,8 @@ from streamsketch.intake.rows import Intake
 from streamsketch.intake.seen import Seen
 
 _FIRST = {"csv": 2}  # the header is row 1
+_CORRECT = "correct the row or leave it out"  # as errors of casts say
+_OTHERS = "; `streamsketch check FILE --agreement FILE` counts all such rows"
 
 
 @dataclass(frozen=True)
@@ -248,7 +250,8 @@ class RowReader:
             try:
                 yield from intake.numbered([batch], first)
             except InvalidInputError as error:
-                raise InvalidInputError(f"{where}: {error}") from None
+                others = _OTHERS if _CORRECT in str(error) else ""
+                raise InvalidInputError(f"{where}: {error}{others}") from None
 
     def _numbered(
         self, path: str | os.PathLike[str], on_read: Callable[[int], None] = lambda _: None

@@ -109,3 +109,12 @@ def test_a_dictionary_excludes_other_questions(spelt: Path, forks: Forks, more: 
     assert "--set dictionary shows whether" in forks.refused(
         "compare", "north.sketch", "south.sketch", *how, *more, cwd=spelt
     )
+
+
+def test_a_row_that_is_refused_is_counted_with_all_others(forks: Forks, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("customer,item,sold\nAnn,tea,5 pcs\nBob,tea,2\nCleo,jam,many\n")
+    agree(forks, tmp_path, "--value", "sold", "--epsilon", "1", "--delta", "1e-6")
+    said = forks.refused("release", "rows.csv", "--agreement", "a.json", "-o", "a.sketch", cwd=tmp_path)
+    assert "in row 2 a text that is not a plain decimal number" in said
+    assert "leave it out; `streamsketch check FILE --agreement FILE` counts all such rows" in said
+    assert findings(forks, tmp_path)["", "malformed"] == 2
