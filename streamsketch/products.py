@@ -39,6 +39,7 @@ PARTS: dict[str, dict[Any, str]] = {
     },
     "service": {
         "agreed features": "features.features",
+        "agreed publishers": "release.agreed_publisher",
         "planned sizes": "planning.agreed_sizes",
         "rows of a schedule": "schedules.releaser",
         "rows of signs": "wire.sign_tables",

@@ -25,6 +25,7 @@ from streamsketch.accounting.book import (
 )
 from streamsketch.accounting.store import FileStore, Row, Store, Transaction
 from streamsketch.core.text import check_text
+from streamsketch.core.wrong import LEDGER, wrong_type
 from streamsketch.data.data_ids import DataIds
 from streamsketch.errors import InvalidInputError, LedgerError
 from streamsketch.privacy.guarantee import Guarantee
@@ -559,4 +560,11 @@ def charge_for(ledger: Ledger | None, dataset: str | None, guarantee: Any, proje
         if dataset is not None:
             raise InvalidInputError(f"dataset={dataset!r} names a data set of a ledger; pass ledger= as well")
         return
+    check_ledger(ledger)
     ledger.charge(dataset, guarantee, projection=projection, data_ids=data_ids)
+
+
+def check_ledger(ledger: object) -> None:
+    """Raise `TypeError` unless this is a ledger, or None."""
+    if not isinstance(ledger, Ledger | None):
+        raise wrong_type("ledger must be a Ledger", ledger, LEDGER)

@@ -27,7 +27,7 @@ from streamsketch.core.limits import current_limits, json_fields, read_bounded
 from streamsketch.core.notebooks import facts
 from streamsketch.core.numbers import short
 from streamsketch.core.text import check_text
-from streamsketch.core.wrong import PROJECTION, wrong_type
+from streamsketch.core.wrong import FEATURES, PROJECTION, check_path, wrong_type
 from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.data.columns import arrow_column, keys_named
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, WireFormatError
@@ -255,7 +255,7 @@ class Agreement:
     def _take_features(self, features: AgreedFeatures) -> None:
         """Take the map that features are summed by, which is the identity."""
         if not isinstance(features, AgreedFeatures):
-            raise TypeError(f"features must be Features, got a {type(features).__name__}")
+            raise wrong_type("features must be Features", features, FEATURES)
         if self.projection not in (None, features.projection):
             raise InvalidInputError(
                 f"features have the projection {features.projection!r}: leave out projection, or pass this one"
@@ -642,6 +642,7 @@ class Agreement:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write `to_json` to a file atomically: all of it or nothing."""
+        check_path(path, "an agreement is saved by the path of its file")
         write_whole(path, self.to_json().encode() + b"\n")
 
     load = _Load()

@@ -17,13 +17,14 @@ from streamsketch.agreement.text import TextRule
 from streamsketch.agreement.windows import Windows
 from streamsketch.core.libraries import pa
 from streamsketch.core.numbers import short
-from streamsketch.core.text import warn_outside
+from streamsketch.core.text import check_text, warn_outside
+from streamsketch.core.wrong import FEATURES, wrong_type
 from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.data.columns import is_text_type
 from streamsketch.data.tables import schema_of
 from streamsketch.errors import InvalidInputError, PlanAssumedWarning
 from streamsketch.privacy.counting import Counting
-from streamsketch.privacy.neighbours import MOST_KEYS, Clip, Neighbours
+from streamsketch.privacy.neighbours import MOST_KEYS, Clip, Neighbours, check_neighbours
 from streamsketch.privacy.schedule import Schedule
 from streamsketch.privacy.sketch_l2 import SketchL2
 from streamsketch.products import SERVICES
@@ -152,7 +153,8 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     """
     terms = _terms(epsilon, delta, mechanism)
     stated = {"units": units, "items": items, "catalogue": catalogue, "seed": seed}
-    by_units = schedule is None and (unit is not None if neighbours is None else _is_of_sketches(neighbours))
+    _check_types(value, neighbours, features, projection)
+    by_units = schedule is None and (unit is not None if neighbours is None else neighbours.of_sketches)
     is_sized = projection is not None or features is not None
     if not is_sized or any(value is not None for value in stated.values()):
         projection = _map_of(projection, features, schedule, terms, stated, by_units=by_units)
@@ -201,6 +203,8 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         rows_of_unit=rows_of_unit,
         **bounds,
     )
+    if terms is not None:
+        SERVICES.need("agreed publishers", "the agreement says what releases spend")(agreed)
     if is_sized:
         return agreed
     if not by_units:
@@ -241,8 +245,18 @@ def _bounds(
     )
 
 
-def _is_of_sketches(neighbours: Any) -> bool:
-    return isinstance(neighbours, Neighbours) and neighbours.of_sketches
+def _check_types(value: object, neighbours: object, features: object, projection: object) -> None:
+    """Raise an error for arguments of other types, or for a map beside features, before any of them is used."""
+    if value is not None:
+        check_text("the name of the value column", value)  # type: ignore[arg-type] # it checks
+    if neighbours is not None:
+        check_neighbours(neighbours)
+    if features is None:
+        return
+    if not isinstance(features, AgreedFeatures):
+        raise wrong_type("features must be Features", features, FEATURES)
+    if projection not in (None, features.projection):
+        raise InvalidInputError("features have a projection of their own: leave out projection")
 
 
 def warn_of_usual_size(agreed: Agreement, remedy: str) -> None:

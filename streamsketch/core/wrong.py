@@ -18,6 +18,8 @@ _BY_NAME = {
     ("pyarrow", "Dataset"): "dataset",
     ("pyarrow", "Scanner"): "scanner",
     ("numpy", "ndarray"): "array",
+    ("pandas", "Series"): "series",
+    ("polars", "Series"): "series",
 }
 _BY_TYPE: tuple[tuple[str, Any], ...] = (
     ("path", os.PathLike),
@@ -43,11 +45,21 @@ ROWS: Remedies = {
     "dataset": "pass its rows, dataset.scanner().to_reader()",
     "scanner": "pass its rows, scanner.to_reader()",
     "array": "name its columns: pandas.DataFrame(array, columns=[…])",
+    "series": "it is one column, so make a table of it: series.to_frame()",
     "agreement": "rows come first, then the agreement",
     "sketch": "it is sketched already; update or release it",
     "table": "it is sketched already; update or release it",
     "release": "it is released already; estimators such as streamsketch.cosine read it",
     "else": "pass the rows, such as pandas.read_csv('rows.csv')",
+}
+LEDGER: Remedies = {
+    "path": "open it: streamsketch.Ledger(path)",
+    "else": "pass streamsketch.Ledger(path), or leave it out",
+}
+SUMMARY: Remedies = {"else": "pass streamsketch.bounding.BoundingSummary(), which is then filled, or leave it out"}
+FEATURES: Remedies = {
+    "dict": "make them: streamsketch.Features({'age': streamsketch.features.Number(0, 110)}, seed=…)",
+    "else": "make them by streamsketch.Features(columns, seed=…)",
 }
 AGREEMENT: Remedies = {
     "path": "load it: streamsketch.Agreement.load(path)",

@@ -6,7 +6,7 @@ from typing import Any
 from streamsketch.core.libraries import pa
 from streamsketch.core.numbers import short
 from streamsketch.core.text import named
-from streamsketch.core.wrong import ROWS, wrong_type
+from streamsketch.core.wrong import ROWS, nature_of, wrong_type
 from streamsketch.data.columns import NOT_SHOWN
 from streamsketch.data.lenient import lenient_column
 from streamsketch.errors import InvalidInputError
@@ -78,7 +78,7 @@ def schema_of(rows: Any, columns: Sequence[str]) -> "pa.Schema":
 
 
 def _check_streams(rows: Any) -> None:
-    if isinstance(rows, type) or not hasattr(rows, "__arrow_c_stream__"):
+    if isinstance(rows, type) or not hasattr(rows, "__arrow_c_stream__") or nature_of(rows) == "series":
         raise wrong_type("rows must be a data frame, an Arrow table or a relation", rows, ROWS)
 
 

@@ -1,12 +1,13 @@
 """Intervals: the values of a quantity that its estimate does not contradict (Theory 4, "Intervals")."""
 
 import math
+import numbers
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from streamsketch.core import special
-from streamsketch.core.numbers import Floats, check_int
+from streamsketch.core.numbers import Floats, check_int, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
 from streamsketch.projections.variance import MapVariance, Real
@@ -249,8 +250,8 @@ def norm_growth(
 
 
 def _check_confidence(confidence: float) -> None:
-    if not 0 < confidence < 1:
-        raise InvalidInputError(f"confidence must lie in (0, 1), got {confidence}; 0.95 is usual")
+    if not isinstance(confidence, numbers.Real) or not 0 < confidence < 1:
+        raise InvalidInputError(f"confidence must lie in (0, 1), got {short(confidence)}; 0.95 is usual")
 
 
 def _map_width(cosine: Floats, error: Floats, noise: Floats, z: float) -> Floats:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from streamsketch.accounting.ledger import Ledger, charge_for
+from streamsketch.accounting.ledger import Ledger, charge_for, check_ledger
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.terms import Selected
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
@@ -77,6 +77,7 @@ def release_agreed(
     folder: str | os.PathLike[str] | None = None,
 ) -> Any:
     """Bound, sketch and draw under an agreement; see `Agreement.release`."""
+    check_ledger(ledger)  # before rows are read
     publisher = publisher_of(agreement)
     if agreement.windows is not None and agreement.windows.period is not None:
         raise InvalidInputError(

@@ -8,7 +8,7 @@ from streamsketch.agreement.terms import Selected
 from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.noise import NOISES
-from streamsketch.products import Registry
+from streamsketch.products import SERVICES, Registry
 from streamsketch.release.additive_noise import AdditiveNoise
 from streamsketch.release.publishers import Publisher
 
@@ -48,3 +48,6 @@ def publisher_of(agreement: Agreement) -> Publisher[Any]:
     if spent.delta:
         raise InvalidInputError(f"mechanisms of signs have δ = 0, and the agreement has {terms}; leave out delta")
     return make(epsilon=spent.budget.epsilon, neighbours=neighbours)
+
+
+SERVICES.enter("agreed publishers", publisher_of)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 from collections.abc import Callable, Collection, Iterable
 from typing import Protocol
 
+from streamsketch.core.wrong import check_path
 from streamsketch.errors import DependentNoiseError, InvalidInputError
 from streamsketch.privacy.mechanism import NoisePlace
 from streamsketch.products import Registry
@@ -188,6 +189,7 @@ class Published(Encoded, ABC):
         OSError
             If the file cannot be written.
         """
+        check_path(path, "a release is saved by the path of its file")
         data, target = self.to_bytes(), Path(path)
         if not overwrite and target.is_file():
             if _holds(target, data):

@@ -19,7 +19,7 @@ from streamsketch.intake.rows import Intake
 from streamsketch.sketching.bounding.admission import Admission
 from streamsketch.sketching.bounding.contributions import NO_KEY, WHOLE, Contributions
 from streamsketch.sketching.bounding.grouping import GroupedEvents
-from streamsketch.sketching.bounding.summary import BoundingSummary
+from streamsketch.sketching.bounding.summary import BoundingSummary, check_summary
 from streamsketch.sketching.bounding.units import SECRET_BYTES, UnitBounds, bound_batches
 from streamsketch.sketching.sketch import Sketch
 from streamsketch.sketching.table import SketchTable
@@ -48,6 +48,7 @@ def sketch_by_windows(
     TypeError, InvalidInputError
         As in `bound`.
     """
+    check_summary(summary)
     windows, keys = windows_in(agreement), agreement.published_keys
     listed = keys if isinstance(keys, tuple) else None
     timed: dict[str, Any] = {"time": windows.time.name, "time_format": windows.format, "windows": windows.of_times}
@@ -93,6 +94,7 @@ def sketch_windows(
     TypeError, InvalidInputError
         As in `bound`; if nobody says which windows there are.
     """
+    check_summary(summary)
     windows, numbers = windows_in(agreement), windows_of(agreement)
     intake = Intake(agreement, bounded=agreement.unit is not None, time=windows.time.name)
     found = BoundingSummary()

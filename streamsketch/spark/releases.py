@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from streamsketch.accounting.ledger import Ledger
+from streamsketch.accounting.ledger import Ledger, check_ledger
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.errors import InvalidInputError
 from streamsketch.release.agreed_publisher import publisher_of
@@ -81,6 +81,7 @@ def release(
     >>> list(release(sketch_per_key(sales, agreement), noise, public_keys=["north", "east"]))
     ['east', 'north']
     """
+    check_ledger(ledger)
     if isinstance(publisher, Agreement):
         if public_keys is not None or keys_are_public or assert_bounds:
             raise InvalidInputError("the agreement says which keys are published, and for whom: leave out the rest")

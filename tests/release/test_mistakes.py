@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet as pq
@@ -17,6 +19,7 @@ MAP = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
 WHOLE: Any = {"index": "item", "unit": "customer", "epsilon": 1, "delta": 1e-6}
 AGREED = ss.agree(ROWS, MAP, **WHOLE)
 FREE = AGREED.replace(terms=None)
+FEATURES = ss.Features({"n": ss.features.Number(0, 9)}, seed=7)
 KEYED = ss.agree(ROWS, MAP, **WHOLE, key="shop", max_keys=1, keys=["n", "s"])
 TABLE = KEYED.release(ROWS)
 ONE = AGREED.release(ROWS)
@@ -82,6 +85,27 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "L1 of a word": (lambda: ss.L1("many"), "bound"),
     "a negative size": (lambda: ss.SJLT(sketch_dim=-1, sparsity=4, seed=7), "sketch_dim"),
     "a seed of text": (lambda: ss.SJLT(sketch_dim=64, sparsity=4, seed="seven"), "seed"),  # type: ignore[arg-type]
+    "a value column in a list": (lambda: ss.agree(ROWS, MAP, index="item", value=["n"]), "value column"),  # type: ignore[arg-type]
+    "neighbours in a word": (lambda: ss.agree(ROWS, MAP, index="item", neighbours="L1"), r"L1\(bound\)"),  # type: ignore[arg-type]
+    "neighbours in a number": (lambda: ss.agree(ROWS, index="item", neighbours=3), r"L1\(bound\)"),  # type: ignore[arg-type]
+    "a relation without a bound": (lambda: ss.agree(ROWS, MAP, index="item", neighbours=ss.L1), r"L1\(bound\)"),  # type: ignore[arg-type]
+    "features in a dict": (lambda: ss.agree(ROWS, unit="customer", features={"n": (0, 9)}), r"Features\(\{"),  # type: ignore[arg-type]
+    "features in a word": (lambda: ss.agree(ROWS, unit="customer", features="n"), r"Features\("),  # type: ignore[arg-type]
+    "a map beside features": (lambda: ss.agree(ROWS, MAP, unit="customer", features=FEATURES), "leave out projection"),
+    "a noise in capitals": (lambda: ss.agree(ROWS, MAP, **WHOLE, mechanism="Laplace"), "known: auto, laplace"),
+    "a noise that is none": (lambda: ss.agree(ROWS, **WHOLE, mechanism="lapalce"), "projection|known"),
+    "a column as rows": (lambda: AGREED.release(pd.Series([1])), r"to_frame\(\)"),
+    "a column of polars as rows": (lambda: AGREED.release(pl.Series([1])), r"to_frame\(\)"),
+    "a path as a ledger": (lambda: AGREED.release(ROWS, ledger="l.sqlite", dataset="s"), r"Ledger\(path\)"),  # type: ignore[arg-type]
+    "a path as a sketch's ledger": (
+        lambda: FREE.sketch(ROWS).release(epsilon=1, delta=1e-6, ledger="l.sqlite", dataset="s"),  # type: ignore[union-attr,arg-type]
+        r"Ledger\(path\)",
+    ),
+    "a dict as a summary": (lambda: AGREED.sketch(ROWS, summary={}), r"BoundingSummary\(\)"),  # type: ignore[arg-type]
+    "a confidence in text": (lambda: ss.squared_distance(ONE, AGREED.release(ROWS)).interval("95%"), "0.95 is usual"),  # type: ignore[arg-type]
+    "a confidence in per cent": (lambda: ss.squared_distance(ONE, AGREED.release(ROWS)).interval(95), "0.95 is usual"),
+    "a release saved nowhere": (lambda: ONE.save(None), "pass the path of a file"),  # type: ignore[arg-type]
+    "an agreement saved nowhere": (lambda: AGREED.save(None), "pass the path of a file"),  # type: ignore[arg-type]
     "a ledger that is no file": (lambda: ss.Ledger(7), "ledger|path|file"),  # type: ignore[arg-type]
 }
 

@@ -13,6 +13,7 @@ from streamsketch.core.concealed import concealed
 from streamsketch.core.files import write_whole
 from streamsketch.core.libraries import pa
 from streamsketch.core.numbers import Ints
+from streamsketch.core.wrong import SUMMARY, wrong_type
 from streamsketch.intake.events import Events
 from streamsketch.projections.base import Projection
 
@@ -163,3 +164,9 @@ class BoundingSummary:
             If the file cannot be written.
         """
         write_whole(Path(path), (json.dumps(self.to_dict(), indent=_INDENT) + "\n").encode(), secret=True)
+
+
+def check_summary(summary: object) -> None:
+    """Raise `TypeError` unless this is a summary, or None."""
+    if not isinstance(summary, BoundingSummary | None):
+        raise wrong_type("summary must be a BoundingSummary", summary, SUMMARY)

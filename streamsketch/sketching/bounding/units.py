@@ -28,7 +28,7 @@ from streamsketch.sketching.bounding.contributions import NO_KEY, WHOLE, Contrib
 from streamsketch.sketching.bounding.digests import UnitDigests
 from streamsketch.sketching.bounding.grouping import GroupedEvents
 from streamsketch.sketching.bounding.runs import Runs
-from streamsketch.sketching.bounding.summary import BoundingSummary
+from streamsketch.sketching.bounding.summary import BoundingSummary, check_summary
 from streamsketch.sketching.keyed import public_names, warn_of_other_types
 from streamsketch.sketching.sketch import Sketch
 from streamsketch.sketching.table import SketchTable
@@ -240,6 +240,7 @@ def _add_bounded(  # noqa: PLR0913 - those of bound
 
     ``conditions`` are those for the bounds to hold, as they are once everything was read; ``rows`` as in `UnitBounds`.
     """
+    check_summary(summary)
     known: dict[str, Any] = {"max_keys": max_keys, "clip": clip, "public_keys": public_keys, "rows": rows}
     bounds = UnitBounds(table.projection, neighbours, **known)
     found, secret = BoundingSummary(), os.urandom(SECRET_BYTES)
