@@ -395,7 +395,7 @@ def _facts(units: str | None, items: str | None) -> tuple[list[float] | dict[str
     except ValueError:
         raise ss.InvalidInputError(
             f"--units and --set items=NUMBERS take numbers with commas, such as 500,3000 or DE=95,UK=3900, got "
-            f"{short(units)} and {short(items)}"
+            f"{' and '.join(short(text) for text in (units, items) if text is not None)}"
         ) from None
     if numbers is None or not all(name for name, _, _ in parts):
         return numbers, sizes

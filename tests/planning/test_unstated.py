@@ -155,4 +155,5 @@ def test_agree_plans_the_size_and_names_the_keys_that_drown(tmp_path: Path, fork
     assert "Assumed: 2,000 customers in a key" in " ".join(silent.stderr.split())
     events = ("agree", "--index", "item:text", "--l1", 1, "--set", "items=3", "-o", "a.json")
     assert "items and catalogue go with --units" in forks.refused(*events, cwd=tmp_path)
-    assert "take numbers with commas" in forks.refused(*AGREE, "--units", "many", "-o", "a.json", cwd=tmp_path)
+    refused = forks.refused(*AGREE, "--units", "many", "-o", "a.json", cwd=tmp_path)
+    assert refused.endswith("take numbers with commas, such as 500,3000 or DE=95,UK=3900, got 'many'\n")
