@@ -90,7 +90,7 @@ def test_python_blocks_run_in_order(
     ("changed", "said"),
     [
         ("", "Success"),
-        ("agreement.relaese(web)", '"Agreement" has no attribute "relaese"'),
+        ("agreement.draw(web)", '"Agreement" has no attribute "draw"'),
         ("ss.cosine(ours, 7)", 'Argument 2 to "cosine" has incompatible type "int"'),
         ("ss.agree(web, epsilon=[1])", 'Argument "epsilon" to "agree" has incompatible type'),
     ],

@@ -124,7 +124,7 @@ def test_what_cannot_be_planned_is_refused(fields: dict[str, Any], words: str) -
 
 
 def test_without_units_or_a_map_a_number_of_units_is_assumed_and_said() -> None:
-    with pytest.warns(PlanAssumedWarning, match=r"Assumed: 2,000 whos in a key; one who adds 12 items") as caught:
+    with pytest.warns(PlanAssumedWarning, match=r"Assumed: 2,000 who[s] in a key; one who adds 12 items") as caught:
         assumed = agreed(units=None)
     assert str(caught[0].message).endswith("State units=…")
     assert caught[0].filename == __file__
