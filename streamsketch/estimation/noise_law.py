@@ -32,6 +32,7 @@ _ALIKE = 1e-6  # of cumulants
 _MOST_FACTORS = 8  # of the rows in a range of windows, for the law of each to count; those of a tree are 1, or few
 _MOST_BLOCKS = 1 << 22  # of the rows of a release's parts, to be solved for their ranges: a second or two
 _DIGITS = 9
+_SPARSE = 16  # points of two laws, for each that is not 0, where sums are listed
 _NORMAL_SHAPE = 1e4  # of a Gamma law; beyond, its mixture of normal laws is one
 
 
@@ -292,6 +293,11 @@ def with_normal(law: Lattice, deviation: float) -> Lattice:
 
 def _convolved(a: Floats, b: Floats) -> Floats:
     """Return the law of a sum: directly, as an FFT would lose the tails."""
+    places = np.flatnonzero(a), np.flatnonzero(b)
+    if places[0].size * places[1].size * _SPARSE < a.size * b.size:  # on every so many points of the lattice
+        sums = np.add.outer(*places).ravel()
+        chances = np.bincount(sums, np.outer(a[places[0]], b[places[1]]).ravel(), a.size + b.size - 1)
+        return _trimmed(chances.astype(np.float64, copy=False))
     return _trimmed(np.convolve(a, b))
 
 
