@@ -77,8 +77,8 @@ def changes(  # noqa: PLR0913 - a command's options are its parameters
         option(
             "Estimates",
             "MEASURE",
-            "distance of sums (the default), or mean: the distance of averages, if units were counted (the default "
-            "for features).",
+            "distance of sums (the default); profile or cosine: of what windows consist of, whatever their size; or "
+            "mean: of averages, if units were counted (the default for features).",
             "--by",
         ),
     ] = None,
@@ -117,7 +117,8 @@ def changes(  # noqa: PLR0913 - a command's options are its parameters
     because the people of another month may be other people. Each alarm names the column that differs most clearly.
 
     Real streams always change a little. So without a tolerance, and with little noise, each window raises an alarm.
-    State the smallest distance that matters by --tolerance, or pass --tolerance typical.
+    State the smallest distance that matters by --tolerance, or pass --tolerance typical. Where windows differ in
+    length or size, test their mix by --by profile.
 
     $ streamsketch changes windows.parquet --tolerance typical
     """
@@ -260,11 +261,12 @@ def _show(found: Mapping[str, Changes]) -> None:
     columns: dict[str, list[str]] = {}
     for name, one in found.items():
         for place, (row, test) in enumerate(zip(one.table.to_pylist(), one.tests, strict=True)):
+            undefined = row["estimate"] is None
             cells = {
                 "window": row["window"],
-                MEASURES[one.by].title: UNDEFINED if test is None else value_text(test.distance),
+                MEASURES[one.by].title: UNDEFINED if test is None or undefined else value_text(test.distance),
                 "p": "" if test is None else f"{test.p_value:.2g}",
-                "alarm from": "" if test is None else format_value(row["line"], row["error"]),
+                "alarm from": "" if row["line"] is None else format_value(row["line"], row["error"]),
                 "": "alarm" if row["alarm"] else "",
             }
             names.append(name if place == 0 else "")

@@ -18,7 +18,16 @@ from streamsketch.estimation.gap_law import check_level
 from streamsketch.estimation.joint import joint_between
 from streamsketch.estimation.joint_estimate import JOINT_METADATA, JointModel
 from streamsketch.estimation.means import few_units, mean_distance
-from streamsketch.estimation.same import SameBy, SameTest, check_same_by, check_tolerance, sameness
+from streamsketch.estimation.measures import MEASURES
+from streamsketch.estimation.same import (
+    OF_SHAPE,
+    SameBy,
+    SameTest,
+    check_same_by,
+    check_tolerance,
+    distance_of_multiples,
+    sameness,
+)
 
 Against: TypeAlias = Literal["previous", "first"]
 """What each window is compared with."""
@@ -42,12 +51,14 @@ class Changes:
     ----------
     table
         One row for each window but the first: ``window`` and ``before``, the names of the two windows that are
-        compared; ``estimate``, their squared distance, with its standard ``error`` and the ends of its 95 % interval,
-        ``low`` and ``high``; ``p_value``; ``line``, the smallest estimate that raises an alarm; and ``alarm``. Numbers
-        are float64, in squared data units, and null if there is no average. With ``together=True`` also ``joint`` and
-        ``joint_error``: the joint estimate of the squared distance, and the error to expect of it.
+        compared; ``estimate``, their squared distance (or profile distance, or cosine), with its standard ``error`` and
+        the ends of its 95 % interval, ``low`` and ``high``; ``p_value``; ``line``, the smallest estimate (the largest
+        cosine) that raises an alarm; and ``alarm``. Numbers are float64, in squared data units, and null if there is no
+        average; of profiles and cosines all but ``p_value`` are null if a window is below the noise floor. With
+        ``together=True`` also ``joint`` and ``joint_error``: the joint estimate of the squared distance, and the error
+        to expect of it.
     tolerance
-        The distance (not squared) up to which windows count as the same, in data units.
+        The distance (not squared) up to which windows count as the same, in data units, as in `streamsketch.sameness`.
     against, by, samples, level, control
         The arguments of `streamsketch.changes`.
     tests
@@ -86,6 +97,11 @@ class Changes:
         found: list[Any] = self.table.filter(self.table["alarm"])["window"].to_pylist()
         return found
 
+    @property
+    def measure(self) -> str:
+        """What estimates are of, for people."""
+        return MEASURES[self.by if self.by in OF_SHAPE else "distance"].title
+
     def to_dict(self) -> dict[str, Any]:
         """Return the result as a dict that JSON can hold, if it can hold the names of windows."""
         found = {
@@ -107,7 +123,7 @@ class Changes:
 
     def __str__(self) -> str:
         joint = () if self.joint is None else ("joint estimate",)
-        head = ("window", "before", "squared distance", "p", "alarm from", *joint)
+        head = ("window", "before", self.measure, "p", "alarm from", *joint)
         lines = [head, *(self._line(row) for row in range(min(len(self.table), _SHOWN)))]
         widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
         shown = [
@@ -123,11 +139,12 @@ class Changes:
         test = self.tests[row]
         if test is None:
             return str(cells["window"]), "", "no average", "", "", *([""] if self.joint else [])
-        line = format_value(cells["line"], test.distance.standard_error)
+        is_defined = cells["estimate"] is not None
+        line = format_value(cells["line"], test.distance.standard_error) if is_defined else ""
         return (
             str(cells["window"]),
             str(cells["before"]),
-            value_text(test.distance),
+            value_text(test.distance) if is_defined else f"no {self.measure}",
             f"{cells['p_value']:.2g}",
             line + (" *" if cells["alarm"] else ""),
             *([] if self.joint is None else [value_text(Estimate(cells["joint"], 0.0, cells["joint_error"] ** 2))]),
@@ -186,6 +203,11 @@ def changes(
     level of 5 %, 1 to 4 % of series had a false alarm if usual distances are alike or close to the noise, and 6 to 24 %
     if they vary by 30 % (log-normal) and noise is small.
 
+    A window of another length, or a shop that had half of its days, is no change of what is bought. With
+    ``by="profile"`` and ``"cosine"`` only the mix is tested, whatever the size of a window; where units are counted,
+    ``by="mean"`` tests what a unit adds on average. Sums that are compared by ``"distance"`` raise an alarm in both
+    cases.
+
     Parameters
     ----------
     releases
@@ -234,6 +256,11 @@ def changes(
     ['August']
     >>> changes(releases, level=0.001, together=True).joint.folds
     2
+    >>> half = projection.sketch()
+    >>> half.update(["tea", "jam"], [1500, 450])
+    >>> releases["half October"] = half.release(epsilon=1, neighbours=L1(1, unit="sale"))
+    >>> changes(releases, level=0.001).alarms, changes(releases, level=0.001, by="profile").alarms
+    (['August', 'half October'], ['August'])
     """
     if together and by != "distance":
         raise InvalidInputError(f"together=True is for by='distance': joint estimates are of sums, got by={by!r}")
@@ -243,7 +270,7 @@ def changes(
         check_tolerance(tolerance)
     series = _series(releases, against, by)
     pairs = [(series.sketches[i], None if j is None else series.sketches[j]) for i, j in enumerate(series.before)][1:]
-    measure = squared_distance if by == "distance" else mean_distance
+    measure = {"distance": squared_distance, "mean": mean_distance}.get(by, distance_of_multiples)
     known = [measure(a, b) for a, b in pairs if b is not None] if tolerance == "typical" else []
     allowed = typical_tolerance(known) if tolerance == "typical" else float(tolerance)
     tests = tuple(None if b is None else sameness(a, b, allowed, by=by, samples=samples) for a, b in pairs)
@@ -372,6 +399,9 @@ def _numbers(tests: Iterable[SameTest | None], chance: float) -> "dict[str, pa.A
             rows.append((None,) * 6)
             continue
         estimate: Estimate = test.distance
+        if math.isnan(estimate.value):
+            rows.append((*(None,) * 4, test.p_value, None))
+            continue
         low, high = estimate.interval(_CONFIDENCE)
         rows.append((estimate.value, estimate.standard_error, low, high, test.p_value, test.line(chance)))
     names = ("estimate", "error", "low", "high", "p_value", "line")

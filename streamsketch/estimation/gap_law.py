@@ -65,7 +65,8 @@ _DOUBLINGS = 40
 _VISIBLE = 1e-4  # relative
 _CERTAIN = 1 - 1e-12
 _ROUNDING = 1e-9
-_KEPT = 8  # laws, those with drift of up to 0.2 GB each
+_KEPT = 24  # laws of up to 4 MB
+_KEPT_WITH_DRIFT = 8  # of up to 0.2 GB
 _MOST_STEPS = 64.0  # of noise with whole steps: in its standard deviation, and in a step of one of its terms
 _MOST_VECTORS = 24  # longest ones within a tolerance, for the law of each
 _MOST_COARSE = 128  # of them, in few cells with noise of few steps
@@ -125,12 +126,12 @@ class GapLaw:
         Its relative error is below 1e-3. Values below `SMALLEST` are returned as `SMALLEST`. Without noise and
         tolerance it is 1 at 0, else 0.
         """
-        return max(law.tail(gap) for law in self._laws)
+        return max(law.tail(gap) for law in self.laws)
 
     def line(self, level: float = 0.05) -> float:
         """Return the smallest value of T whose p-value is at most ``level``, in squared data units."""
         check_level(level)
-        first, *others = self._laws
+        first, *others = self.laws
         line = first.line(level)
         for law in others:
             if not isinstance(law, FewCells) or law.tail(line) > level:
@@ -173,8 +174,9 @@ class GapLaw:
         return self._noisy.moments
 
     @property
-    def _laws(self) -> tuple[Law, ...]:
-        return _laws_of(self)
+    def laws(self) -> tuple[Law, ...]:
+        """`least_favourable`, the same objects for the last ones: those of a long series would fill the memory."""
+        return _laws_with_drift(self) if self.drift else _laws_of(self)
 
     def least_favourable(self) -> tuple[Law, ...]:
         """Return the distributions of T for differences of many items and of few."""
@@ -305,7 +307,7 @@ class GapLaw:
         return _sparse(noise, count, items, distance * math.sqrt(kurtosis / (count * items)), 1 / kurtosis)
 
 
-@functools.lru_cache(maxsize=32)
+@functools.lru_cache(maxsize=_KEPT)
 def gap_law(
     projection: Projection,
     noise: tuple[NoiseTerm, ...] = (),
@@ -320,7 +322,11 @@ def gap_law(
 
 @functools.lru_cache(maxsize=_KEPT)
 def _laws_of(law: GapLaw) -> tuple[Law, ...]:
-    """Return the laws of T, again for the last ones: a long series of averages would fill the memory with its laws."""
+    return law.least_favourable()
+
+
+@functools.lru_cache(maxsize=_KEPT_WITH_DRIFT)
+def _laws_with_drift(law: GapLaw) -> tuple[Law, ...]:
     return law.least_favourable()
 
 

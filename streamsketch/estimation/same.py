@@ -1,4 +1,4 @@
-"""A test of whether the distance of two streams, or of their averages, is within a tolerance (Theory 4.7)."""
+"""A test of whether two streams, their averages or their profiles are the same, or within a tolerance (Theory 4.7)."""
 
 import dataclasses
 import functools
@@ -16,23 +16,30 @@ from streamsketch.estimation.estimate import SECRECY, Estimate, format_value, va
 from streamsketch.estimation.estimators import squared_distance, squared_norm
 from streamsketch.estimation.gap_law import GapLaw, gap_law
 from streamsketch.estimation.means import Averages, averages_of, check_known, mean_distance, mean_product
+from streamsketch.estimation.measures import MEASURES, pairwise
 from streamsketch.estimation.noise_effect import OutputNoise, noise_unit
 from streamsketch.estimation.noise_law import NoiseTerm, noise_terms, terms_of
+from streamsketch.estimation.proportional import Proportional, nearest_multiple, proportional
 from streamsketch.estimation.sample_law import NORMAL_KURTOSIS, SAMPLE_ERRORS, kept_share, longest_norms, samples_apart
 from streamsketch.privacy.mechanism import NoisePlace
 from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.release.private_sketch import PrivateSketch
 
-SameBy: TypeAlias = Literal["distance", "mean"]
-"""Whether sums are compared, or averages over units."""
+SameBy: TypeAlias = Literal["distance", "mean", "profile", "cosine"]
+"""Whether sums are compared, averages over units, or what streams consist of, whatever their size."""
+
+OF_SHAPE: tuple[SameBy, ...] = "profile", "cosine"
+"""What compares streams whatever their size: proportional streams are the same."""
 
 _LEAST_OF_MEANS = 1e-9
 _SHOWN_LEVEL = 0.05
+_BEYOND = 1e-9  # of a line that is no alarm
+_LEAST_LINED, _MOST_LINED = 1e-6, 0.999  # p-values at which a law's line is quick
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SameTest:
-    """The result of `streamsketch.sameness`: whether two streams, or their averages, are within a tolerance.
+    """The result of `streamsketch.sameness`: whether two streams, averages or profiles are the same.
 
     Parameters
     ----------
@@ -40,17 +47,23 @@ class SameTest:
         The probability of a squared distance at least as large as this one, if the streams are exactly ``tolerance``
         apart.
     distance
-        The estimated squared distance, in squared data units.
+        The estimated squared distance, in squared data units; by profile or cosine, the estimate of these, which is NaN
+        if a stream is below the noise floor.
     tolerance
         The distance (not squared) up to which streams count as the same, in data units.
     by
-        ``"distance"`` if sums were compared, ``"mean"`` if averages were.
+        ``"distance"`` if sums were compared, ``"mean"`` if averages were, ``"profile"`` or ``"cosine"`` if sizes do not
+        count.
     samples
         Whether units are samples of populations, which are compared.
     law
-        The distribution of the squared distance of the cells.
+        The distribution of the squared distance of the cells; by profile or cosine, of one stream's cells from a
+        multiple of the other's, where the p-value is the largest.
     gap
-        The observed squared distance of the cells, with noise, in squared data units.
+        The observed squared distance of the cells, with noise, in squared data units; by profile or cosine, the least
+        one over all multiples.
+    squared_norm
+        By profile or cosine, the estimated squared norm of the stream that is not multiplied; else NaN.
 
     Examples
     --------
@@ -72,6 +85,7 @@ class SameTest:
     samples: bool
     law: GapLaw = dataclasses.field(repr=False)
     gap: float = dataclasses.field(repr=False)
+    squared_norm: float = dataclasses.field(default=math.nan, repr=False)
 
     @property
     def secret(self) -> bool:
@@ -84,33 +98,69 @@ class SameTest:
         Parameters
         ----------
         distance
-            The distance (not squared), in data units, due to many items.
+            The distance (not squared), in data units, due to many items; between profiles, so of streams scaled to
+            length 1, from 0 to √2, if they are compared by profile or cosine.
         level
             The probability of a false alarm, in (0, 1).
         """
-        return float(self.law.power(distance, level))
+        if self.by not in OF_SHAPE:
+            return float(self.law.power(distance, level))
+        sine = distance * math.sqrt(max(1 - distance**2 / 4, 0.0))  # of the angle between profiles
+        return float(self.law.power(sine * math.sqrt(max(self.squared_norm, 0.0)), level))
 
     def visible(self, power: float = 0.8, level: float = 0.05) -> float:
         """Return the smallest distance that gives a p-value of at most ``level`` with probability ``power``.
 
         It is not squared, in data units. It depends on projection and noises, and for averages also on their lengths,
-        but not on how far apart the streams are.
+        but not on how far apart the streams are. By profile and cosine it is a distance between profiles, from 0 to √2,
+        and depends on the streams' lengths. It is infinite if no distance is found.
         """
-        return self.law.visible(power, level)
+        found = self.law.visible(power, level)
+        if self.by not in OF_SHAPE:
+            return found
+        if found**2 >= self.squared_norm:
+            return math.inf
+        return math.sqrt(2 - 2 * math.sqrt(1 - found**2 / self.squared_norm))
 
     def line(self, level: float = 0.05) -> float:
-        """Return the smallest estimated squared distance with a p-value of at most ``level``."""
-        return self.law.line(level) - (self.gap - self.distance.value)
+        """Return the smallest estimate with a p-value of at most ``level``; the largest cosine."""
+        line = self.law.line(level)
+        if self.by not in OF_SHAPE:
+            return line - (self.gap - self.distance.value)
+        return self._shape_line(line, level)
+
+    def _shape_line(self, line: float, level: float) -> float:
+        """Return the estimate at which the least distance of multiples would be as far beyond the line as it is now.
+
+        The p-value is that of a distance that is shorter by the bounds of the search: p ≤ level if, and only if, the
+        estimate is beyond the line.
+        """
+        lengths = math.sqrt(line), math.sqrt(self.gap)
+        slack = 0.0
+        if self.p_value >= _LEAST_LINED:
+            slack = max(lengths[1] - math.sqrt(self.law.line(min(self.p_value, _MOST_LINED))), 0.0)
+        more = (lengths[0] + slack) ** 2 - self.gap
+        if self.p_value > level:
+            more = max(more, _BEYOND * self.gap)
+        value = self.distance.value
+        cosine = value if self.by == "cosine" else 1 - value / 2
+        if cosine > 0:  # the product of both streams stays
+            left = self.squared_norm + more
+            cosine = cosine * math.sqrt(self.squared_norm / left) if left > 0 < self.squared_norm else 1.0
+        elif not math.isnan(cosine):
+            cosine = 0.0 if self.p_value <= level else -1.0
+        return cosine if self.by == "cosine" else 2 - 2 * cosine
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as a dict that JSON can hold."""
         found = {
             "p_value": self.p_value,
-            **self.distance.to_dict("squared_distance"),
+            **self.distance.to_dict(MEASURES[self.by].column if self.by in OF_SHAPE else "squared_distance"),
             "tolerance": self.tolerance,
             "by": self.by,
             "samples": self.samples,
         }
+        found = {name: None if isinstance(one, float) and math.isnan(one) else one for name, one in found.items()}
         return found | ({"secret": True} if self.secret else {})
 
     def __str__(self) -> str:
@@ -118,9 +168,15 @@ class SameTest:
 
     @functools.cached_property
     def _sentence(self) -> str:
+        of_shape = self.by in OF_SHAPE
         what = "populations" if self.samples else "averages" if self.by == "mean" else "streams"
         apart = f"are more than {self.tolerance:g} apart" if self.tolerance else "differ"
-        numbers = f"p = {self.p_value:.2g}, squared distance {value_text(self.distance)}"
+        if of_shape:
+            what, apart = ("streams", f"{apart}, whatever their size") if self.tolerance else ("profiles", apart)
+        numbers = f"p = {self.p_value:.2g}"
+        if not math.isnan(self.distance.value):
+            title = MEASURES[self.by if of_shape else "distance"].title
+            numbers += f", {title} {value_text(self.distance)}"
         secret = f" ({SECRECY})" if self.secret else ""
         if self.p_value <= _SHOWN_LEVEL:
             return f"The {what} {apart}: {numbers}{secret}."
@@ -139,11 +195,11 @@ def sameness(
 ) -> SameTest:
     """Test whether two streams are the same, or at most ``tolerance`` apart, given the noise and the map's error.
 
-    The hypothesis is ‖x - y‖ ≤ ``tolerance``, or ‖x/n_x - y/n_y‖ ≤ ``tolerance`` with ``by="mean"``. The p-value is the
-    probability of a squared distance between cells at least as large as the observed one, if the streams are exactly
-    ``tolerance`` apart. So alarms at p ≤ 0.05 are false in at most 5 % of cases. The test costs no privacy beyond that
-    of the releases. A large p does not show that the streams are the same: `SameTest.visible` gives the distance that
-    the test would detect.
+    The hypothesis is ‖x - y‖ ≤ ``tolerance``, or ‖x/n_x - y/n_y‖ ≤ ``tolerance`` with ``by="mean"``, or x = c·y for
+    some c ≥ 0 with ``by="profile"`` and ``"cosine"``. The p-value is the probability of a squared distance between
+    cells at least as large as the observed one, if the streams are exactly ``tolerance`` apart. So alarms at p ≤ 0.05
+    are false in at most 5 % of cases. The test costs no privacy beyond that of the releases. A large p does not show
+    that the streams are the same: `SameTest.visible` gives the distance that the test would detect.
 
     The p-value does not assume normal noise, and is valid for few cells and for small probabilities:
 
@@ -164,6 +220,13 @@ def sameness(
       these errors. It assumes that the averages are six standard errors longer than estimated and lie along the
       difference; it is never below 1e-9. It is valid for small counts of units too; a sketch whose count is too small
       for an average counts as a test without an alarm.
+    - ``by="profile"`` and ``"cosine"``: half a month of the same mix differs from a whole one by its size alone, which
+      is not tested here. The hypothesis is that the shorter stream is within the tolerance of a multiple of the longer
+      one, ‖x - c·y‖ ≤ ``tolerance`` or ‖y - c·x‖ ≤ ``tolerance`` for some c from 0 to 1. The p-value is a bound on the
+      largest over all c, with the distribution of the noise that is left. Without a tolerance the bound assumes nothing
+      but the distributions of both noises, and it needs no count of units. In simulations with 256 cells, alarms at
+      5 % were false in 1 to 5 % of cases, with two cells in 0 to 5 %. p-values above 0.2 may be much too large; with
+      a tolerance none is below 1e-9. Both measures have the same test; their estimates differ.
     - ``samples=True``: the units are samples of two populations, and the hypothesis is about the averages of these
       populations. Two samples of one population differ by (C² - ‖μ‖²)(1/n_x + 1/n_y) in squared distance, where C is
       the bound of `SketchL2` and μ the average; the distance is smaller if shorter units are not lengthened
@@ -181,9 +244,10 @@ def sameness(
         makes the result as secret as it is. For ``by="mean"`` their units must have been counted.
     tolerance
         The distance (not squared) up to which streams count as the same, in data units; for averages, in data units per
-        unit.
+        unit; by profile and cosine, from the nearest multiple of the longer stream.
     by
-        ``"distance"`` for sums, ``"mean"`` for averages.
+        ``"distance"`` for sums, ``"mean"`` for averages, ``"profile"`` or ``"cosine"`` for what streams consist of,
+        whatever their size.
     samples
         Whether units are samples of populations. Only for ``by="mean"`` and units that were clipped to `SketchL2`.
 
@@ -195,8 +259,9 @@ def sameness(
     Raises
     ------
     InvalidInputError
-        For a negative or infinite tolerance, an unknown ``by``, noise at different places, averages of sketches whose
-        units were not counted or are too few, and samples of units that were not clipped to `SketchL2` or not counted.
+        For a negative or infinite tolerance, an unknown ``by``, noise at different places, profiles and cosines of
+        releases with noise before the map, averages of sketches whose units were not counted or are too few, and
+        samples of units that were not clipped to `SketchL2` or not counted.
     TypeError, IncompatibleProjectionsError, IncompatibleAgreementsError, DependentNoiseError
         As in `squared_distance`.
 
@@ -211,10 +276,17 @@ def sameness(
     >>> found = sameness(x.release(epsilon=1, neighbours=sale), y.release(epsilon=1, neighbours=sale))
     >>> print(f"{found.p_value:.0e}, {found.visible():.0f}")
     1e-15, 36
+    >>> half = projection.sketch()
+    >>> half.update(["tea", "jam"], [1500, 200])
+    >>> months = x.release(epsilon=2, neighbours=sale), half.release(epsilon=2, neighbours=sale)
+    >>> sameness(*months).p_value < 1e-6, sameness(*months, by="profile").p_value < 1e-6
+    (True, False)
     """
     check_comparable([a, b])
     check_tolerance(tolerance)
     check_same_by(by, samples=samples)
+    if by in OF_SHAPE:
+        return _of_shape(a, b, by, float(tolerance))
     drift: tuple[NoiseTerm, ...] = ()
     if by == "distance":
         cells, distance = Cells.of_difference(a, b), squared_distance(a, b)
@@ -260,12 +332,51 @@ def check_tolerance(tolerance: float) -> None:
 def check_same_by(by: str, *, samples: bool) -> None:
     """Raise `InvalidInputError` unless streams can be tested by this."""
     if by not in get_args(SameBy):
-        raise InvalidInputError(
-            f"by must be 'distance' or 'mean', got {short(by)}. There is no such test for cosines and profiles; "
-            "where units are counted, 'mean' compares what a unit adds on average, whatever their number"
-        )
+        *others, last = map(repr, get_args(SameBy))
+        raise InvalidInputError(f"by must be {', '.join(others)} or {last}, got {short(by)}")
     if samples and by != "mean":
         raise InvalidInputError("populations are compared by their averages: samples=True needs by='mean'")
+
+
+def _of_shape(a: AnySketch, b: AnySketch, by: SameBy, tolerance: float) -> SameTest:
+    """Test whether two streams are proportional, or one is within a tolerance of a multiple of the other."""
+    estimate = pairwise([a, b], by=by)[0, 1]
+    first, second = block_of([a, b]).values
+
+    def noise_of(s: float, t: float) -> tuple[NoiseTerm, ...]:
+        return terms_of(
+            [(one, factor) for one, factor in ((a, s), (b, t)) if factor and isinstance(one, PrivateSketch)]
+        )
+
+    found = proportional(a.projection, _place(a, b), (first, second), noise_of, tolerance)
+    return _test_of_shape(found, estimate, tolerance, by)
+
+
+def distance_of_multiples(a: AnySketch, b: AnySketch) -> Estimate:
+    """Estimate the squared distance of the longer stream's nearest multiple from the other, by a factor of 0 to 1."""
+    check_comparable([a, b])
+    block = block_of([a, b])
+    first, second = block.values
+    factors = np.array(nearest_multiple((first, second))) * (1, -1)
+    k2, k4 = float(factors**2 @ block.k2), float(factors**4 @ block.k4)
+    value = float(((factors @ block.values) ** 2).sum()) - block.effect.count * k2
+    size = max(value, 0.0)
+    return Estimate(
+        value, block.variance.of_squared_norm(size), float(block.effect.squared_norm_variance(size, k2, k4))
+    )
+
+
+def _test_of_shape(found: Proportional, estimate: Estimate, tolerance: float, by: SameBy) -> SameTest:
+    return SameTest(
+        found.p_value,
+        estimate,
+        tolerance,
+        by,
+        samples=False,
+        law=found.law,
+        gap=found.gap,
+        squared_norm=found.squared_norm,
+    )
 
 
 def _releases(*sketches: AnySketch) -> list[PrivateSketch]:

@@ -88,6 +88,38 @@ def test_averages_do_not_change_with_numbers_of_units_and_too_few_have_none() ->
     assert ss.changes(shops, level=0.001).alarms != [4]
 
 
+def month(*counts: int) -> ss.PrivateSketch:
+    sketch = PROJECTION.sketch()
+    sketch.update(list(range(1, 1 + len(counts))), counts)
+    return sketch.release(epsilon=2.0, neighbours=SALE)
+
+
+@pytest.mark.parametrize("by", ["profile", "cosine"])
+def test_half_a_december_is_no_alarm_where_size_does_not_count(by: Any) -> None:
+    year = {f"2024-{number:02}": month(3000, 400, 800) for number in range(1, 12)} | {"2024-12": month(1500, 200, 400)}
+    assert ss.changes(year, level=0.001).alarms == ["2024-12"]
+    assert not ss.changes(year, level=0.001, by=by).alarms
+    year |= {"2024-12": month(1500, 300, 400), "2025-01": month(30, 6, 8), "2025-02": month(3000, 400, 800)}
+    found = ss.changes(year, level=0.001, by=by)
+    assert found.alarms == ["2024-12"]
+    for row in found.table.to_pylist():
+        if row["estimate"] is not None:
+            beyond = row["estimate"] <= row["line"] if by == "cosine" else row["estimate"] >= row["line"]
+            assert row["alarm"] == beyond
+    assert ss.changes(year, level=0.001, by=by, tolerance=200).alarms == []
+    assert ss.changes(year, level=0.001, by=by, tolerance="typical").tolerance < 200
+
+
+def test_what_is_below_the_noise_floor_has_a_p_value_and_no_estimate() -> None:
+    found = ss.changes([month(3000, 400), month(0, 0), month(1500, 200)], by="profile", level=0.001)
+    assert found.table["p_value"].null_count == 0
+    for name in ("estimate", "error", "low", "high", "line"):
+        assert found.table[name].null_count == 2
+    assert not found.alarms
+    assert str(found).count("no profile distance") == 2
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
 def test_what_is_typical_of_a_series_is_no_alarm() -> None:
     rng = np.random.default_rng(3)  # an order in which no step is far from the usual: in some others one is
     weeks = [window(count=int(count)) for count in 300 + rng.permutation(12) * 5]
@@ -135,7 +167,7 @@ def test_lines_are_where_the_procedures_would_raise_an_alarm(seed: int) -> None:
         ({"against": "last"}, "'previous' or 'first'"),
         ({"control": "all"}, "'any' or 'rate'"),
         ({"level": 1.0}, "level must lie in"),
-        ({"by": "cosine"}, "'distance' or 'mean'"),
+        ({"by": "size"}, "'distance', 'mean', 'profile' or 'cosine'"),
         ({"tolerance": "usual"}, "data units"),
     ],
 )

@@ -38,7 +38,7 @@ class WindowChange:
         The comparison; NaN where it is not defined.
     p_value
         The p-value of `streamsketch.sameness`: small if the streams differ by more than the tolerance. None if the
-        estimate is not defined, and for cosines and profiles, which have no such test.
+        estimate is not defined.
     """
 
     estimate: Estimate
@@ -60,8 +60,8 @@ class ChangesBetweenWindows(beam.PTransform):
     by
         As in `PairwiseDistances`.
     tolerance
-        The distance, not squared and in data units, up to which windows count as the same; for ``by="distance"`` and
-        ``"mean"``.
+        The distance, not squared and in data units, up to which windows count as the same, as in
+        `streamsketch.sameness`.
     samples
         Whether units are samples of populations, as in `streamsketch.sameness`; for ``by="mean"``.
 
