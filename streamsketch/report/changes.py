@@ -15,6 +15,7 @@ from streamsketch.estimation.changes import Changes, changes
 from streamsketch.estimation.estimate import Estimate, estimate_cells, format_value
 from streamsketch.estimation.intervals import Interval
 from streamsketch.estimation.measures import ENOUGH_UNITS, MEASURES, By
+from streamsketch.estimation.same import OF_SHAPE
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.report.pictures import round_step, unit_of
 from streamsketch.report.series import series_in
@@ -231,9 +232,9 @@ def _labels(alarms: Sequence[_Step]) -> list[tuple[str, float, float]]:
 def changes_in(releases: Mapping[str, PrivateSketch], by: By, among: int) -> dict[str, Any] | None:
     """Return the section on changes, if releases are windows of keys by their names, some of a key with two or more.
 
-    Compared are averages where the report does, and sums otherwise. Where a key has six windows or more, an alarm is a
-    change larger than is usual in its series, otherwise any change beyond the noise. Intervals hold for ``among`` pairs
-    at once, which are all of the page.
+    Compared are averages where the report does, profiles where it compares these or cosines, and sums otherwise. Where
+    a key has six windows or more, an alarm is a change larger than is usual in its series, otherwise any change beyond
+    the noise. Intervals hold for ``among`` pairs at once, which are all of the page.
     """
     series = {key: windows for key, windows in series_in(releases).items() if len(windows) > 1}
     found: dict[str, Changes] = {}
@@ -242,7 +243,7 @@ def changes_in(releases: Mapping[str, PrivateSketch], by: By, among: int) -> dic
         with contextlib.suppress(InvalidInputError):  # averages of too few units
             found[key] = changes(
                 {window: releases[name] for window, name in windows.items()},
-                by="mean" if MEASURES[by].needs is ENOUGH_UNITS else "distance",
+                by="profile" if by in OF_SHAPE else "mean" if MEASURES[by].needs is ENOUGH_UNITS else "distance",
                 tolerance=tolerance,
             )
     if not found:
@@ -269,7 +270,8 @@ def step_rows(changes: Changes, among: int = 1) -> list[tuple[str, list[str]]]:
 
 def _row(row: Mapping[str, Any]) -> tuple[str, list[str]]:
     if math.isnan(row["estimate"]):
-        return row["window"], ["no average", "", "", "", "", ""]
+        p_value = "" if math.isnan(row["p_value"]) else f"{row['p_value']:.2g}"
+        return row["window"], ["undefined" if p_value else "no average", "", "", p_value, "", ""]
     estimate = Estimate(row["estimate"], row["error"] ** 2, 0.0)
     cells = estimate_cells(estimate, Interval(row["low"], row["high"]))
     line = format_value(row["line"], row["error"]) if math.isfinite(row["line"]) else ""

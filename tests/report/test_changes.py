@@ -135,3 +135,23 @@ def test_a_report_of_windows_has_their_changes(monkeypatch: pytest.MonkeyPatch) 
         names = list(found)[-1:] if not others else list(found)
         some = {name: found[name] for name in names} | others | ({} if others else {"east 2024-01": release(80)})
         assert "<h2>Changes</h2>" not in page_of(some, title="Shops")
+
+
+def test_a_report_by_cosines_has_changes_of_the_mix_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    bits = KeyedBits(bytes(32), b"changes of the mix")
+    monkeypatch.setattr("streamsketch.release.ready.SystemBits", lambda: bits)
+
+    def month(*sold: int) -> ss.PrivateSketch:
+        sketch = PROJECTION.sketch()
+        sketch.update(["tea", "salt"], sold)
+        return sketch.release(epsilon=10.0, neighbours=ss.L1(1, unit="sale"))
+
+    found = {"2024-11": month(900, 400), "2024-12": month(450, 200)}
+    assert "<strong>Alarm:</strong> 2024-12." in page_of(found, title="Shop", by="distance")
+    shown = page_of(found, title="Shop", by="cosine")
+    assert "The profile distance of each window from the one before." in shown
+    assert "There is none." in shown
+    found |= {"2025-01": month(0, 0), "2025-02": month(450, 300), "2025-03": month(900, 100)}
+    shown = page_of(found, title="Shop", by="profile")
+    assert "<strong>Alarm:</strong> 2025-03." in shown
+    assert shown.count("<td>undefined</td>") == 2, "nothing is below the noise floor, and raises no alarm"
