@@ -16,12 +16,13 @@ from streamsketch.cli._layout import show, show_facts, table_of
 from streamsketch.cli._options import option
 from streamsketch.cli._reading import files_in, load_windows, new_file
 from streamsketch.cli._saying import say
-from streamsketch.cli._showing import Json, join_names, meant, plural, show_json
+from streamsketch.cli._showing import UNDEFINED, Json, join_names, meant, plural, show_json
 from streamsketch.continual.history import History
 from streamsketch.core.files import write_whole
 from streamsketch.estimation.changes import Changes
 from streamsketch.estimation.estimate import format_value, value_text
-from streamsketch.estimation.same import SameTest
+from streamsketch.estimation.measures import MEASURES
+from streamsketch.estimation.same import SameBy, SameTest
 from streamsketch.report.changes import picture_of_changes, picture_of_series
 
 if TYPE_CHECKING:
@@ -37,6 +38,11 @@ _LENGTHS = (1, 7, 24, 30, 168, 365)
 FIELDS = {
     "every": Field("WINDOWS", "number of windows from one range of the series to the next, by default --length", int),
     "of": Field("changes|squared_norm|units", "what is estimated for each range of the series, by default changes"),
+    "by": Field(
+        "distance|profile|cosine",
+        "what ranges are compared by, by default distance; profile and cosine compare what they consist of, whatever "
+        "their length",
+    ),
     "level": Field("LEVEL", "probability of any false alarm in the series, by default 0.05", float),
     "picture": Field("FILE", "draw the curve of the series and its band into an .svg file", Path),
 }
@@ -49,6 +55,7 @@ class _Further:
 
     every: int | None = None
     of: Of = "changes"
+    by: SameBy = "distance"
     level: float = 0.05
     picture: Path | None = None
 
@@ -124,7 +131,7 @@ def history(  # noqa: PLR0913 - a command's options are its parameters
     name, found = _history_of(series, key)
     if length is not None:
         if of == "changes":
-            changes = found.changes(length, every, tolerance=tolerance, level=level)
+            changes = found.changes(length, every, tolerance=tolerance, by=more.by, level=level)
             drawn = picture_of_changes({name: changes})
             _show_changes(changes, length, level, as_json=as_json)
         else:
@@ -134,7 +141,7 @@ def history(  # noqa: PLR0913 - a command's options are its parameters
         if picture is not None:
             write_whole(picture, drawn.encode())
     elif wanted:
-        _show_ranges(found, wanted, tolerance, as_json=as_json)
+        _show_ranges(found, wanted, tolerance, more.by, as_json=as_json)
         if output is not None:
             _range_of(found, wanted[0]).save(output)
     else:
@@ -212,10 +219,10 @@ def _show_history(name: str, found: History, *, as_json: bool) -> None:
     show(table_of(columns, title="noise, over that of one window released alone"))
 
 
-def _show_ranges(found: History, wanted: list[str], tolerance: float, *, as_json: bool) -> None:
+def _show_ranges(found: History, wanted: list[str], tolerance: float, by: SameBy, *, as_json: bool) -> None:
     releases = {text: _range_of(found, text) for text in wanted}
     pairs = {
-        (a, b): found.sameness(found.numbers(_split(a)), found.numbers(_split(b)), tolerance)
+        (a, b): found.sameness(found.numbers(_split(a)), found.numbers(_split(b)), tolerance, by=by)
         for a, b in itertools.combinations(releases, 2)
     }
     norms = {text: ss.squared_norm(release) for text, release in releases.items()}
@@ -239,31 +246,35 @@ def _show_ranges(found: History, wanted: list[str], tolerance: float, *, as_json
         columns["units"] = [value_text(one) for one in units.values()]
     show(table_of(columns, title="ranges of windows"))
     if pairs:
-        _show_pairs(pairs)
+        _show_pairs(pairs, by)
 
 
-def _show_pairs(pairs: Mapping[tuple[str, str], SameTest]) -> None:
+def _show_pairs(pairs: Mapping[tuple[str, str], SameTest], by: SameBy) -> None:
     columns = {
         "range": [a for a, _ in pairs],
         "other": [b for _, b in pairs],
-        "squared distance": [value_text(test.distance) for test in pairs.values()],
+        MEASURES[by].title: [_estimate(test) for test in pairs.values()],
         "p": [f"{test.p_value:.2g}" for test in pairs.values()],
     }
     show(table_of(columns, title="comparisons", texts=2))
 
 
+def _estimate(test: SameTest) -> str:
+    return UNDEFINED if math.isnan(test.distance.value) else value_text(test.distance)
+
+
 def _show_changes(changes: Changes, length: int, level: float, *, as_json: bool) -> None:
     if as_json:
-        names = {"estimate": "squared_distance", "error": "standard_error"}
+        names = {"estimate": MEASURES[changes.by].column, "error": "standard_error"}
         rows = [{names.get(name, name): value for name, value in row.items()} for row in changes.table.to_pylist()]
         show_json(changes.to_dict() | {"length": length, "windows": rows})
         return
     rows = changes.table.to_pylist()
     columns = {
         "from": [row["window"] for row in rows],
-        "squared distance": [value_text(test.distance) for test in changes.tests if test is not None],
+        changes.measure: [_estimate(test) for test in changes.tests if test is not None],
         "p": [f"{row['p_value']:.2g}" for row in rows],
-        "alarm from": [format_value(row["line"], row["error"]) for row in rows],
+        "alarm from": ["" if row["line"] is None else format_value(row["line"], row["error"]) for row in rows],
         "": ["alarm" if row["alarm"] else "" for row in rows],
     }
     show(table_of(columns, title=f"change of {plural(length, 'window')} from the {length} before"))

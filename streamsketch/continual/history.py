@@ -23,7 +23,15 @@ from streamsketch.estimation.changes import (
 )
 from streamsketch.estimation.estimate import Estimate
 from streamsketch.estimation.estimators import squared_norm
-from streamsketch.estimation.same import SameTest, check_tolerance, same_as_zero
+from streamsketch.estimation.same import (
+    SameBy,
+    SameTest,
+    check_same_by,
+    check_tolerance,
+    distance_of_multiples,
+    same_as_zero,
+    same_shape_of_ranges,
+)
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.schedule import Schedule
 from streamsketch.projections.base import Projection
@@ -183,13 +191,24 @@ class History:
         """
         return squared_norm(self.difference(first, second))
 
-    def sameness(self, first: Range, second: Range, tolerance: float = 0.0) -> SameTest:
+    def sameness(self, first: Range, second: Range, tolerance: float = 0.0, *, by: SameBy = "distance") -> SameTest:
         """Test whether two ranges of this stream are the same, or at most ``tolerance`` apart.
 
-        See `streamsketch.sameness`. The noise that both ranges share is accounted for. It has the parameters and
-        raises the errors of `difference` and of that function.
+        See `streamsketch.sameness`. The noise that both ranges share is accounted for. Ranges of different lengths are
+        compared ``by="profile"`` or ``"cosine"``, whatever their size; there is no test of averages. It has the
+        parameters and raises the errors of `difference` and of that function.
         """
-        return same_as_zero(self.difference(first, second), tolerance)
+        _check_by(by)
+        if by == "distance":
+            return same_as_zero(self.difference(first, second), tolerance)
+        check_tolerance(tolerance)
+        return same_shape_of_ranges(*self._pair(first, second), by, float(tolerance))
+
+    def _pair(self, first: Range, second: Range) -> tuple[PrivateSketch, PrivateSketch]:
+        """Return two ranges that differ."""
+        one, other = self.numbers(first), self.numbers(second)
+        HistoryPart(self._part.id, *one, minus=other)
+        return self.range(*one), self.range(*other)
 
     def numbers(self, wanted: Range | int) -> tuple[int, int]:
         """Return the numbers of the windows of a range. Raises the same errors as `range`."""
@@ -207,8 +226,9 @@ class History:
                 f"command line 0..{self.windows}"
             )
         return (
-            f"A range is written by its first window and the one after its last: ({first!r}, {last!r}), on the command "
-            f"line {first}..{last}; or as a year, month or day, such as {first[:7]}, for all windows that begin in it"
+            f"A range is written by its first window and the one after its last: ({first!r}, {last!r}), or by number "
+            f"(0, {self.windows}), on the command line {first}..{last} or 0..{self.windows}; or as a year, month or "
+            f"day, such as {first[:7]}, for all windows that begin in it"
         )
 
     def _numbers(self, wanted: Range | int) -> tuple[int, int]:
@@ -280,6 +300,7 @@ class History:
         *,
         against: Against = "previous",
         tolerance: float | Literal["typical"] = 0.0,
+        by: SameBy = "distance",
         level: float = 0.05,
         control: Control = "any",
     ) -> Changes:
@@ -293,6 +314,8 @@ class History:
             As in `series`; by default ranges follow each other.
         against, tolerance, level, control
             As in `streamsketch.changes`. ``control="any"`` is valid for any dependence of the tests.
+        by
+            As in `sameness`.
 
         Raises
         ------
@@ -306,12 +329,21 @@ class History:
         if len(ranges) < 2:
             raise InvalidInputError(f"a series needs at least two ranges to compare, got {len(ranges)}")
         pairs = [(ranges[i], ranges[0 if against == "first" else i - 1]) for i in range(1, len(ranges))]
-        known = [self.squared_distance(*pair) for pair in pairs] if tolerance == "typical" else []
+        _check_by(by)
+        known = [self._apart(*pair, by) for pair in pairs] if tolerance == "typical" else []
         allowed = typical_tolerance(known) if tolerance == "typical" else float(tolerance)
-        tests = tuple(self.sameness(*pair, allowed) for pair in pairs)
+        tests = tuple(self.sameness(*pair, allowed, by=by) for pair in pairs)
         windows, before = ([self._name(pair[place][0]) for pair in pairs] for place in (0, 1))
-        options = SeriesOptions(allowed, against, "distance", samples=False, level=level, control=control)
+        options = SeriesOptions(allowed, against, by, samples=False, level=level, control=control)
         return changes_of(windows, before, tests, options)
+
+    def _apart(self, first: Range, second: Range, by: SameBy) -> Estimate:
+        """Estimate the distance whose typical size is a tolerance."""
+        return (
+            self.squared_distance(first, second)
+            if by == "distance"
+            else distance_of_multiples(*self._pair(first, second))
+        )
 
     # --- within ---------------------------------------------------------------------------------------------
 
@@ -402,6 +434,16 @@ class History:
         """Return where the window after the last begins, as far as the last two tell."""
         times = self._times or [0]
         return times[-1] + (times[-1] - times[-2] if len(times) > 1 else 1)
+
+
+def _check_by(by: str) -> None:
+    """Raise `InvalidInputError` for what ranges are not compared by."""
+    check_same_by(by, samples=False)
+    if by == "mean":
+        raise InvalidInputError(
+            "ranges of one history are compared by 'distance', 'profile' or 'cosine', got by='mean': their counts "
+            "share noise. 'profile' compares what they consist of, whatever the number of units"
+        )
 
 
 def _row_of(release: Any, key: Any) -> PrivateSketch:

@@ -96,6 +96,7 @@ def cosines(
     effect: OutputNoise | InputNoise,
     variance: MapVariance,
     steps: tuple[Floats, Floats] | None = None,
+    covariance: float = 0.0,
 ) -> Estimates:
     """Estimate cosines from inner products and squared norms, by `streamsketch.cosine`'s formulas.
 
@@ -110,6 +111,8 @@ def cosines(
         What noise and map do, for all of them.
     steps
         Of the noises of the first and the second streams, in data units; None if they are fine.
+    covariance
+        Of both noises in a cell, in squared data units, if they depend on each other.
 
     Returns
     -------
@@ -133,21 +136,29 @@ def cosines(
     bounded = np.minimum(np.abs(value), 1.0)
     # each part as a share of the squared cosine's scale: product / √(norm_x · norm_y), norm / norm
     noise_x, noise_y = k2[0] / norm_x, k2[1] / norm_y
-    product_part = noise_x + noise_y + effect.count * noise_x * noise_y
+    shared = covariance / np.sqrt(norm_x * norm_y)
+    product_part = noise_x + noise_y + effect.count * (noise_x * noise_y + shared**2)
     norm_part = sum(
         effect.squared_norm_variance(norm, second, fourth) / norm**2
         for norm, second, fourth in zip((norm_x, norm_y), k2, k4, strict=True)
     )
-    growth = norm_part / 4 - 2 * (noise_x + noise_y)  # of the variance with ρ²
+    growth = norm_part / 4 - 2 * (noise_x + noise_y) + effect.count * shared**2  # of the variance with ρ²
+
+    def of_shared(size: Floats) -> Floats:
+        """Return what the covariance adds to the variance, of the sign of the cosine."""
+        part: Floats = 2 * shared * np.sign(value) * size * (1 - size**2 + effect.count * (noise_x + noise_y))
+        return part
+
     farthest = _farthest(bounded, product_part, growth)
     # ΣM² of the form's diagonal is between 0 and half its squared Frobenius norm, which is (1 - ρ²)²
     coefficient = variance.norms + max(variance.fourth, 0.0) / 2
     of_map = _map_variance(bounded, coefficient)
-    of_noise = np.maximum(product_part + farthest**2 * growth, 0.0)
+    of_noise = np.maximum(product_part + farthest**2 * growth - of_shared(farthest), 0.0)
     # and again at the least cosine within two standard errors, where both parts may be larger
     least = np.maximum(bounded - _TWO_ERRORS * np.sqrt(of_map + of_noise), 0.0)
     of_map = np.maximum(of_map, coefficient * (1 - least**2) ** 2)
-    of_noise = np.maximum(product_part + np.where(growth < 0, least, farthest) ** 2 * growth, 0.0)
+    place = np.where(growth < 0, least, farthest)
+    of_noise = np.maximum(of_noise if covariance else 0.0, product_part + place**2 * growth - of_shared(place))
     grain = grain_of_products(variance, (norm_x, norm_y), k2, k4, steps)
     if grain is not None:  # a cosine changes with what is orthogonal to each of the two, of this length
         across, length = np.maximum(1 - least**2, _LEAST_ACROSS), np.sqrt(norm_x * norm_y)

@@ -104,7 +104,11 @@ def _solved(part: NoisePart, stated: AddedNoise) -> list[NoiseTerm]:
     """Return the noises in a range of windows, in grid steps; none for a part of no history, or of many factors."""
     if part.history is None or not stated.layout.by_rows:
         return []
-    weights = np.abs(part.history.weights(stated.layout))
+    return _of_rows(part, stated, np.abs(part.history.weights(stated.layout)))
+
+
+def _of_rows(part: NoisePart, stated: AddedNoise, weights: Floats) -> list[NoiseTerm]:
+    """Return the noises of rows with these factors, in grid steps; none for many factors."""
     factors, counts = np.unique(weights[weights > 0].round(_DIGITS), return_counts=True)
     if factors.size > _MOST_FACTORS:
         return []
@@ -113,6 +117,29 @@ def _solved(part: NoisePart, stated: AddedNoise) -> list[NoiseTerm]:
         NoiseTerm(stated.noise, scale * factor, stated.draws * part.count * int(count))
         for factor, count in zip(factors.tolist(), counts.tolist(), strict=True)
     ]
+
+
+def weights_of_ranges(*ranges: PrivateSketch) -> list[Floats]:
+    """Return the factors of all rows of a history in each of its ranges: (rows,) each."""
+    found = [one.history.weights(one.guarantee.mechanism.layout) for one in ranges if one.history is not None]
+    rows = max(weights.size for weights in found)
+    return [np.pad(weights, (0, rows - weights.size)) for weights in found]
+
+
+def terms_between(first: PrivateSketch, second: PrivateSketch, s: float, t: float) -> tuple[NoiseTerm, ...]:
+    """Return the noises in a cell of s·x - t·y, of two ranges of one history, which share rows."""
+    unit, (part,) = noise_unit(first.projection, first.noise_place), first.as_parts()
+    own, other = weights_of_ranges(first, second)
+    weights = np.abs(s * own - t * other)
+    stated = part.guarantee.mechanism.the_noise
+    terms: list[NoiseTerm] = []
+    if stated is not None and stated.noise.log_weights(np.zeros(1)) is not None:
+        terms = _of_rows(part, stated, weights)
+    if not terms and weights.any():
+        shares = [float((weights**power).sum() / (own**power).sum()) for power in (2, 4)]
+        moments = NoiseMoments(part.noise.k2 * shares[0], part.noise.k4 * shares[1])
+        terms = [NoiseTerm(moments, float(part.multiplier), Fraction(part.count))]
+    return tuple(sorted((term.scaled(unit) for term in terms), key=repr))
 
 
 def _alike(a: NoiseMoments, b: NoiseMoments) -> bool:

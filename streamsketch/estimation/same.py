@@ -12,14 +12,15 @@ from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable
 from streamsketch.estimation.cells import Cells, data_step
+from streamsketch.estimation.cosines import cosines, profiles_from
 from streamsketch.estimation.estimate import SECRECY, Estimate, format_value, value_text
 from streamsketch.estimation.estimators import squared_distance, squared_norm
 from streamsketch.estimation.gap_law import GapLaw, gap_law
 from streamsketch.estimation.means import Averages, averages_of, check_known, mean_distance, mean_product
 from streamsketch.estimation.measures import MEASURES, pairwise
 from streamsketch.estimation.noise_effect import OutputNoise, noise_unit
-from streamsketch.estimation.noise_law import NoiseTerm, noise_terms, terms_of
-from streamsketch.estimation.proportional import Proportional, nearest_multiple, proportional
+from streamsketch.estimation.noise_law import NoiseTerm, noise_terms, terms_between, terms_of, weights_of_ranges
+from streamsketch.estimation.proportional import NoiseOf, Proportional, nearest_multiple, proportional
 from streamsketch.estimation.sample_law import NORMAL_KURTOSIS, SAMPLE_ERRORS, kept_share, longest_norms, samples_apart
 from streamsketch.privacy.mechanism import NoisePlace
 from streamsketch.privacy.noise import NoiseMoments
@@ -340,26 +341,48 @@ def check_same_by(by: str, *, samples: bool) -> None:
 
 def _of_shape(a: AnySketch, b: AnySketch, by: SameBy, tolerance: float) -> SameTest:
     """Test whether two streams are proportional, or one is within a tolerance of a multiple of the other."""
-    estimate = pairwise([a, b], by=by)[0, 1]
     first, second = block_of([a, b]).values
+    found = proportional(a.projection, _place(a, b), (first, second), _noise_of(a, b), tolerance)
+    return _test_of_shape(found, pairwise([a, b], by=by)[0, 1], tolerance, by)
 
-    def noise_of(s: float, t: float) -> tuple[NoiseTerm, ...]:
-        return terms_of(
-            [(one, factor) for one, factor in ((a, s), (b, t)) if factor and isinstance(one, PrivateSketch)]
-        )
 
-    found = proportional(a.projection, _place(a, b), (first, second), noise_of, tolerance)
+def same_shape_of_ranges(a: PrivateSketch, b: PrivateSketch, by: SameBy, tolerance: float = 0.0) -> SameTest:
+    """Test whether two ranges of one history are proportional, with the noise that they share; as `sameness`."""
+    block = block_of([a, b])
+    first, second = block.values
+    found = proportional(a.projection, _place(a), (first, second), _noise_of(a, b), tolerance)
+    own, other = weights_of_ranges(a, b)
+    covariance = float(block.k2[0] * (own @ other) / (own @ own))
+    product = np.array([[float(first @ second) - block.effect.count * covariance]])
+    norms, k2, k4 = ((part[:1, None], part[1:]) for part in (block.squared_norms, block.k2, block.k4))
+    cosine = cosines(product, norms, k2, k4, block.effect, block.variance, covariance=covariance)
+    estimate = (profiles_from(cosine) if by == "profile" else cosine)[0, 0]
     return _test_of_shape(found, estimate, tolerance, by)
 
 
+def _noise_of(a: AnySketch, b: AnySketch) -> NoiseOf:
+    """Return the noise of s·x - t·y; ranges of one history share theirs."""
+    if isinstance(a, PrivateSketch) and isinstance(b, PrivateSketch) and set(a.release_ids) & set(b.release_ids):
+        return functools.partial(terms_between, a, b)
+
+    def noise_of(s: float, t: float) -> tuple[NoiseTerm, ...]:
+        factors = ((a, s), (b, t))
+        return terms_of([(one, factor) for one, factor in factors if factor and isinstance(one, PrivateSketch)])
+
+    return noise_of
+
+
 def distance_of_multiples(a: AnySketch, b: AnySketch) -> Estimate:
-    """Estimate the squared distance of the longer stream's nearest multiple from the other, by a factor of 0 to 1."""
-    check_comparable([a, b])
+    """Estimate the squared distance of the longer stream's nearest multiple from the other, by a factor of 0 to 1.
+
+    The streams have independent noise, or are ranges of one history.
+    """
     block = block_of([a, b])
     first, second = block.values
-    factors = np.array(nearest_multiple((first, second))) * (1, -1)
-    k2, k4 = float(factors**2 @ block.k2), float(factors**4 @ block.k4)
-    value = float(((factors @ block.values) ** 2).sum()) - block.effect.count * k2
+    s, t = nearest_multiple((first, second))
+    moments = [term.moments for term in _noise_of(a, b)(s, t)]
+    k2, k4 = sum(one.k2 for one in moments), sum(one.k4 for one in moments)
+    value = float(((s * first - t * second) ** 2).sum()) - block.effect.count * k2
     size = max(value, 0.0)
     return Estimate(
         value, block.variance.of_squared_norm(size), float(block.effect.squared_norm_variance(size, k2, k4))

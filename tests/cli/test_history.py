@@ -76,6 +76,24 @@ def test_changes_of_a_length_are_those_of_the_library(forks: Forks, folder: Path
     assert max(map(len, shown.splitlines())) <= 80
 
 
+def test_the_mix_of_ranges_of_unlike_lengths_is_compared(forks: Forks, folder: Path, rows: list[PrivateSketch]) -> None:
+    history = History(rows, names=NAMES)
+    found = asked(forks, folder, "--range", "0..10", "--range", "31..40", "--set", "by=profile")["comparisons"][0]
+    expected = history.sameness((0, 10), (31, 40), by="profile")
+    assert (found["profile_distance"], found["p_value"]) == (expected.distance.value, expected.p_value)
+    weeks = asked(forks, folder, "--length", 7, "--set", "by=cosine")
+    changes = history.changes(7, by="cosine")
+    assert (weeks["by"], weeks["alarms"]) == ("cosine", changes.alarms)
+    assert [row["cosine"] for row in weeks["windows"]] == changes.table["estimate"].to_pylist()
+    assert "cosine" in forks.succeeded("history", folder, "--length", 7, "--set", "by=cosine", cwd=folder)
+    shown = forks.succeeded(
+        "history", folder, "--range", "0..10", "--range", "31..40", "--set", "by=profile", cwd=folder
+    )
+    assert "profile distance" in shown
+    refused = forks.refused("history", folder, "--length", 7, "--set", "by=mean", cwd=folder)
+    assert "by='mean'" in refused
+
+
 def test_a_curve_of_ranges_is_that_of_the_library(forks: Forks, folder: Path, rows: list[PrivateSketch]) -> None:
     found = asked(
         forks,
@@ -143,8 +161,8 @@ def test_mistakes_are_explained(forks: Forks, folder: Path, arguments: list[str]
 
 @pytest.mark.parametrize(
     "wanted",
-    ["May", "2010-12-01/2010-12-07", "2024-03", "0..99", "5..5", "2024-13", "2024-02-31", "a..b", "-1..3", ".."],
+    ["May", "2010-12-01/2010-12-07", "2024-03", "0..99", "5..5", "2024-13", "2024-02-31", "a..b", "-1..3", "..", "5"],
 )
 def test_a_refused_range_comes_with_the_form_of_ranges(forks: Forks, folder: Path, wanted: str) -> None:
     refused = forks.refused("history", folder, f"--range={wanted}", cwd=folder)
-    assert f"on the command line {NAMES[0]}..{NAMES[-1]}; or as a year, month or day, such as 2024-" in refused
+    assert f"on the command line {NAMES[0]}..{NAMES[-1]} or 0..40; or as a year, month or day, such as 2024-" in refused

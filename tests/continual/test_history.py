@@ -12,6 +12,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.continual import Factorisation, History, Schedule, Separate, Tree
 from streamsketch.errors import DependentNoiseError, InvalidInputError
+from streamsketch.estimation.noise_law import terms_between, weights_of_ranges
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release import PrivateSketch, PrivateTable
 from streamsketch.schedules.releaser import Releaser
@@ -141,6 +142,67 @@ def test_false_alarms_of_ranges_are_as_stated(schedule: Schedule, delta: float, 
         for draw in range(draws)
     ]
     assert abs(np.mean(np.array(found) <= 0.05) - 0.05) <= 4 * math.sqrt(0.05 * 0.95 / draws)
+
+
+@EACH
+@pytest.mark.parametrize("by", ["profile", "cosine"])
+def test_the_mix_of_ranges_of_unlike_lengths_is_compared(
+    schedule: Schedule, epsilon: float, delta: float, by: Any
+) -> None:
+    history = History(rows_of(schedule, 20 * epsilon, delta, change=8))
+    assert history.sameness((0, 3), (3, 8), by=by).p_value > 0.01
+    assert history.sameness((0, 6), (2, 8), by=by).p_value > 0.01
+    assert history.sameness((0, 8), (8, 12), by=by).p_value < 1e-3
+    if not delta:
+        assert history.sameness((0, 3), (3, 8)).p_value < 0.05, "they differ in length"
+    found = history.changes(4, by=by)
+    assert (found.alarms, found.by) == (["8"], by)
+    assert history.changes(2, by=by, tolerance="typical").tolerance >= 0
+    for first, second, words in (((0, 4), (0, 4), "subtracted from itself"), ((0, 4), (4, 99), "A range is written")):
+        with pytest.raises(InvalidInputError, match=words):
+            history.sameness(first, second, by=by)
+    with pytest.raises(InvalidInputError, match="got by='mean'"):
+        history.sameness((0, 4), (4, 8), by="mean")
+
+
+@EACH
+def test_multiples_of_ranges_have_the_noise_that_is_left(schedule: Schedule, epsilon: float, delta: float) -> None:
+    """Against the rows: the noise that two ranges share is in a difference once, with what is left of its factor."""
+    history = History(rows_of(schedule, epsilon, delta))
+    first, second = history.range(0, 8), history.range(4, 12)
+    own, other = weights_of_ranges(first, second)
+    unit = PROJECTION.cell_unit * math.sqrt(history._rows[0].noise.k2)
+
+    def variance(s: float, t: float) -> float:
+        return unit**2 * float(((s * own - t * other) ** 2).sum())
+
+    for s, t in ((1, 0.5), (0.25, 1), (1, 1), (1, 0)):
+        assert sum(term.moments.k2 for term in terms_between(first, second, s, t)) == pytest.approx(variance(s, t))
+    mean, _ = history.sameness((0, 8), (4, 12), by="profile").law.of_noise
+    factors = np.arange(2**8 + 1) / 2**8
+    nodes = [PROJECTION.sketch_dim * variance(*pair) for one in factors for pair in ((1, one), (one, 1))]
+    assert min(abs(mean / node - 1) for node in nodes) < 1e-6
+
+
+@pytest.mark.parametrize("ranges", [((0, 2), (2, 6)), ((0, 4), (2, 6))], ids=str)
+@pytest.mark.parametrize(
+    ("schedule", "delta"), [(Tree(horizon=6, depth=2), 0.0), (Factorisation(horizon=6, blocks=2), 1e-6)], ids=str
+)
+def test_profiles_of_ranges_have_the_false_alarms_and_errors_that_are_stated(
+    schedule: Schedule, delta: float, ranges: Any
+) -> None:
+    """With the noise that ranges share: false alarms to 4 standard errors, and errors of cosines are not too small."""
+    draws, level = 60, 0.1
+    histories = [
+        History(rows_of(schedule, 50.0, delta, windows=6, change=3, seed=b"%d" % draw)) for draw in range(draws)
+    ]
+    same = [History(rows_of(schedule, 1.0, delta, windows=6, seed=b"s%d" % draw)) for draw in range(draws)]
+    alarms = sum(history.sameness(*ranges, by="profile").p_value <= level for history in same)
+    assert alarms <= draws * level + 4 * math.sqrt(draws * level * (1 - level))
+    tests = [history.sameness(*ranges, by="cosine").distance for history in histories]
+    spread = np.var([one.value for one in tests])
+    stated = np.mean([one.noise_variance for one in tests])
+    assert stated / 4 < spread < 1.7 * stated
 
 
 def counted_rows(schedule: Schedule) -> tuple[list[PrivateTable], ss.Agreement]:
