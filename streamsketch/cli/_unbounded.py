@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import typer
 
@@ -21,6 +21,7 @@ from streamsketch.cli._sketching import tell_bad_lines
 from streamsketch.core.files import exclusive, remove_partial, write_whole
 from streamsketch.data.readers.delimited import check_delimiter
 from streamsketch.data.readers.formats import format_of
+from streamsketch.intake.daily import DailyFiles, is_pattern
 from streamsketch.intake.files import RowReader
 from streamsketch.intake.lines import BadLines, LineFormat
 from streamsketch.intake.log import Log
@@ -71,9 +72,11 @@ class UnboundedLog:
         bad_lines = BadLines("skip" if job.clock == "heartbeats" and mode == "stop" else mode, append=True)
         with ExitStack() as stack:
             descriptor = sys.stdin.fileno()
-            if self.log is not None:
+            if self._is_of_files:
+                descriptor = -1
+            elif self.log is not None:
                 descriptor = stack.enter_context(self.log.open("rb", buffering=0)).fileno()
-            if job.follow and not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            if job.follow and descriptor >= 0 and not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise ss.InvalidInputError(
                     f"{self._name} is a pipe, which is read until it ends: leave out follow in the job"
                 )
@@ -127,16 +130,34 @@ class UnboundedLog:
 
     def _opened(
         self, descriptor: int, reader: RowReader, form: LineFormat, position: dict[str, Any] | None
-    ) -> AbstractContextManager[Log | Messages]:
+    ) -> AbstractContextManager[Log | Messages | DailyFiles]:
         lost = (lambda text: say(f"warning: {text}")) if self.job.accept_loss else None
         if position is not None and self._of_messages != ("next" in position):
             was, now = ("lines", "leave out") if self._of_messages else ("messages", "set")
             raise ss.InvalidInputError(f'{self.state} holds a position in {was}: {now} "format": "messages" in the job')
         if self._of_messages:
             return nullcontext(Messages(descriptor, reader, self._name, position, on_loss=lost))
+        if position is not None and "files" in position and not self._is_of_files:
+            raise ss.InvalidInputError(
+                f"{self.state} holds a position in several files, and {self._name} is one: pass the pattern of their "
+                "names"
+            )
+        if self._is_of_files and self.log is not None:
+
+            def log_of(file: BinaryIO, name: str, known: dict[str, Any] | None) -> Log:
+                return Log(file, reader, form, name, known)
+
+            return DailyFiles(self.log, log_of, position, on_loss=lost)
         return Log(descriptor, reader, form, self._name, position, path=self.log, on_loss=lost)
 
-    def _read(self, stream: Stream, log: Log | Messages, bad: BadLines, stop: Stop, complaints: "_Complaints") -> None:
+    def _read(
+        self,
+        stream: Stream,
+        log: Log | Messages | DailyFiles,
+        bad: BadLines,
+        stop: Stop,
+        complaints: "_Complaints",
+    ) -> None:
         snapshots, bad_before = Snapshots(self.job.every), stream.bad_lines
         complaints.begin(stream.row_counts)
 
@@ -176,6 +197,10 @@ class UnboundedLog:
     @property
     def _name(self) -> str:
         return "standard input" if self.log is None else str(self.log)
+
+    @property
+    def _is_of_files(self) -> bool:
+        return self.log is not None and is_pattern(self.log)
 
     @property
     def _of_messages(self) -> bool:

@@ -41,7 +41,13 @@ Once = Annotated[bool, option("Input", "", "Read what is there, and end.", "--on
 
 
 def file(
-    log: Annotated[Path, typer.Argument(help="A log of CSV with a header line, or of JSON lines.", metavar="LOG")],
+    log: Annotated[
+        Path,
+        typer.Argument(
+            help="A log of CSV with a header line, or of JSON lines; or a pattern of names, in quotes: 'sales-*.csv'.",
+            metavar="LOG",
+        ),
+    ],
     *,
     agreement: AgreementFile,
     job: JobFile,
@@ -55,7 +61,8 @@ def file(
 
     A line break always ends a row, so that text of one person makes or hides no row of another: write cells with line
     breaks as JSON lines. SIGINT and SIGTERM save and end. Lines that bad_lines of the job leaves out are counted by
-    reason. With follow, the command waits for lines that are appended.
+    reason. With follow, the command waits for lines that are appended. Files of a pattern, such as one for each day,
+    are read as one log, in the order of their names: a file is complete once a later one is there.
 
     $ streamsketch stream file sales.csv --agreement agreement.json --job job.json
     """

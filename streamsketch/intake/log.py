@@ -326,8 +326,21 @@ class Log:
         self._go_back()
         data: bytes = self._file.read()
         yield from self._lines.pieces(iter([data] if data else []))
+        self._refuse_unfinished(data, "was rotated")
+
+    def rest(self, *, stop: Stop | None = None) -> Iterator[bytes]:
+        """Yield whole lines that were written to a file since `pieces` ended."""
+        self._go_back()
+        yield from self.pieces(stop=stop)
+
+    def end(self) -> None:
+        """Leave out an unfinished line at the end of a file that does not grow any more: it is a bad line."""
+        self._go_back()
+        self._refuse_unfinished(self._file.read(), "is followed by another file")
+
+    def _refuse_unfinished(self, data: bytes, why: str) -> None:
         if (rest := data.rpartition(b"\n")[2]) and not self._lines.is_inside:
-            self._lines.refuse(rest, f"{self._lines.name} was rotated, and its last line is incomplete")
+            self._lines.refuse(rest, f"{self._lines.name} {why}, and its last line is incomplete")
 
     def _advance(self, to: _Next) -> None:
         """Go on with another file; it is noted before anything of it is read."""

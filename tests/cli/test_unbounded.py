@@ -282,6 +282,20 @@ def test_killed_while_a_log_is_rotated(how: str, folder: Path, forks: Forks, mon
     check_exact(folder, rows, monkeypatch)
 
 
+def test_files_of_a_pattern_are_one_log(folder: Path, forks: Forks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for each part of the day, with a run after each; and the state is not that of one file."""
+    rows = drawn_log(90, 11)
+    command = ["stream", "file", "log-*.csv", *OPTIONS]
+    for part in range(3):
+        (folder / f"log-{part}.csv").write_text(text_of(rows[30 * part : 30 * (part + 1)]))
+        done = forks.run(*command, cwd=folder)
+        assert done.returncode == 0, done.stderr
+    check_exact(folder, rows, monkeypatch)
+    (folder / "log.csv").write_text(text_of(rows))
+    done = forks.run(*FILE, cwd=folder)
+    assert (done.returncode, "pattern of their names" in done.stderr) == (2, True), done.stderr
+
+
 def test_a_log_that_is_gone_is_refused_and_its_loss_accepted(folder: Path, forks: Forks) -> None:
     rows = drawn_log(60, 13)
     (folder / "log.csv").write_text(text_of(rows[:30]))
