@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+from streamsketch.core import sentences
 from streamsketch.core.notebooks import ShownAsText
 from streamsketch.core.text import aligned, filled
 from streamsketch.privacy.bounds import Basis
@@ -20,20 +21,16 @@ from streamsketch.release.checking.noise import NoiseCheck, Verdict
 
 _FALSE_ALARMS = 0.05
 _BASES: dict[Basis | None, str] = {
-    "enforced": "each contribution was clipped to that bound",
-    "asserted": "nothing was clipped to that bound: the releaser asserts that it holds",
-    None: "the release does not say whether that bound was enforced or is asserted",
+    "enforced": sentences.BASIS_ENFORCED,
+    "asserted": sentences.BASIS_ASSERTED,
+    None: sentences.BASIS_UNKNOWN,
 }
 _LARGE_EPSILON = 100.0  # e^ε is finite
 _LABELS = 11  # columns
 _SUMS = 1e-12  # what sums of floats are off
 _UP = decimal.Context(prec=6, rounding=decimal.ROUND_CEILING)
-_VERDICTS: dict[Verdict, str] = {"too little": "WARNING", "not checked": "Not checked"}
+_VERDICTS: dict[Verdict, str] = {"too little": sentences.WARNING, "not checked": sentences.NOT_CHECKED}
 _NO_THEOREM = "none is known for a mechanism given as text."
-_NOT_SHOWN = (
-    "No file can prove that the noise was drawn this way or that the bound was enforced: "
-    "you trust the releaser for that."
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +49,7 @@ class BaseExplanation(ShownAsText, ABC):
     guarantee: Guarantee | IndividualGuarantee
     projection: Projection
 
-    enough: ClassVar[str] = "The noise is enough"
+    enough: ClassVar[str] = sentences.NOISE_IS_ENOUGH
 
     @property
     def who(self) -> str:
@@ -97,18 +94,13 @@ class BaseExplanation(ShownAsText, ABC):
         guarantee, check = self.guarantee, self.check
         found = [f"{weakness}." for weakness in Budget(guarantee.epsilon, guarantee.delta).weaknesses]
         if isinstance(guarantee, IndividualGuarantee):
-            found.insert(0, "Its guarantee is individual differential privacy, which is not differential privacy.")
+            found.insert(0, sentences.INDIVIDUAL)
         if guarantee.conditions:
-            found.append(f"It holds only if: {'; '.join(guarantee.conditions)}.")
+            found.append(sentences.HOLDS_ONLY_IF.format(conditions="; ".join(guarantee.conditions)))
         if check.verdict == "too little":
-            found.append(
-                "It states too little noise for its guarantee, so neither its guarantee nor the error bars of "
-                f"estimates from it can be relied on: {check.reason}."
-            )
+            found.append(sentences.TOO_LITTLE_NOISE.format(reason=check.reason))
         if guarantee.basis == "asserted":
-            found.append(
-                f"Nothing was clipped to the bound of {guarantee.neighbours.bound}: the releaser asserts that it holds."
-            )
+            found.append(sentences.NOTHING_CLIPPED.format(bound=guarantee.neighbours.bound))
         return found
 
     @property
@@ -131,7 +123,7 @@ class BaseExplanation(ShownAsText, ABC):
                 "Theorem",
                 [f"{theorem}." for theorem in self.theorems] or ["none is known for a mechanism given as text."],
             ),
-            ("Check", [f"{verdict}: {self.check.reason}.", _NOT_SHOWN]),
+            ("Check", [f"{verdict}: {self.check.reason}.", sentences.NOT_SHOWN]),
             ("Noise", self.amount),
             ("Estimates", [f"assume that {self.assumed[0]}", *(f"They assume that {one}" for one in self.assumed[1:])]),
         ]
@@ -156,8 +148,7 @@ class BaseExplanation(ShownAsText, ABC):
     def _text(self, heading: str, rows: Sequence[Sequence[str]]) -> str:
         """Return the sections, a table under its heading if there is one, and what is not protected."""
         lines = [
-            filled(" ".join(sentences), first=label.ljust(_LABELS), indent=" " * _LABELS)
-            for label, sentences in self.sections
+            filled(" ".join(said), first=label.ljust(_LABELS), indent=" " * _LABELS) for label, said in self.sections
         ]
         if rows:
             lines.append(heading)
@@ -170,14 +161,10 @@ class BaseExplanation(ShownAsText, ABC):
         """Return what no guarantee covers; ``alike`` names what releases compare."""
         unit, bound = self.guarantee.neighbours.unit, self.guarantee.neighbours.bound
         return [
-            *(
-                []
-                if self.guarantee.basis == "enforced"
-                else [f"What one {unit} adds beyond the bound of {bound}, where that was not clipped."]
-            ),
-            f"A person with more than one {unit}: n of them spend n times ε.",
-            f"Facts about many: the release is meant to show that two {alike} are similar.",
-            "Another release of the same data, here or elsewhere: it adds to ε.",
+            *([] if self.guarantee.basis == "enforced" else [sentences.BEYOND_BOUND.format(unit=unit, bound=bound)]),
+            sentences.MORE_UNITS.format(unit=unit),
+            sentences.FACTS_ABOUT_MANY.format(alike=alike),
+            sentences.ANOTHER_RELEASE,
         ]
 
 
@@ -189,8 +176,6 @@ WITHIN_INTEGERS = (
     "no cell's exact sum, including noise, exceeded 63 bits: sums wrap modulo 2^64, which costs no privacy but makes "
     "estimates meaningless."
 )
-WHO_TAKES_PART = "Who takes part, and under which key: the existence of the release shows it."
-EXACT_SKETCH = "The exact sketch, and any process or pipeline that held it or the secret of the noise."
 
 
 def meaning_of(guarantee: Guarantee | IndividualGuarantee) -> str:
@@ -203,10 +188,7 @@ def meaning_of(guarantee: Guarantee | IndividualGuarantee) -> str:
     power = 1 - math.exp(-epsilon) * max(1 - delta - _FALSE_ALARMS, 0.0)
     if epsilon < _LARGE_EPSILON:
         power = min(power, math.exp(epsilon) * _FALSE_ALARMS + delta)
-    return (
-        f"no test with a false alarm rate of 5 % detects that a given "
-        f"{guarantee.neighbours.unit} is in the data in more than {percent(100 * power)} % of cases"
-    )
+    return sentences.MEANING.format(unit=guarantee.neighbours.unit, percent=percent(100 * power))
 
 
 def key_selection_sentence(guarantee: Guarantee) -> list[str]:
@@ -214,7 +196,7 @@ def key_selection_sentence(guarantee: Guarantee) -> list[str]:
     keys = guarantee.mechanism.keys
     if keys is None:
         return []
-    return [f"The published keys were chosen privately, with ε = {keys.epsilon:g}, δ = {keys.delta:g} of it."]
+    return [sentences.CHOSEN_KEYS.format(epsilon=f"{keys.epsilon:g}", delta=f"{keys.delta:g}")]
 
 
 def leading_digit(value: float) -> float:
@@ -255,4 +237,4 @@ def budget_text(epsilon: float, delta: float) -> str:
     >>> budget_text(0.1 + 0.2, 1e-6)
     'ε = 0.3, δ = 1e-06'
     """
-    return f"ε = {format_rounded_up(epsilon)}, δ = {format_rounded_up(delta)}"
+    return sentences.BUDGET.format(epsilon=format_rounded_up(epsilon), delta=format_rounded_up(delta))

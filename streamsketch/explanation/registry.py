@@ -9,7 +9,8 @@ how losses add up.
 from collections.abc import Sequence
 from typing import Any
 
-from streamsketch.explanation.base import EXACT_SKETCH, WHO_TAKES_PART, BaseExplanation, meaning_of
+from streamsketch.core import sentences
+from streamsketch.explanation.base import BaseExplanation, meaning_of
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.individual import IndividualGuarantee
 
@@ -90,7 +91,7 @@ def registry_entry(
     deployment = _nested({path: None for path in _TO_FILL if path != "url_slug"})
     deployment["dp_variant"] |= {
         "variant_name": "Custom" if individual else pure,
-        "unprotected_quantities": None if keys_chosen else WHO_TAKES_PART,
+        "unprotected_quantities": None if keys_chosen else sentences.WHO_TAKES_PART,
     }
     deployment["privacy_loss"] |= {
         "privacy_unit": guarantee.neighbours.unit,
@@ -100,7 +101,7 @@ def registry_entry(
     }
     deployment["deployment_model"] |= {
         "access_type": "Non-interactive",
-        "trust_assumptions": " ".join([f"Not protected: {EXACT_SKETCH}", *only_if]),
+        "trust_assumptions": " ".join([f"Not protected: {sentences.EXACT_SKETCH}", *only_if]),
     } | _model(guarantee)
     parts = [dict(one.sections) for one in explanations]
     mechanisms = [sentence for part in parts for sentence in (*part["How"], *part["Theorem"], part["Check"][0])]

@@ -7,14 +7,13 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from streamsketch.accounting.sensitivity import sensitivity_of
+from streamsketch.core import sentences
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.counts import estimate_of_counts, factors_of
 from streamsketch.estimation.estimate import Estimate, format_value
 from streamsketch.estimation.noise_effect import effect_of, noise_unit
 from streamsketch.explanation.base import (
-    EXACT_SKETCH,
     EXPLANATIONS,
-    WHO_TAKES_PART,
     BaseExplanation,
     budget_text,
     key_selection_sentence,
@@ -44,33 +43,22 @@ from streamsketch.release.private_sketch import PrivateSketch, SketchClip
 
 _LONG = 1e10
 _PLACES: dict[NoisePlace, str] = {
-    "output": "each of the {cells:,} cells of the sketch",
-    "input": "each of the {count:,} coordinates, before the map",
-    "hadamard": "the {count:,} coordinates after the Hadamard step, before the sparse matrix",
+    "output": sentences.ON_CELLS,
+    "input": sentences.ON_COORDINATES,
+    "hadamard": sentences.BETWEEN_STEPS,
 }
-_OF_ROWS = "each of the {cells:,} cells of every row"
 _NOISY_THING = {"output": "a cell", "input": "a coordinate", "hadamard": "a coordinate after the Hadamard step"}
 _CLIPS: dict[SketchClip, str] = {
-    "scale": "The sketch of each {unit} that was longer than the bound was shortened to it first: estimates are "
-    "about what was left.",
-    "equal": "The sketch of each {unit} was brought to the length of the bound first, so that each counts the same: "
-    "estimates are about mixes, not amounts.",
-    "average": "The rows of each {unit}, or those that the agreement keeps, were averaged first, so that each counts "
-    "as one row: averages and shares are of {unit}s, not of rows.",
-}
-_HISTORIES = {
-    True: "This is {part} of a history: a weighted sum of windows up to {last}, with its own noise. One guarantee "
-    "holds for all rows of the history together. Estimates are for ranges of windows, and are computed from all rows.",
-    False: "This is {part} of a history, computed from its rows: post-processing, so one guarantee holds for all rows "
-    "and ranges of the history together.",
+    "scale": sentences.CLIP_SCALE,
+    "equal": sentences.CLIP_EQUAL,
+    "average": sentences.CLIP_AVERAGE,
 }
 _COUNTS = {"units": "the number of {units}", "total": "the total of what is left of them, in data units"}
 _COMPOSITIONS: dict[Composition | None, str] = {
-    "overlapping": "the stated ε and δ are the sums of theirs, which holds for overlapping populations",
-    "disjoint": "the stated ε and δ are the largest of theirs, which holds for disjoint populations only",
-    "mixed": "the stated ε and δ are between the largest and the sums of theirs, which holds if some populations are "
-    "disjoint",
-    None: "the stated ε and δ are less than those of one of them, which is not a composition",
+    "overlapping": sentences.COMPOSED_OVERLAPPING,
+    "disjoint": sentences.COMPOSED_DISJOINT,
+    "mixed": sentences.COMPOSED_MIXED,
+    None: sentences.COMPOSED_BELOW,
 }
 _ONE_CELL = (
     "differences are spread over many items. If a difference comes from few items, its error comes from rare "
@@ -199,24 +187,31 @@ class Explanation(BaseExplanation):
     @property
     def mechanism(self) -> list[str]:
         """The mechanism, in sentences."""
-        effect = effect_of(self.projection, self.noise_place)
-        place = _PLACES[self.noise_place] if self.history is None else _OF_ROWS
-        place = place.format(cells=self.projection.sketch_dim, count=effect.count)
         mechanism = self.guarantee.mechanism.without_places  # which the sentence names
-        sentences = [f"Exact discrete noise on {place}: {mechanism}."]
+        found = [sentences.NOISE_ON.format(place=self._noisy_numbers, mechanism=mechanism)]
         if self.clip is not None:
-            sentences.append(_CLIPS[self.clip].format(unit=self.guarantee.neighbours.unit))
+            found.append(_CLIPS[self.clip].format(unit=self.guarantee.neighbours.unit))
         if self.guarantee.mechanism.is_pan_private:
-            sentences.append("Noise was added before the first update, and fresh noise on release.")
-        sentences += key_selection_sentence(self.guarantee)
-        if self.history is not None:
-            sentences.append(_HISTORIES[self.history.is_row].format(part=self.history, last=self.history.start))
+            found.append(sentences.NOISE_FROM_THE_START)
+        found += key_selection_sentence(self.guarantee)
+        if self.history is not None and self.history.is_row:
+            found.append(sentences.ROW_OF_HISTORY.format(part=self.history, last=self.history.start))
+        elif self.history is not None:
+            found.append(sentences.RANGE_OF_HISTORY.format(part=self.history))
         if self.releases > 1:
-            sentences.append(f"{self.releases} releases were added or subtracted; {self._composed}.")
-            sentences += self._cost_of_all
+            found.append(sentences.COMBINED.format(releases=self.releases, composed=self._composed))
+            found += self._cost_of_all
         if self.multiplier != 1:
-            sentences.append(f"The cells count {self.multiplier} times: post-processing, with an unchanged guarantee.")
-        return sentences
+            found.append(sentences.MULTIPLIED.format(multiplier=self.multiplier))
+        return found
+
+    @property
+    def _noisy_numbers(self) -> str:
+        """What the noise was added to, and how many there are."""
+        if self.history is not None:
+            return sentences.ON_ROWS.format(count=f"{self.projection.sketch_dim:,}")
+        count = effect_of(self.projection, self.noise_place).count
+        return _PLACES[self.noise_place].format(count=f"{count:,}")
 
     @property
     def theorems(self) -> list[str]:
@@ -249,7 +244,7 @@ class Explanation(BaseExplanation):
     def _composed(self) -> str:
         if self.parts:
             return _COMPOSITIONS[self.composition]
-        return "their guarantees, and the populations for which they were composed, are not recorded"
+        return sentences.COMPOSED_UNKNOWN
 
     @property
     def _cost_of_all(self) -> list[str]:
@@ -260,7 +255,7 @@ class Explanation(BaseExplanation):
         delta = min(1.0, math.fsum(part.count * part.guarantee.delta for part in self.parts))
         unit = self.guarantee.neighbours.unit
         budget = budget_text(epsilon, delta)
-        return [f"A person with one {unit} in each of the {self.releases} spends up to {budget} in all."]
+        return [sentences.COST_OF_ALL.format(unit=unit, releases=self.releases, budget=budget)]
 
     @property
     def _stated(self) -> StatedNoise:
@@ -326,14 +321,12 @@ class Explanation(BaseExplanation):
     @property
     def not_protected(self) -> list[str]:
         """What the guarantee does not cover."""
-        sentences = self._beyond("streams")
+        found = self._beyond("streams")
         if self.guarantee.mechanism.keys is None:
-            sentences.append(WHO_TAKES_PART)
-        if self.guarantee.mechanism.is_pan_private:
-            sentences.append("A second intrusion: one intrusion and the release are covered.")
-        else:
-            sentences.append(EXACT_SKETCH)
-        return sentences
+            found.append(sentences.WHO_TAKES_PART)
+        is_pan_private = self.guarantee.mechanism.is_pan_private
+        found.append(sentences.SECOND_INTRUSION if is_pan_private else sentences.EXACT_SKETCH)
+        return found
 
     @property
     def assumed(self) -> list[str]:

@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamsketch.core import sentences
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.estimate import Estimate, format_value
 from streamsketch.explanation.base import (
-    EXACT_SKETCH,
     EXPLANATIONS,
-    WHO_TAKES_PART,
     BaseExplanation,
     key_selection_sentence,
     leading_digit,
@@ -268,8 +267,8 @@ class SignExplanation(BaseSignExplanation):
     @property
     def not_protected(self) -> list[str]:
         """What the guarantee does not cover."""
-        members = [WHO_TAKES_PART] if self.guarantee.mechanism.keys is None else []
-        return [*self._beyond("vectors"), *members, EXACT_SKETCH]
+        members = [sentences.WHO_TAKES_PART] if self.guarantee.mechanism.keys is None else []
+        return [*self._beyond("vectors"), *members, sentences.EXACT_SKETCH]
 
     def _fading(self, step: float) -> float:
         rate = float(self.flipped.rate)
@@ -346,8 +345,8 @@ class IndividualSignExplanation(BaseSignExplanation):
             f"A person with more than one {unit}: there is no guarantee for two of them.",
             alike,
             "Another release of the same data, here or elsewhere: there is no guarantee for both together.",
-            WHO_TAKES_PART,
-            EXACT_SKETCH,
+            sentences.WHO_TAKES_PART,
+            sentences.EXACT_SKETCH,
         ]
 
     def _fading(self, step: float) -> float:

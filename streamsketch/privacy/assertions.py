@@ -11,6 +11,7 @@ released then follows from them alone. Like all parameters, they must be chosen 
 import dataclasses
 from typing import Any, TypeVar
 
+from streamsketch.core import sentences
 from streamsketch.core.text import MAX_TEXT
 
 StatedT = TypeVar("StatedT")
@@ -65,7 +66,7 @@ def conditions_of_keys(*, keys_are_public: bool, in_windows: bool = False) -> tu
 
 def apart_in_streams(unit: str) -> str:
     """Return the condition of ``populations="disjoint"``."""
-    return _of(unit, "is in two of the streams")
+    return _of(unit, sentences.APART_IN_STREAMS)
 
 
 def apart_in_merge(unit: str) -> str:

@@ -12,6 +12,7 @@ from fractions import Fraction
 from numbers import Real
 from typing import Any
 
+from streamsketch.core import sentences
 from streamsketch.core.numbers import short
 from streamsketch.core.text import warn_outside
 from streamsketch.errors import InvalidInputError, WeakGuaranteeWarning
@@ -109,15 +110,9 @@ class Budget:
         """Why this budget protects hardly anyone, in sentences; empty where it protects."""
         found = []
         if self.epsilon > _WEAK_EPSILON:
-            found.append(
-                f"ε = {exact_text(self.epsilon)} hardly protects anybody: an attacker's odds that a unit is in the "
-                f"data may change by a factor of e^ε, and e^{_WEAK_EPSILON} is 485 million. 0.1 to 10 is usual"
-            )
+            found.append(sentences.LARGE_EPSILON.format(epsilon=exact_text(self.epsilon), weak=_WEAK_EPSILON))
         if self.delta >= _WEAK_DELTA:
-            found.append(
-                f"δ = {exact_text(self.delta)} permits a release that reveals one unit in {1 / self.delta:,.0f} "
-                "outright. Choose a δ far below 1 / number of units, such as 1e-9"
-            )
+            found.append(sentences.LARGE_DELTA.format(delta=exact_text(self.delta), units=f"{1 / self.delta:,.0f}"))
         return found
 
     def warn_if_weak(self) -> "Budget":
@@ -131,7 +126,7 @@ class Budget:
         return {"epsilon": self.epsilon, "delta": self.delta}
 
     def __str__(self) -> str:
-        return f"ε = {exact_text(self.epsilon)}, δ = {exact_text(self.delta)}"
+        return sentences.BUDGET.format(epsilon=exact_text(self.epsilon), delta=exact_text(self.delta))
 
 
 def written(amount: float) -> Fraction:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from streamsketch.core import sentences
 from streamsketch.core.numbers import Ints, check_int, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy import calibration
@@ -219,8 +220,8 @@ class Counting:
         return cls(**fields)
 
     def __str__(self) -> str:
-        slack = f" and slack (weight {self.slack})" if self.slack else ""
-        return f"a count of units (weight {self.units}){slack}"
+        slack = sentences.SLACK.format(weight=self.slack) if self.slack else ""
+        return f"{sentences.UNIT_COUNT.format(weight=self.units)}{slack}"
 
 
 def check_counted(neighbours: Neighbours) -> None:

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamsketch.core import special
+from streamsketch.core import sentences, special
 from streamsketch.core.numbers import Floats, Ints
 from streamsketch.core.roots import root_of
 from streamsketch.errors import InvalidInputError
@@ -43,7 +43,7 @@ class DiscreteGaussian(Noise):
     sigma_squared: Fraction
 
     name = "gaussian"
-    label = "discrete Gaussian, variance"
+    label = sentences.GAUSSIAN
     theorem = (
         "Balle and Wang 2018, Theorem 8, for the continuous Gaussian that the lattice noise is a rounding of "
         "(documentation, Theory 3)"
@@ -120,16 +120,18 @@ class DiscreteGaussian(Noise):
         """Return the ε of N(0, σ² - τ²); see `Noise.loss`."""
         spare = float(self.sigma_squared) - _ROUNDING_VARIANCE
         if budget.delta == 0:
-            return Loss(math.inf, "Gaussian noise gives no ε at δ = 0")
+            return Loss(math.inf, sentences.GAUSSIAN_WITHOUT_DELTA)
         if spare <= 0:
-            return Loss(None, f"{self} is narrower than any that the theorem here covers")
+            return Loss(None, sentences.GAUSSIAN_NARROW.format(noise=self))
         sigma = math.sqrt(spare / sensitivity.l2_squared)
         spent = gaussian_epsilon(sigma, budget.delta)
         if gaussian_log_delta(budget.epsilon, sigma) <= math.log(budget.delta) + _MARGIN:
             spent = min(spent, budget.epsilon)  # the solver's last digit
-        reason = (
-            f"variance {parameter_text(self.sigma_squared)} at ℓ2 sensitivity "
-            f"{math.sqrt(sensitivity.l2_squared):.6g} gives ε = {spent:.4g} at δ = {budget.delta:.4g}"
+        reason = sentences.GAUSSIAN_LOSS.format(
+            variance=parameter_text(self.sigma_squared),
+            sensitivity=f"{math.sqrt(sensitivity.l2_squared):.6g}",
+            epsilon=f"{spent:.4g}",
+            delta=f"{budget.delta:.4g}",
         )
         return Loss(spent, reason, sigma)
 

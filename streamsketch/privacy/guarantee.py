@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from streamsketch.core import sentences
 from streamsketch.core.notebooks import facts
 from streamsketch.core.numbers import short
 from streamsketch.core.text import check_text
@@ -160,10 +161,12 @@ class Guarantee:
         return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
     def __str__(self) -> str:
-        conditions = f", only if: {'; '.join(self.conditions)}" if self.conditions else ""
+        conditions = sentences.ONLY_IF.format(conditions="; ".join(self.conditions)) if self.conditions else ""
         stated = self.neighbours.when_enforced if self.basis == "enforced" else self.basis
         basis = "" if stated is None else f", {stated}"
-        return f"{self.budget} for {self.neighbours}{basis}, by {self.mechanism}{conditions}"
+        return sentences.GUARANTEE.format(
+            budget=self.budget, neighbours=self.neighbours, basis=basis, mechanism=self.mechanism, conditions=conditions
+        )
 
     def _repr_html_(self) -> str:
         basis = {"enforced": "enforced on the data", "asserted": "asserted"}.get(self.basis or "", "not stated")

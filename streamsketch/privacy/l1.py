@@ -4,6 +4,7 @@ import dataclasses
 from fractions import Fraction
 from typing import ClassVar
 
+from streamsketch.core import sentences
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.neighbours import Cells, Clip, Neighbours, Norm
 
@@ -27,7 +28,7 @@ class L1(Neighbours):
     """
 
     kind: ClassVar[str] = "l1"
-    label: ClassVar[str] = "L1"
+    label: ClassVar[str] = sentences.LABEL_L1
     implied: ClassVar[tuple[str, ...]] = ("l2",)
     clips: ClassVar[tuple[Clip, ...]] = ("scale", "cut")
     norm: ClassVar[Norm | None] = "l1"
@@ -39,7 +40,7 @@ class L1(Neighbours):
     @property
     def change(self) -> str:
         """What adding or removing a unit changes."""
-        return f"adding or removing it changes the data by updates whose absolute values sum to at most {self.bound}"
+        return sentences.CHANGE_L1.format(bound=self.bound)
 
     def clip_steps(self, projection: Cells) -> int:
         """Return ⌊bound / resolution⌋, with the errors of `grid_steps`."""

@@ -5,6 +5,7 @@ import math
 from fractions import Fraction
 from typing import ClassVar, Literal
 
+from streamsketch.core import sentences
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.neighbours import Cells, Clip, Moved, Neighbours, Norm
 from streamsketch.privacy.noise import Sensitivity
@@ -32,7 +33,7 @@ class L2(Neighbours):
     """
 
     kind: ClassVar[str] = "l2"
-    label: ClassVar[str] = "L2"
+    label: ClassVar[str] = sentences.LABEL_L2
     clips: ClassVar[tuple[Clip, ...]] = ("scale",)
     norm: ClassVar[Norm | None] = "l2"
     whole_steps: ClassVar[bool] = True
@@ -41,7 +42,7 @@ class L2(Neighbours):
     @property
     def change(self) -> str:
         """What adding or removing a unit changes."""
-        return f"adding or removing it changes the data by a vector with a Euclidean norm of at most {self.bound}"
+        return sentences.CHANGE_L2.format(bound=self.bound)
 
     def squared_steps(self, resolution: Fraction) -> int:
         """Return ⌊(bound / resolution)²⌋.

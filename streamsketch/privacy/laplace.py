@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from streamsketch.core import sentences
 from streamsketch.core.numbers import Floats, Ints
 from streamsketch.privacy import samplers
 from streamsketch.privacy.budget import Budget, least
@@ -31,7 +32,7 @@ class DiscreteLaplace(Noise):
     scale: Fraction
 
     name = "laplace"
-    label = "discrete Laplace, scale"
+    label = sentences.LAPLACE
     theorem = "Dwork and Roth 2014, Theorem 3.6, on the integer lattice (documentation, Theory 3)"
     needs_delta = False
     widest = 2.0 * samplers.MAX_LAPLACE_SCALE**2
@@ -86,9 +87,10 @@ class DiscreteLaplace(Noise):
         """Return D1 / scale, for any δ; see `Noise.loss`."""
         del budget
         spent = float(sensitivity.l1 / self.scale)
-        return Loss(
-            spent, f"scale {parameter_text(self.scale)} at ℓ1 sensitivity {sensitivity.l1:,} gives ε = {spent:.4g}"
+        reason = sentences.LAPLACE_LOSS.format(
+            scale=parameter_text(self.scale), sensitivity=f"{sensitivity.l1:,}", epsilon=f"{spent:.4g}"
         )
+        return Loss(spent, reason)
 
     def rho(self, sensitivity: Sensitivity, cell: int, honest: int = 1) -> float:
         """Return the ρ that the noise spends: shares make exactly this noise; see `Noise.rho`.

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, TypeAlias
 
+from streamsketch.core import sentences
 from streamsketch.core.numbers import exact_fraction, short
 from streamsketch.core.text import MAX_TEXT, check_text
 from streamsketch.errors import InvalidInputError
@@ -24,10 +25,9 @@ MAX_STEPS = 16
 _MAX_LAYERS = 2
 _PLACES: dict[NoisePlace, str] = {
     "output": "",
-    "input": ", on the input",
-    "hadamard": ", on what the Hadamard step returns",
+    "input": sentences.ON_INPUT,
+    "hadamard": sentences.AFTER_HADAMARD,
 }
-_SEVERAL = "several mechanisms"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,8 +56,8 @@ class Shares:
             )
 
     def __str__(self) -> str:
-        others = self.parties - self.honest
-        return f", in shares of {self.parties} parties" + (f", of whom {self.honest} are honest" if others else "")
+        honest = sentences.HONEST_SHARES.format(honest=self.honest) if self.honest < self.parties else ""
+        return f"{sentences.SHARES.format(parties=self.parties)}{honest}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,7 +122,7 @@ class AddedNoise:
         return fields | self.layout.to_dict()
 
     def __str__(self) -> str:
-        layers = ", inside and on release" if self.layers > 1 else ""
+        layers = sentences.TWO_LAYERS if self.layers > 1 else ""
         return f"{self.noise}{layers}{_PLACES[self.place]}{self.shares or ''}{self.layout.words}"
 
 
@@ -156,7 +156,7 @@ class FlippedSigns:
         return {"flips": self.method, "law": law, "norm_bound": norm_bound}
 
     def __str__(self) -> str:
-        norms = "" if self.norm_bound is None else f" for norms of at least {self.norm_bound}"
+        norms = "" if self.norm_bound is None else sentences.NORM_BOUND.format(bound=self.norm_bound)
         return f"{self.method}{norms}, {self.law}"
 
 
@@ -181,7 +181,7 @@ class KeySelection:
         return {"keys": self.budget.to_dict()}
 
     def __str__(self) -> str:
-        return f"Laplace threshold for the keys, ε = {self.budget.epsilon!r}, δ = {self.budget.delta!r}"
+        return sentences.KEY_THRESHOLD.format(epsilon=repr(self.budget.epsilon), delta=repr(self.budget.delta))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -267,7 +267,7 @@ class Mechanism:
         """Return the mechanism of several releases, each once; ``"several mechanisms"`` if the text is too long."""
         steps = [step for one in dict.fromkeys(mechanisms) for step in one.steps]
         if len(_text_of(steps)) > MAX_TEXT:
-            return Mechanism.stated(_SEVERAL)
+            return Mechanism.stated(sentences.SEVERAL_MECHANISMS)
         return Mechanism(steps)
 
     @property

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
+from streamsketch.core import sentences
 from streamsketch.core.numbers import Exact, check_int, exact_fraction, short
 from streamsketch.core.text import check_text
 from streamsketch.errors import InvalidInputError
@@ -266,9 +267,10 @@ class Neighbours(ABC):
             Whether a unit may be in several windows of the release.
         """
         del enforced
-        keys = f" in each of at most {self.max_keys} keys" if self.max_keys > 1 else ""
-        together = "; the guarantee covers the releases of all keys together" if self.max_keys > 1 else ""
-        return f"one {self.unit}: {self.change}{keys}{', in each of these windows' if windows else ''}{together}"
+        keys = f" {sentences.IN_EACH_KEY.format(keys=self.max_keys)}" if self.max_keys > 1 else ""
+        together = sentences.KEYS_TOGETHER if self.max_keys > 1 else ""
+        change = f"{self.change}{keys}{sentences.IN_THESE_WINDOWS if windows else ''}{together}"
+        return sentences.PROTECTED.format(unit=self.unit, where="", change=change)
 
     @classmethod
     def own_fields(cls) -> tuple[str, ...]:
@@ -329,11 +331,13 @@ class Neighbours(ABC):
 
     @property
     def _keys_text(self) -> str:
-        return "" if self.max_keys == 1 else f"in each of at most {self.max_keys} keys "
+        return "" if self.max_keys == 1 else f"{sentences.IN_EACH_KEY.format(keys=self.max_keys)} "
 
     def __str__(self) -> str:
         own = "".join(f", {name.replace('_', ' ')} {getattr(self, name)}" for name in self.own_fields())
-        return f"one {self.unit} of at most {self.bound} {self._keys_text}({self.label}{own})"
+        return sentences.NEIGHBOURS.format(
+            unit=self.unit, bound=self.bound, keys=self._keys_text, relation=f"{self.label}{own}"
+        )
 
     def __repr__(self) -> str:
         default = next(field.default for field in dataclasses.fields(self) if field.name == "max_keys")

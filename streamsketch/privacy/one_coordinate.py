@@ -5,6 +5,7 @@ import math
 from fractions import Fraction
 from typing import ClassVar
 
+from streamsketch.core import sentences
 from streamsketch.privacy.neighbours import Neighbours
 
 
@@ -26,13 +27,13 @@ class OneCoordinate(Neighbours):
     """
 
     kind: ClassVar[str] = "one-coordinate"
-    label: ClassVar[str] = "one coordinate"
+    label: ClassVar[str] = sentences.LABEL_ONE_COORDINATE
     one_coordinate: ClassVar[bool] = True
 
     @property
     def change(self) -> str:
         """What adding or removing a unit changes."""
-        return f"it changes one coordinate by at most {self.bound}"
+        return sentences.CHANGE_ONE_COORDINATE.format(bound=self.bound)
 
     def grid_steps(self, resolution: Fraction) -> int:
         """Return ⌈bound / resolution⌉."""

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from streamsketch.core import sentences
 from streamsketch.core.numbers import Floats, Ints, check_int
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels.schedules import solve_weights
@@ -241,7 +242,7 @@ class Schedule(ABC):
         """
         many = "one" if self.most == 1 else f"at most {self.most}"
         of = f" of {window}" if window else ""
-        apart = f", {self.gap} apart" if self.gap > 1 and self.most > 1 else ""
+        apart = sentences.ROWS_APART.format(gap=self.gap) if self.gap > 1 and self.most > 1 else ""
         return f"{unit} in {many} of {self.horizon} windows{of}{apart}"
 
     @property
@@ -254,9 +255,9 @@ class Schedule(ABC):
         >>> Tree(horizon=52, max_windows=4, gap=7).in_words
         '52 windows (tree of depth 3), a unit in at most 4 of them, 7 apart'
         """
-        apart = f", {self.gap} apart" if self.gap > 1 and self.most > 1 else ""
+        apart = sentences.ROWS_APART.format(gap=self.gap) if self.gap > 1 and self.most > 1 else ""
         many = "one" if self.most == 1 else f"at most {self.most}"
-        return f"{self.horizon} windows ({self.words}), a unit in {many} of them{apart}"
+        return sentences.ROWS.format(horizon=self.horizon, schedule=self.words, windows=many, apart=apart)
 
     def is_unit(self, text: str) -> bool:
         """Return whether a text is a `unit_text` of this schedule, with any name of the unit and of the windows.

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from streamsketch.core import special
+from streamsketch.core import sentences, special
 from streamsketch.core.numbers import Floats, Ints, short
 from streamsketch.errors import InvalidInputError
 
@@ -139,4 +139,4 @@ class FlipLaw:
 
     def __str__(self) -> str:
         level = {"constant": "", "levels": "·⌈|cell|/step⌉", "linear": "·|cell|"}[self.shape]
-        return f"flips with 1/(exp({self.rate}{level}) + 1)"
+        return sentences.FLIPS.format(rate=self.rate, level=level)

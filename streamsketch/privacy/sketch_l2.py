@@ -5,6 +5,7 @@ import math
 from fractions import Fraction
 from typing import ClassVar, Literal
 
+from streamsketch.core import sentences
 from streamsketch.core.numbers import Exact
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.neighbours import MOST_KEYS, Cells, Clip, Moved, Neighbours, Norm
@@ -51,9 +52,9 @@ class SketchL2(Neighbours):
     max_keys: int = MOST_KEYS
 
     kind: ClassVar[str] = "sketch-l2"
-    label: ClassVar[str] = "L2 of sketches"
+    label: ClassVar[str] = sentences.LABEL_SKETCH_L2
     clips: ClassVar[tuple[Clip, ...]] = ("scale", "equal", "average")
-    when_enforced: ClassVar[str] = "enforced whatever its rows hold"
+    when_enforced: ClassVar[str] = sentences.ENFORCED_WHATEVER_ROWS
     norm: ClassVar[Norm | None] = "l2"
     of_sketches: ClassVar[bool] = True
     counted: ClassVar[bool] = True
@@ -195,21 +196,22 @@ class SketchL2(Neighbours):
     @property
     def change(self) -> str:
         """What adding or removing a unit changes."""
-        sketches = "sketch" if self.max_keys == 1 else "sketches of all keys together"
-        return f"adding or removing it changes the exact {sketches} by an L2 norm of at most {self.bound}"
+        sketches = sentences.ONE_SKETCH if self.max_keys == 1 else sentences.ALL_SKETCHES
+        return sentences.CHANGE_SKETCH_L2.format(sketches=sketches, bound=self.bound)
 
     def described(self, *, enforced: bool, windows: bool) -> str:
         """Return who is protected: the bound holds over all keys and windows together."""
         del windows
-        keys = "one key" if self.max_keys == 1 else f"up to {self.max_keys} keys"
-        within = "" if self.any_keys else f" in {keys}"
-        return f"one {self.unit}{within}{', whatever its rows hold' if enforced else ''}: {self.change}"
+        keys = sentences.IN_ONE_KEY if self.max_keys == 1 else sentences.IN_KEYS.format(keys=self.max_keys)
+        where = f"{'' if self.any_keys else f' {keys}'}{sentences.WHATEVER_ROWS if enforced else ''}"
+        return sentences.PROTECTED.format(unit=self.unit, where=where, change=self.change)
 
     @property
     def _keys_text(self) -> str:
         if self.any_keys:
             return ""
-        return "in one key " if self.max_keys == 1 else f"in at most {self.max_keys} keys together "
+        keys = sentences.IN_ONE_KEY if self.max_keys == 1 else sentences.IN_KEYS_TOGETHER.format(keys=self.max_keys)
+        return f"{keys} "
 
 
 def _root_above(square: Fraction) -> Fraction:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from streamsketch.core import sentences
 from streamsketch.core.numbers import Floats, check_int, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.layout import Layout
@@ -106,8 +107,8 @@ class HistoryPart:
 
     def __str__(self) -> str:
         if self.is_row:
-            return f"row {self.start}"
-        less = "" if self.minus is None else f" less {_range_text(*self.minus)}"
+            return sentences.ROW.format(window=self.start)
+        less = "" if self.minus is None else sentences.LESS_WINDOWS.format(windows=_range_text(*self.minus))
         return f"{_range_text(self.start, self.stop)}{less}"
 
 
@@ -118,7 +119,9 @@ def _schedule_of(layout: Layout) -> Schedule:
 
 
 def _range_text(start: int, stop: int) -> str:
-    return f"window {start}" if stop == start + 1 else f"windows {start} to {stop - 1}"
+    if stop == start + 1:
+        return sentences.WINDOW.format(window=start)
+    return sentences.WINDOWS.format(first=start, last=stop - 1)
 
 
 def check_streams(releases: Iterable[Any]) -> None:

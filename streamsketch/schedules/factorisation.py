@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from streamsketch.core import sentences
 from streamsketch.core.numbers import Floats, Ints, check_int
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels.schedules import least_upper
@@ -83,7 +84,9 @@ class Factorisation(Schedule):
     @property
     def words(self) -> str:
         """What kind of schedule it is."""
-        return f"square root of {self.band} windows" if self.band else f"square root in blocks ({self.blocks})"
+        if self.band:
+            return sentences.ROOT_BAND.format(windows=self.band)
+        return sentences.ROOT_BLOCKS.format(blocks=self.blocks)
 
     def rows(self) -> Iterator[tuple[Ints, Ints]]:
         """Yield starts and coefficients of each row's blocks; see `Schedule.rows`."""

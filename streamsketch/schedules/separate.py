@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from streamsketch.core import sentences
 from streamsketch.core.numbers import Ints
 from streamsketch.privacy.schedule import SCHEDULES, Norms, Schedule
 
@@ -41,7 +42,7 @@ class Separate(Schedule):
     @property
     def words(self) -> str:
         """The kind of schedule, in words."""
-        return "each by itself"
+        return sentences.SEPARATE
 
     def rows(self) -> Iterator[tuple[Ints, Ints]]:
         """Yield starts and coefficients of each row's blocks; see `Schedule.rows`."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from streamsketch.core import sentences
 from streamsketch.core.numbers import Ints, check_int
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.schedule import SCHEDULES, Norms, Schedule
@@ -74,7 +75,7 @@ class Tree(Schedule):
     @property
     def words(self) -> str:
         """What kind of schedule it is."""
-        return f"tree of depth {self.depth}"
+        return sentences.TREE.format(depth=self.depth)
 
     def nodes(self) -> tuple[Ints, Ints]:
         """Return the first window of the block that each window ends, and its level, two int64 arrays of shape (T,).

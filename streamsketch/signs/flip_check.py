@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import cast
 
+from streamsketch.core import sentences
 from streamsketch.core.limits import Limits, current_limits
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.guarantee import Guarantee
@@ -72,8 +73,10 @@ def _judge(guarantee: Guarantee, law: FlipLaw, mechanism: SignMechanism, allowed
     missing = [condition for condition in mechanism.conditions if condition not in known]
     if missing:
         return NoiseCheck("too little", f"it holds only if {' and '.join(missing)}, which it does not state")
-    keys = f", less {guarantee.epsilon - mechanism.epsilon:g} for the keys" if guarantee.mechanism.keys else ""
-    found = f"{mechanism.name} {allowed} for the stated ε = {guarantee.epsilon:g}{keys}"
+    share = f"{guarantee.epsilon - mechanism.epsilon:g}"
+    keys = sentences.LESS_FOR_KEYS.format(epsilon=share) if guarantee.mechanism.keys else ""
+    stated = sentences.STATED_EPSILON.format(epsilon=f"{guarantee.epsilon:g}")
+    found = f"{mechanism.name} {allowed} for {stated}{keys}"
     if law.shape != allowed.shape:
         return NoiseCheck("too little", f"{found}, and other flips are stated: {law}")
     if law.rate <= allowed.rate * (1 + _TOLERANCE):
@@ -151,5 +154,5 @@ def mechanism_of(guarantee: Guarantee) -> SignMechanism | None:
 
 def _unknown(guarantee: Guarantee) -> str:
     if not guarantee.mechanism.is_record:
-        return "its mechanism is stated only as text"
+        return sentences.ONLY_TEXT
     return "its mechanism is not a single mechanism of the library"

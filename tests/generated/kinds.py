@@ -42,6 +42,13 @@ def schemas() -> dict[Path, str]:
     return {ROOT / "web" / "src" / "schemas.ts": typescript()}
 
 
+def sentences() -> dict[Path, str]:
+    """Return the sentences that the TypeScript package says, too."""
+    from tests.generated.sentences import typescript  # noqa: PLC0415 - for this file alone
+
+    return {ROOT / "web" / "src" / "sentences.ts": typescript()}
+
+
 def kit() -> dict[Path, str]:
     """Return the conformance kit, which the twins of the tests make from the golden files."""
     from tests.golden import make_kit  # noqa: PLC0415 - which reads the golden files
@@ -95,6 +102,7 @@ KINDS: dict[str, Callable[[], dict[Path, str]]] = {
     "stubs": stubs,
     "wire": wire,
     "schemas": schemas,
+    "sentences": sentences,
     "kit": kit,
     "words": words,
     "page": page,

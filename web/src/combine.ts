@@ -6,6 +6,7 @@ import { Integers } from "./integers.ts";
 import { textOfSteps } from "./mechanisms.ts";
 import { encode } from "./protobuf.ts";
 import { Release } from "./release.ts";
+import * as sentences from "./sentences.ts";
 import type { Guarantee, NoisePart, Step } from "./types.ts";
 
 /** `disjoint`: no unit is in both streams, so ε and δ are the larger ones. `overlapping`: they add up. */
@@ -114,7 +115,7 @@ function guaranteeOf(x: Guarantee, y: Guarantee, populations: Populations): Guar
 
 /** Return the conditions of both; that populations are disjoint is one more, as nobody checks it. */
 function conditionsOf(x: Guarantee, y: Guarantee, populations: Populations): string[] {
-  const named = (unit: string) => `no ${unit} is in two of the streams`;
+  const named = (unit: string) => `no ${unit} ${sentences.APART_IN_STREAMS}`;
   const text = named(x.neighbours.unit);
   const asserted = populations === "disjoint" ? [Array.from(text).length <= 200 ? text : named("privacy unit")] : [];
   return [...new Set([...x.conditions, ...y.conditions, ...asserted])].sort(compareText);
@@ -146,7 +147,7 @@ function mechanismOf(x: Guarantee, y: Guarantee): { mechanism: string; steps?: S
     else steps.push(step);
   }
   const mechanism = textOfSteps(steps);
-  if (Array.from(mechanism).length > 200 || steps.length > 16) return { mechanism: "several mechanisms" };
+  if (Array.from(mechanism).length > 200 || steps.length > 16) return { mechanism: sentences.SEVERAL_MECHANISMS };
   return steps.every((step) => step.text !== undefined) ? { mechanism } : { mechanism, steps };
 }
 

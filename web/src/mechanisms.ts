@@ -1,16 +1,18 @@
 /** What a mechanism may say, and its text. */
 import { need } from "./errors.ts";
 import { doubleText } from "./exact.ts";
+import { say } from "./say.ts";
+import * as sentences from "./sentences.ts";
 import type { AddedNoise, FlipLaw, Schedule, Step } from "./types.ts";
 
 const LABELS: Readonly<Record<string, string>> = {
-  laplace: "discrete Laplace, scale",
-  gaussian: "discrete Gaussian, variance",
+  laplace: sentences.LAPLACE,
+  gaussian: sentences.GAUSSIAN,
 };
 const PLACES: Readonly<Record<string, string>> = {
   "": "",
-  input: ", on the input",
-  hadamard: ", on what the Hadamard step returns",
+  input: sentences.ON_INPUT,
+  hadamard: sentences.AFTER_HADAMARD,
 };
 const LEVELS: Readonly<Record<string, string>> = { constant: "", levels: "·⌈|cell|/step⌉", linear: "·|cell|" };
 const SCHEDULES: Readonly<Record<string, Readonly<Record<string, readonly [number, number]>>>> = {
@@ -106,43 +108,48 @@ export function textOfSteps(steps: readonly Step[]): string {
 function textOfStep(step: Step): string {
   if (step.noise !== undefined) {
     const { noise } = step;
-    const layers = noise.layers === 2 ? ", inside and on release" : "";
-    return `${LABELS[noise.kind]} ${noise.amount}${layers}${PLACES[noise.place]}${textOfShares(noise)}${textOfRows(noise)}${textOfCounting(noise)}`;
+    const layers = noise.layers === 2 ? sentences.TWO_LAYERS : "";
+    return `${textOfNoise(noise)}${layers}${PLACES[noise.place]}${textOfShares(noise)}${textOfRows(noise)}${textOfCounting(noise)}`;
   }
   if (step.flips !== undefined) {
     const { method, law, normBound } = step.flips;
-    const norms = normBound === undefined ? "" : ` for norms of at least ${normBound}`;
-    return `${method}${norms}, flips with 1/(exp(${law.rate}${LEVELS[law.shape]}) + 1)`;
+    const norms = normBound === undefined ? "" : say(sentences.NORM_BOUND, { bound: normBound });
+    return `${method}${norms}, ${say(sentences.FLIPS, { rate: law.rate, level: LEVELS[law.shape] })}`;
   }
   if (step.keys !== undefined) {
-    return `Laplace threshold for the keys, ε = ${doubleText(step.keys.epsilon)}, δ = ${doubleText(step.keys.delta)}`;
+    return say(sentences.KEY_THRESHOLD, { epsilon: doubleText(step.keys.epsilon), delta: doubleText(step.keys.delta) });
   }
   return step.text as string;
+}
+
+/** Return the text of a noise alone. */
+export function textOfNoise({ kind, amount }: Pick<AddedNoise, "kind" | "amount">): string {
+  return `${LABELS[kind]} ${amount}`;
 }
 
 function textOfShares(noise: AddedNoise): string {
   if (noise.shares === undefined) return "";
   const { parties, honest } = noise.shares;
-  return `, in shares of ${parties} parties${honest < parties ? `, of whom ${honest} are honest` : ""}`;
+  return `${say(sentences.SHARES, { parties })}${honest < parties ? say(sentences.HONEST_SHARES, { honest }) : ""}`;
 }
 
 function textOfRows(noise: AddedNoise): string {
   const { schedule } = noise;
   if (schedule === undefined) return "";
   const many = schedule.maxWindows === 1 ? "one" : `at most ${schedule.maxWindows}`;
-  const apart = schedule.gap > 1 && schedule.maxWindows > 1 ? `, ${schedule.gap} apart` : "";
-  let words = "each by itself";
-  if (schedule.kind === "tree") words = `tree of depth ${schedule.depth}`;
+  const apart = schedule.gap > 1 && schedule.maxWindows > 1 ? say(sentences.ROWS_APART, { gap: schedule.gap }) : "";
+  let words: string = sentences.SEPARATE;
+  if (schedule.kind === "tree") words = say(sentences.TREE, { depth: schedule.depth! });
   if (schedule.kind === "factorisation") {
-    words = schedule.band === undefined ? `square root in blocks (${schedule.blocks})` : `square root of ${schedule.band} windows`;
+    words = schedule.band === undefined ? say(sentences.ROOT_BLOCKS, { blocks: schedule.blocks! }) : say(sentences.ROOT_BAND, { windows: schedule.band });
   }
-  return `, over ${schedule.horizon} windows (${words}), a unit in ${many} of them${apart}`;
+  return `, over ${say(sentences.ROWS, { horizon: schedule.horizon, schedule: words, windows: many, apart })}`;
 }
 
 function textOfCounting(noise: AddedNoise): string {
   if (noise.counting === undefined) return "";
-  const slack = noise.counting.slack ? ` and slack (weight ${noise.counting.slack})` : "";
-  return `, with a count of units (weight ${noise.counting.units})${slack}`;
+  const slack = noise.counting.slack ? say(sentences.SLACK, { weight: noise.counting.slack }) : "";
+  return `, with ${say(sentences.UNIT_COUNT, { weight: noise.counting.units })}${slack}`;
 }
 
 /** Return the noise of a single release: one step of noise, with or without a choice of keys. */

@@ -2,27 +2,32 @@
 import { equalBytes } from "./bytes.ts";
 import { ANY_NUMBER, scheduleOf } from "./checks.ts";
 import { doubleText, integerRoot, Ratio } from "./exact.ts";
-import { singleNoise, textOfSteps } from "./mechanisms.ts";
+import { singleNoise, textOfNoise, textOfSteps } from "./mechanisms.ts";
 import { normalBelow, scaledErfc } from "./normal.ts";
 import { entriesOf, KINDS, padded, scaleSquared } from "./projection.ts";
 import { encode } from "./protobuf.ts";
 import type { Release } from "./release.ts";
+import { say } from "./say.ts";
+import * as sentences from "./sentences.ts";
 import type { Signs } from "./signs.ts";
 import type { AddedNoise, Guarantee, History, Neighbours, Noise, Projection } from "./types.ts";
 
-const LABELS: Readonly<Record<string, string>> = { l1: "L1", l2: "L2", "sketch-l2": "L2 of sketches", "one-coordinate": "one coordinate" };
+const LABELS: Readonly<Record<string, string>> = {
+  l1: sentences.LABEL_L1,
+  l2: sentences.LABEL_L2,
+  "sketch-l2": sentences.LABEL_SKETCH_L2,
+  "one-coordinate": sentences.LABEL_ONE_COORDINATE,
+};
+const WEAK_EPSILON = 20, WEAK_DELTA = 1e-3;
 const FALSE_ALARMS = 0.05, TOLERANCE = 1e-6, ROUNDING_VARIANCE = 3;
 const BASES: Readonly<Record<string, string>> = {
-  enforced: "each contribution was clipped to that bound",
-  asserted: "nothing was clipped to that bound: the releaser asserts that it holds",
-  "": "the release does not say whether that bound was enforced or is asserted",
+  enforced: sentences.BASIS_ENFORCED,
+  asserted: sentences.BASIS_ASSERTED,
+  "": sentences.BASIS_UNKNOWN,
 };
 const WEAKEST = ["asserted", "", "enforced"];
-const CLIPS: Readonly<Record<string, (unit: string) => string>> = {
-  scale: (unit) => `The sketch of each ${unit} that was longer than the bound was shortened to it first: estimates are about what was left.`,
-  equal: (unit) => `The sketch of each ${unit} was brought to the length of the bound first, so that each counts the same: estimates are about mixes, not amounts.`,
-  average: (unit) => `The rows of each ${unit}, or those that the agreement keeps, were averaged first, so that each counts as one row: averages and shares are of ${unit}s, not of rows.`,
-};
+const CLIPS = { scale: sentences.CLIP_SCALE, equal: sentences.CLIP_EQUAL, average: sentences.CLIP_AVERAGE } as const;
+const PLACES = { "": sentences.ON_CELLS, input: sentences.ON_COORDINATES, hadamard: sentences.BETWEEN_STEPS } as const;
 
 /** Sentences under a heading. */
 export interface Section {
@@ -49,11 +54,16 @@ export function guaranteeText(guarantee: Readonly<Guarantee>): string {
   const { neighbours, conditions, basis } = guarantee;
   const inCells = neighbours.kind === "sketch-l2";
   const many = Math.max(neighbours.maxKeys, 1);
-  let keys = many === 1 ? "" : `in each of at most ${many} keys `;
-  if (inCells) keys = many === ANY_NUMBER ? "" : many === 1 ? "in one key " : `in at most ${many} keys together `;
-  const stated = basis === "enforced" && inCells ? "enforced whatever its rows hold" : basis;
-  const last = conditions.length > 0 ? `, only if: ${conditions.join("; ")}` : "";
-  return `ε = ${budgetOf(guarantee.epsilon)}, δ = ${budgetOf(guarantee.delta)} for one ${neighbours.unit} of at most ${neighbours.bound} ${keys}(${LABELS[neighbours.kind]})${stated === "" ? "" : `, ${stated}`}, by ${guarantee.mechanism}${last}`;
+  let keys = many === 1 ? "" : say(sentences.IN_EACH_KEY, { keys: many });
+  if (inCells) keys = many === ANY_NUMBER ? "" : many === 1 ? sentences.IN_ONE_KEY : say(sentences.IN_KEYS_TOGETHER, { keys: many });
+  const stated = basis === "enforced" && inCells ? sentences.ENFORCED_WHATEVER_ROWS : basis;
+  return say(sentences.GUARANTEE, {
+    budget: say(sentences.BUDGET, { epsilon: budgetOf(guarantee.epsilon), delta: budgetOf(guarantee.delta) }),
+    neighbours: say(sentences.NEIGHBOURS, { unit: neighbours.unit, bound: neighbours.bound, keys: keys === "" ? "" : `${keys} `, relation: LABELS[neighbours.kind] }),
+    basis: stated === "" ? "" : `, ${stated}`,
+    mechanism: guarantee.mechanism,
+    conditions: conditions.length > 0 ? say(sentences.ONLY_IF, { conditions: conditions.join("; ") }) : "",
+  });
 }
 
 function protectedUnit(guarantee: Readonly<Guarantee>): string {
@@ -61,24 +71,23 @@ function protectedUnit(guarantee: Readonly<Guarantee>): string {
   const { unit, bound } = neighbours;
   const many = Math.max(neighbours.maxKeys, 1);
   const inCells = neighbours.kind === "sketch-l2";
-  let change: string;
+  let [where, change] = ["", ""];
   if (inCells) {
-    const keys = many === ANY_NUMBER ? "" : ` in ${many === 1 ? "one key" : `up to ${many} keys`}`;
-    const rows = basis === "enforced" ? ", whatever its rows hold" : "";
-    const all = many === 1 ? "sketch" : "sketches of all keys together";
-    change = `one ${unit}${keys}${rows}: adding or removing it changes the exact ${all} by an L2 norm of at most ${bound}`;
+    if (many !== ANY_NUMBER) where = ` ${many === 1 ? sentences.IN_ONE_KEY : say(sentences.IN_KEYS, { keys: many })}`;
+    if (basis === "enforced") where += sentences.WHATEVER_ROWS;
+    change = say(sentences.CHANGE_SKETCH_L2, { sketches: many === 1 ? sentences.ONE_SKETCH : sentences.ALL_SKETCHES, bound });
   } else if (neighbours.kind === "l2") {
-    change = `one ${unit}: adding or removing it changes the data by a vector with a Euclidean norm of at most ${bound}`;
+    change = say(sentences.CHANGE_L2, { bound });
   } else if (neighbours.kind === "l1") {
-    change = `one ${unit}: adding or removing it changes the data by updates whose absolute values sum to at most ${bound}`;
+    change = say(sentences.CHANGE_L1, { bound });
   } else {
-    change = `one ${unit}: it changes one coordinate by at most ${bound}`;
+    change = say(sentences.CHANGE_ONE_COORDINATE, { bound });
   }
-  if (many > 1 && !inCells) change += ` in each of at most ${many} keys`;
+  if (many > 1 && !inCells) change += ` ${say(sentences.IN_EACH_KEY, { keys: many })}`;
   const schedule = scheduleOf(guarantee);
-  if (schedule !== null && schedule.maxWindows > 1 && !inCells) change += ", in each of these windows";
-  if (many > 1 && !inCells) change += "; the guarantee covers the releases of all keys together";
-  return `${change}; ${BASES[basis]}`;
+  if (schedule !== null && schedule.maxWindows > 1 && !inCells) change += sentences.IN_THESE_WINDOWS;
+  if (many > 1 && !inCells) change += sentences.KEYS_TOGETHER;
+  return `${say(sentences.PROTECTED, { unit, where, change })}; ${BASES[basis]}`;
 }
 
 /** Return a percentage with three digits or more, rounded up, but to 100 only if it is 100. */
@@ -101,46 +110,43 @@ function percent(percents: number): string {
 function meaning({ epsilon, delta, neighbours }: Readonly<Guarantee>): string {
   let power = 1 - Math.exp(-epsilon) * Math.max(1 - delta - FALSE_ALARMS, 0);
   if (epsilon < 100) power = Math.min(power, Math.exp(epsilon) * FALSE_ALARMS + delta);
-  return `no test with a false alarm rate of 5 % detects that a given ${neighbours.unit} is in the data in more than ${percent(100 * power)} % of cases`;
+  return say(sentences.MEANING, { unit: neighbours.unit, percent: percent(100 * power) });
 }
 
 function windowsText(start: number, stop: number): string {
-  return stop === start + 1 ? `window ${start}` : `windows ${start} to ${stop - 1}`;
+  return stop === start + 1 ? say(sentences.WINDOW, { window: start }) : say(sentences.WINDOWS, { first: start, last: stop - 1 });
 }
 
 /** Return which part of its history a release is, in words. */
 export function historyText(history: Readonly<History>): string {
-  if (history.row) return `row ${history.start}`;
-  const less = history.minusStop > 0 ? ` less ${windowsText(history.minusStart, history.minusStop)}` : "";
+  if (history.row) return say(sentences.ROW, { window: history.start });
+  const less = history.minusStop > 0 ? say(sentences.LESS_WINDOWS, { windows: windowsText(history.minusStart, history.minusStop) }) : "";
   return `${windowsText(history.start, history.stop)}${less}`;
 }
 
 function mechanismSentences(release: Release): string[] {
   const { guarantee, projection, noise, history, multiplier } = release;
-  const cells = `each of the ${thousands(projection.sketchDim)} cells`;
-  const places: Record<string, string> = {
-    "": `${cells} of ${history === null ? "the sketch" : "every row"}`,
-    input: `each of the ${thousands(projection.dim)} coordinates, before the map`,
-    hadamard: `the ${thousands(padded(projection.dim))} coordinates after the Hadamard step, before the sparse matrix`,
-  };
+  const counts = { "": projection.sketchDim, input: projection.dim, hadamard: padded(projection.dim) };
+  const at = noise.place as keyof typeof PLACES;
+  const place = say(history === null ? PLACES[at] : sentences.ON_ROWS, { count: thousands(counts[at]) });
   const steps = guarantee.steps?.map((step) => (step.noise === undefined ? step : { noise: { ...step.noise, place: "" } }));
-  const out = [`Exact discrete noise on ${places[noise.place]}: ${steps === undefined ? guarantee.mechanism : textOfSteps(steps)}.`];
-  if (release.clip !== null) out.push(CLIPS[release.clip](guarantee.neighbours.unit));
-  if (guarantee.steps?.some((step) => step.noise?.layers === 2)) out.push("Noise was added before the first update, and fresh noise on release.");
+  const out = [say(sentences.NOISE_ON, { place, mechanism: steps === undefined ? guarantee.mechanism : textOfSteps(steps) })];
+  if (release.clip !== null) out.push(say(CLIPS[release.clip as keyof typeof CLIPS], { unit: guarantee.neighbours.unit }));
+  if (guarantee.steps?.some((step) => step.noise?.layers === 2)) out.push(sentences.NOISE_FROM_THE_START);
   out.push(...keysSentence(guarantee));
   if (history?.row) {
-    out.push(`This is ${historyText(history)} of a history: a weighted sum of windows up to ${history.start}, with its own noise. One guarantee holds for all rows of the history together. Estimates are for ranges of windows, and are computed from all rows.`);
+    out.push(say(sentences.ROW_OF_HISTORY, { part: historyText(history), last: history.start }));
   } else if (history !== null) {
-    out.push(`This is ${historyText(history)} of a history, computed from its rows: post-processing, so one guarantee holds for all rows and ranges of the history together.`);
+    out.push(say(sentences.RANGE_OF_HISTORY, { part: historyText(history) }));
   }
   if (release.releaseIds.length > 1) out.push(...sumSentences(release));
-  if (multiplier.numerator !== 1n || multiplier.denominator !== 1n) out.push(`The cells count ${multiplier} times: post-processing, with an unchanged guarantee.`);
+  if (multiplier.numerator !== 1n || multiplier.denominator !== 1n) out.push(say(sentences.MULTIPLIED, { multiplier }));
   return out;
 }
 
 function keysSentence(guarantee: Readonly<Guarantee>): string[] {
   return (guarantee.steps ?? []).flatMap(({ keys }) =>
-    keys === undefined ? [] : [`The published keys were chosen privately, with ε = ${general(keys.epsilon)}, δ = ${general(keys.delta)} of it.`],
+    keys === undefined ? [] : [say(sentences.CHOSEN_KEYS, { epsilon: general(keys.epsilon), delta: general(keys.delta) })],
   );
 }
 
@@ -154,10 +160,10 @@ export function general(value: number, digits = 6): string {
 }
 
 const COMPOSITIONS: Readonly<Record<string, string>> = {
-  overlapping: "the stated ε and δ are the sums of theirs, which holds for overlapping populations",
-  disjoint: "the stated ε and δ are the largest of theirs, which holds for disjoint populations only",
-  mixed: "the stated ε and δ are between the largest and the sums of theirs, which holds if some populations are disjoint",
-  none: "the stated ε and δ are less than those of one of them, which is not a composition",
+  overlapping: sentences.COMPOSED_OVERLAPPING,
+  disjoint: sentences.COMPOSED_DISJOINT,
+  mixed: sentences.COMPOSED_MIXED,
+  none: sentences.COMPOSED_BELOW,
 };
 
 /** Return which composition of its parts a sum's guarantee is; null where they are not recorded. */
@@ -191,13 +197,11 @@ function roundedUp(budget: number): string {
 function sumSentences(release: Release): string[] {
   const count = release.releaseIds.length;
   const composition = compositionOf(release);
-  const composed = composition === null
-    ? "their guarantees, and the populations for which they were composed, are not recorded"
-    : COMPOSITIONS[composition];
-  const out = [`${count} releases were added or subtracted; ${composed}.`];
+  const out = [say(sentences.COMBINED, { releases: count, composed: composition === null ? sentences.COMPOSED_UNKNOWN : COMPOSITIONS[composition] })];
   if (composition === "disjoint" || composition === "mixed") {
     const [epsilon, delta] = spentByAll(release.parts);
-    out.push(`A person with one ${release.guarantee.neighbours.unit} in each of the ${count} spends up to ε = ${roundedUp(epsilon)}, δ = ${roundedUp(Math.min(delta, 1))} in all.`);
+    const budget = say(sentences.BUDGET, { epsilon: roundedUp(epsilon), delta: roundedUp(Math.min(delta, 1)) });
+    out.push(say(sentences.COST_OF_ALL, { unit: release.guarantee.neighbours.unit, releases: count, budget }));
   }
   return out;
 }
@@ -205,14 +209,14 @@ function sumSentences(release: Release): string[] {
 function notProtected({ guarantee }: Release): string[] {
   const { unit, bound } = guarantee.neighbours;
   const out = [
-    `A person with more than one ${unit}: n of them spend n times ε.`,
-    "Facts about many: the release is meant to show that two streams are similar.",
-    "Another release of the same data, here or elsewhere: it adds to ε.",
+    say(sentences.MORE_UNITS, { unit }),
+    say(sentences.FACTS_ABOUT_MANY, { alike: "streams" }),
+    sentences.ANOTHER_RELEASE,
   ];
-  if (guarantee.basis !== "enforced") out.unshift(`What one ${unit} adds beyond the bound of ${bound}, where that was not clipped.`);
-  if (!guarantee.steps?.some((step) => step.keys !== undefined)) out.push("Who takes part, and under which key: the existence of the release shows it.");
+  if (guarantee.basis !== "enforced") out.unshift(say(sentences.BEYOND_BOUND, { unit, bound }));
+  if (!guarantee.steps?.some((step) => step.keys !== undefined)) out.push(sentences.WHO_TAKES_PART);
   const isPanPrivate = guarantee.steps?.some((step) => step.noise?.layers === 2);
-  out.push(isPanPrivate ? "A second intrusion: one intrusion and the release are covered." : "The exact sketch, and any process or pipeline that held it or the secret of the noise.");
+  out.push(isPanPrivate ? sentences.SECOND_INTRUSION : sentences.EXACT_SKETCH);
   return out;
 }
 
@@ -234,9 +238,9 @@ export function guaranteeInWords(release: Release | Signs): Section[] {
   out.push({ heading: "Meaning", sentences: [`${meaning(guarantee)}.`] });
   if ("cells" in release) {
     const { verdict, reason } = checkNoise(release);
-    const label = { enough: "The noise is enough", "too little": "WARNING", "not checked": "Not checked" }[verdict];
+    const label = { enough: sentences.NOISE_IS_ENOUGH, "too little": sentences.WARNING, "not checked": sentences.NOT_CHECKED }[verdict];
     out.push({ heading: "How", sentences: mechanismSentences(release) });
-    out.push({ heading: "Check", sentences: [`${label}: ${reason}.`, "No file can prove that the noise was drawn this way or that the bound was enforced: you trust the releaser for that."] });
+    out.push({ heading: "Check", sentences: [`${label}: ${reason}.`, sentences.NOT_SHOWN] });
     out.push({ heading: "Not protected", sentences: notProtected(release) });
   }
   return out;
@@ -321,16 +325,13 @@ export function checkNoise(release: Release): NoiseCheck {
   const check = checkStated(release);
   if (release.noise.place !== "") {
     if (check.verdict !== "enough") return check;
-    return { ...check, reason: `${check.reason}; its cells were not compared with that noise, which was added before the map` };
+    return { ...check, reason: say(sentences.NOT_COMPARED, { reason: check.reason }) };
   }
   if (check.verdict === "too little") return check;
   const cells = release.cells.toDoubles();
   const norm = cells.reduce((sum, cell) => sum + cell * cell, 0);
   if (norm >= leastNorm(release)) return check;
-  return {
-    verdict: "too little",
-    reason: `the squared norm of its cells is ${general(norm, 4)} grid steps², and with the noise stated at most one release in 1,000,000 has so small a squared norm, whatever its data`,
-  };
+  return { verdict: "too little", reason: say(sentences.SHORT_CELLS, { norm: general(norm, 4), releases: "1,000,000" }) };
 }
 
 interface CellNoise {
@@ -406,86 +407,91 @@ function logCharacteristic(noise: CellNoise, angle: number): number {
 function checkStated(release: Release): NoiseCheck {
   const { parts, projection, multiplier, guarantee, noise } = release;
   if (parts.length === 0) {
-    if (release.releaseIds.length > 1) return { verdict: "not checked", reason: `${release.releaseIds.length} releases went into it, and it does not contain what each of them stated` };
+    if (release.releaseIds.length > 1) return { verdict: "not checked", reason: say(sentences.NO_PARTS, { releases: release.releaseIds.length }) };
     return checkOne(guarantee, projection, noise, release.history);
   }
   const scale = multiplier.magnitude();
   let [k2, k4] = [0, 0];
   for (const part of parts) {
     const factor = part.multiplier.over(scale);
-    if (factor.denominator !== 1n) return { verdict: "too little", reason: "a release inside has a multiplier that is not a whole multiple of the sum's" };
+    if (factor.denominator !== 1n) return { verdict: "too little", reason: sentences.NOT_WHOLE };
     k2 += part.count * factor.toNumber() ** 2 * part.noise.k2;
     k4 += part.count * factor.toNumber() ** 4 * part.noise.k4;
   }
   if (!agrees(noise, { k2, k4 })) {
-    return { verdict: "too little", reason: `the estimates assume a noise of variance ${general(noise.k2, 4)}, and those of the releases inside add up to ${general(k2, 4)}` };
+    return { verdict: "too little", reason: say(sentences.OTHER_SUM, { stated: general(noise.k2, 4), used: general(k2, 4) }) };
   }
   const contradiction = contradictionOf(guarantee, parts.map((part) => part.guarantee));
   if (contradiction !== null) return { verdict: "too little", reason: contradiction };
-  if (compositionOf(release) === "none") return { verdict: "too little", reason: "it states less ε or δ than a release inside" };
+  if (compositionOf(release) === "none") return { verdict: "too little", reason: sentences.LESS_THAN_A_PART };
   const checks = parts.map((part) => checkOne(part.guarantee, projection, { ...part.noise, place: noise.place }, part.history ?? null));
   for (const verdict of ["too little", "not checked"] as const) {
     const found = checks.flatMap((check, i) => (check.verdict === verdict ? [i] : []));
     if (found.length === 0) continue;
     const count = found.reduce((sum, i) => sum + parts[i].count, 0);
-    return { verdict, reason: `${count} of the ${inside(release)}: ${checks[found[0]].reason}` };
+    return { verdict, reason: say(sentences.SOME_INSIDE, { count, inside: inside(release), reason: checks[found[0]].reason }) };
   }
-  if (checks.length === 1) return { verdict: "enough", reason: `each of the ${inside(release)}: ${checks[0].reason}` };
-  return { verdict: "enough", reason: `each of the ${inside(release)} states enough for its own guarantee` };
+  if (checks.length === 1) return { verdict: "enough", reason: say(sentences.EACH_INSIDE, { inside: inside(release), reason: checks[0].reason }) };
+  return { verdict: "enough", reason: say(sentences.EACH_IS_ENOUGH, { inside: inside(release) }) };
 }
 
 /** Return what a sum states otherwise than the releases inside; null where it is what they state. */
 function contradictionOf(sum: Readonly<Guarantee>, inside: readonly Readonly<Guarantee>[]): string | null {
   const neighbours = encode("Neighbours", sum.neighbours);
-  if (!inside.every((one) => equalBytes(encode("Neighbours", one.neighbours), neighbours))) return "a release inside is for other neighbours than the sum";
+  if (!inside.every((one) => equalBytes(encode("Neighbours", one.neighbours), neighbours))) return sentences.OTHER_NEIGHBOURS;
   if (!inside.every((one) => one.conditions.every((condition) => sum.conditions.includes(condition)))) {
-    return "a release inside holds under a condition that the sum does not state";
+    return sentences.CONDITION_MISSING;
   }
   if (inside.some((one) => WEAKEST.indexOf(one.basis) < WEAKEST.indexOf(sum.basis))) {
-    return "the bound of a release inside rests on less than the sum states: asserted is less than enforced";
+    return sentences.WEAKER_BASIS;
   }
   return null;
 }
 
 function inside(release: Release): string {
-  const count = release.releaseIds.length;
-  return count === 1 ? "1 release inside" : `${count} releases inside`;
+  const releases = release.releaseIds.length;
+  return releases === 1 ? sentences.ONE_INSIDE : say(sentences.RELEASES_INSIDE, { releases });
 }
 
 function checkOne(guarantee: Readonly<Guarantee>, projection: Readonly<Projection>, stated: Readonly<Noise>, history: Readonly<History> | null): NoiseCheck {
-  if (guarantee.steps === undefined) return { verdict: "not checked", reason: "its mechanism is stated only as text" };
+  if (guarantee.steps === undefined) return { verdict: "not checked", reason: sentences.ONLY_TEXT };
   const noise = singleNoise(guarantee.steps);
-  if (noise === null) return { verdict: "not checked", reason: "its mechanism is not a single noise, so one sensitivity does not apply" };
+  if (noise === null) return { verdict: "not checked", reason: sentences.NO_SINGLE_NOISE };
   if (noise.place !== stated.place) return { verdict: "too little", reason: "its mechanism adds noise at another place than its estimates assume" };
   const used = cumulantsOf(noise);
   if (noise.schedule === undefined && !agrees(stated, used)) {
-    return {
-      verdict: "too little",
-      reason: `the estimates assume another noise than the ${textOfSteps([{ noise: { kind: noise.kind, amount: noise.amount, layers: 0, place: "" } }])} of its mechanism: the stated cumulants are ${general(stated.k2)} and ${general(stated.k4)}, those of that noise ${general(used.k2)} and ${general(used.k4)}`,
-    };
+    const reason = say(sentences.OTHER_NOISE, {
+      noise: say(sentences.NOISE_OF_MECHANISM, { noise: textOfNoise(noise) }),
+      stated2: general(stated.k2), stated4: general(stated.k4), used2: general(used.k2), used4: general(used.k4),
+    });
+    return { verdict: "too little", reason };
   }
   if (history !== null) return { verdict: "not checked", reason: "this reader does not compute the sensitivity of a schedule" };
   const sensitivity = sensitivityOf(projection, guarantee.neighbours, noise);
   if (typeof sensitivity === "string") return { verdict: "not checked", reason: sensitivity };
   const keys = guarantee.steps.find((step) => step.keys !== undefined)?.keys;
-  const left = `the stated ε = ${general(guarantee.epsilon)}${keys === undefined ? "" : `, less ${general(keys.epsilon)} for the keys`}`;
+  const less = keys === undefined ? "" : say(sentences.LESS_FOR_KEYS, { epsilon: general(keys.epsilon) });
+  const left = `${say(sentences.STATED_EPSILON, { epsilon: general(guarantee.epsilon) })}${less}`;
   const [epsilon, delta] = [guarantee.epsilon - (keys?.epsilon ?? 0), guarantee.delta - (keys?.delta ?? 0)];
-  if (epsilon <= 0 || delta < 0) return { verdict: "too little", reason: `nothing is left for noise of ${left}` };
+  if (epsilon <= 0 || delta < 0) return { verdict: "too little", reason: say(sentences.NOTHING_LEFT, { stated: left }) };
   let spent: number, reason: string;
   if (noise.kind === "laplace") {
     spent = new Ratio(sensitivity.l1).over(noise.amount).toNumber();
-    reason = `scale ${parameterText(noise.amount)} at ℓ1 sensitivity ${thousands(sensitivity.l1)} gives ε = ${general(spent, 4)}`;
+    reason = say(sentences.LAPLACE_LOSS, { scale: parameterText(noise.amount), sensitivity: thousands(sensitivity.l1), epsilon: general(spent, 4) });
   } else {
     const spare = noise.amount.toNumber() - ROUNDING_VARIANCE;
-    if (delta === 0) return { verdict: "too little", reason: "Gaussian noise gives no ε at δ = 0" };
-    if (spare <= 0) return { verdict: "not checked", reason: `discrete Gaussian, variance ${noise.amount} is narrower than any that the theorem here covers` };
+    if (delta === 0) return { verdict: "too little", reason: sentences.GAUSSIAN_WITHOUT_DELTA };
+    if (spare <= 0) return { verdict: "not checked", reason: say(sentences.GAUSSIAN_NARROW, { noise: textOfNoise(noise) }) };
     const sigma = Math.sqrt(spare / Number(sensitivity.squared));
     spent = gaussianEpsilon(sigma, delta);
     if (gaussianLogDelta(epsilon, sigma) <= Math.log(delta) + TOLERANCE) spent = Math.min(spent, epsilon);
-    reason = `variance ${parameterText(noise.amount)} at ℓ2 sensitivity ${general(Math.sqrt(Number(sensitivity.squared)))} gives ε = ${general(spent, 4)} at δ = ${general(delta, 4)}`;
+    reason = say(sentences.GAUSSIAN_LOSS, {
+      variance: parameterText(noise.amount), sensitivity: general(Math.sqrt(Number(sensitivity.squared))),
+      epsilon: general(spent, 4), delta: general(delta, 4),
+    });
   }
-  if (spent <= epsilon * (1 + TOLERANCE)) return { verdict: "enough", reason: `${reason}, within ${left}` };
-  return { verdict: "too little", reason: `${reason}, more than ${left}` };
+  if (spent <= epsilon * (1 + TOLERANCE)) return { verdict: "enough", reason: say(sentences.WITHIN, { reason, stated: left }) };
+  return { verdict: "too little", reason: say(sentences.MORE_THAN, { reason, stated: left }) };
 }
 
 function parameterText(amount: Ratio): string {
@@ -525,20 +531,16 @@ function gaussianEpsilon(sigma: number, delta: number): number {
 export function warnings(release: Release | Signs): string[] {
   const { guarantee } = release;
   const out: string[] = [];
-  if ("method" in release.message) out.push("Its guarantee is individual differential privacy, which is not differential privacy.");
-  if (guarantee.epsilon > 20) {
-    out.push(`ε = ${budgetOf(guarantee.epsilon)} hardly protects anybody: an attacker's odds that a unit is in the data may change by a factor of e^ε, and e^20 is 485 million. 0.1 to 10 is usual.`);
+  if ("method" in release.message) out.push(sentences.INDIVIDUAL);
+  if (guarantee.epsilon > WEAK_EPSILON) out.push(`${say(sentences.LARGE_EPSILON, { epsilon: budgetOf(guarantee.epsilon), weak: WEAK_EPSILON })}.`);
+  if (guarantee.delta >= WEAK_DELTA) {
+    out.push(`${say(sentences.LARGE_DELTA, { delta: budgetOf(guarantee.delta), units: thousands(Math.round(1 / guarantee.delta)) })}.`);
   }
-  if (guarantee.delta >= 1e-3) {
-    out.push(`δ = ${budgetOf(guarantee.delta)} permits a release that reveals one unit in ${thousands(Math.round(1 / guarantee.delta))} outright. Choose a δ far below 1 / number of units, such as 1e-9.`);
-  }
-  if (guarantee.conditions.length > 0) out.push(`It holds only if: ${guarantee.conditions.join("; ")}.`);
+  if (guarantee.conditions.length > 0) out.push(say(sentences.HOLDS_ONLY_IF, { conditions: guarantee.conditions.join("; ") }));
   if ("cells" in release) {
     const { verdict, reason } = checkNoise(release);
-    if (verdict === "too little") {
-      out.push(`It states too little noise for its guarantee, so neither its guarantee nor the error bars of estimates from it can be relied on: ${reason}.`);
-    }
+    if (verdict === "too little") out.push(say(sentences.TOO_LITTLE_NOISE, { reason }));
   }
-  if (guarantee.basis === "asserted") out.push(`Nothing was clipped to the bound of ${guarantee.neighbours.bound}: the releaser asserts that it holds.`);
+  if (guarantee.basis === "asserted") out.push(say(sentences.NOTHING_CLIPPED, { bound: guarantee.neighbours.bound }));
   return out;
 }

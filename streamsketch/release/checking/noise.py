@@ -5,6 +5,7 @@ import math
 from typing import Literal
 
 from streamsketch.accounting.sensitivity import sensitivity_of
+from streamsketch.core import sentences
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.mechanism import AddedNoise, NoisePlace
@@ -62,10 +63,10 @@ def check_noise(
     """
     mechanism = guarantee.mechanism
     if not mechanism.is_record:
-        return NoiseCheck("not checked", "its mechanism is stated only as text")
+        return NoiseCheck("not checked", sentences.ONLY_TEXT)
     one = mechanism.the_noise
     if one is None:
-        return NoiseCheck("not checked", "its mechanism is not a single noise, so one sensitivity does not apply")
+        return NoiseCheck("not checked", sentences.NO_SINGLE_NOISE)
     if one.layout.most_blocks > (most_entries or MOST_BLOCKS):
         return NoiseCheck("not checked", f"its schedule has up to {one.layout.most_blocks:,} blocks to look through")
     if not one.layout.is_unit(unit := guarantee.neighbours.unit):
@@ -81,14 +82,17 @@ def _assumed_otherwise(
     """Return how the noise that estimates assume differs from what a mechanism adds; None if it does not."""
     if one.place != place:
         return f"its mechanism adds noise to the {one.place}, and its estimates assume that of the {place}"
-    what, used, alike = f"the {one.noise} of its mechanism", one.cumulants, agree
+    what, used, alike = sentences.NOISE_OF_MECHANISM.format(noise=one.noise), one.cumulants, agree
     if history is not None and one.layout.by_rows and not history.is_row:
         what, used, alike = f"that of {history} by its schedule", history.noise(one.layout, used), _agree_on_lattice
     if alike(noise, used):
         return None
-    return (
-        f"the estimates assume another noise than {what}: the stated cumulants are {noise.k2:.6g} and {noise.k4:.6g}, "
-        f"those of that noise {used.k2:.6g} and {used.k4:.6g}"
+    return sentences.OTHER_NOISE.format(
+        noise=what,
+        stated2=f"{noise.k2:.6g}",
+        stated4=f"{noise.k4:.6g}",
+        used2=f"{used.k2:.6g}",
+        used4=f"{used.k4:.6g}",
     )
 
 
@@ -141,19 +145,20 @@ def _agree_on_lattice(stated: NoiseMoments, used: NoiseMoments) -> bool:
 
 def _judge(noise: Noise, sensitivity: Sensitivity, guarantee: Guarantee) -> NoiseCheck:
     keys = guarantee.mechanism.keys
-    left = f"the stated ε = {guarantee.epsilon:g}" + (f", less {keys.epsilon:g} for the keys" if keys else "")
+    less = sentences.LESS_FOR_KEYS.format(epsilon=f"{keys.epsilon:g}") if keys else ""
+    left = f"{sentences.STATED_EPSILON.format(epsilon=f'{guarantee.epsilon:g}')}{less}"
     try:
         budget = guarantee.budget.minus(keys)
     except InvalidInputError:
-        return NoiseCheck("too little", f"nothing is left for noise of {left}")
+        return NoiseCheck("too little", sentences.NOTHING_LEFT.format(stated=left))
     loss = noise.loss(sensitivity, budget)
     if loss.epsilon is None:
         return NoiseCheck("not checked", loss.reason)
     if math.isinf(loss.epsilon):
         return NoiseCheck("too little", loss.reason)
     if loss.epsilon <= budget.epsilon * (1 + _TOLERANCE):
-        return NoiseCheck("enough", f"{loss.reason}, within {left}", loss.sigma)
-    return NoiseCheck("too little", f"{loss.reason}, more than {left}")
+        return NoiseCheck("enough", sentences.WITHIN.format(reason=loss.reason, stated=left), loss.sigma)
+    return NoiseCheck("too little", sentences.MORE_THAN.format(reason=loss.reason, stated=left))
 
 
 def _sensitivity(guarantee: Guarantee, projection: Projection, place: NoisePlace) -> Sensitivity:

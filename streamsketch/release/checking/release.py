@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from streamsketch.core import sentences
 from streamsketch.core.limits import Limits, current_limits
 from streamsketch.core.text import warn_outside
 from streamsketch.errors import InvalidInputError, NoiseMismatchWarning
@@ -24,7 +25,6 @@ from streamsketch.release.private_sketch import PrivateSketch
 
 Composition: TypeAlias = Literal["overlapping", "disjoint", "mixed"]
 
-_NOT_COMPARED = "its cells were not compared with that noise, which was added before the map"
 _FIRMNESS = {"asserted": 0, None: 1, "enforced": 2}
 _MOST_PARTS = 1024  # different ones of a sum: each may take a millisecond
 _REPEATED = 32  # how much less it takes to solve for a range than to list the blocks of a schedule
@@ -89,14 +89,11 @@ def check_release(release: PrivateSketch, *, most_entries: int | None = None) ->
 def with_norm(check: NoiseCheck, norm: float | None, place: NoisePlace) -> NoiseCheck:
     """Return a check that takes `impossible_norm` into account, which is unknown if the noise is before the map."""
     if place != "output" and check.verdict == "enough":
-        return dataclasses.replace(check, reason=f"{check.reason}; {_NOT_COMPARED}")
+        return dataclasses.replace(check, reason=sentences.NOT_COMPARED.format(reason=check.reason))
     if norm is None or check.verdict == "too little":
         return check
-    return NoiseCheck(
-        "too little",
-        f"the squared norm of its cells is {norm:.4g} grid steps², and with the noise stated at most one release in "
-        f"{1 / FALSE_ALARMS:,.0f} has so small a squared norm, whatever its data",
-    )
+    reason = sentences.SHORT_CELLS.format(norm=f"{norm:.4g}", releases=f"{1 / FALSE_ALARMS:,.0f}")
+    return NoiseCheck("too little", reason)
 
 
 def impossible_norm(release: PrivateSketch, stated: StatedNoise | None = None) -> float | None:
@@ -160,8 +157,7 @@ def _check_parts(stated: StatedNoise, most_entries: int | None) -> NoiseCheck:
     """Check a sum by what it states about each release in it."""
     if any((Fraction(part.multiplier) / stated.multiplier).denominator > 1 for part in stated.parts):
         # its noise would shrink without its guarantee
-        reason = "a release inside has a multiplier that is not a whole multiple of the sum's"
-        return NoiseCheck("too little", reason)
+        return NoiseCheck("too little", sentences.NOT_WHOLE)
     if (large := _too_large(stated.parts, most_entries or MOST_BLOCKS)) is not None:
         return NoiseCheck("not checked", large)
     mismatch = _sum_mismatch(stated)
@@ -173,15 +169,16 @@ def _check_parts(stated: StatedNoise, most_entries: int | None) -> NoiseCheck:
         )
         for part in stated.parts
     ]
+    inside = _inside(stated.releases)
     for verdict in ("too little", "not checked"):
         found = [place for place, check in enumerate(checks) if check.verdict == verdict]
         if found:
             count = sum(stated.parts[place].count for place in found)
-            reason = f"{count} of the {_inside(stated.releases)}: {checks[found[0]].reason}"
+            reason = sentences.SOME_INSIDE.format(count=count, inside=inside, reason=checks[found[0]].reason)
             return NoiseCheck(checks[found[0]].verdict, reason)
     if len(checks) == 1:
-        return NoiseCheck("enough", f"each of the {_inside(stated.releases)}: {checks[0].reason}")
-    return NoiseCheck("enough", f"each of the {_inside(stated.releases)} states enough for its own guarantee")
+        return NoiseCheck("enough", sentences.EACH_INSIDE.format(inside=inside, reason=checks[0].reason))
+    return NoiseCheck("enough", sentences.EACH_IS_ENOUGH.format(inside=inside))
 
 
 def _too_large(parts: Sequence[NoisePart], most_blocks: int) -> str | None:
@@ -194,7 +191,7 @@ def _too_large(parts: Sequence[NoisePart], most_blocks: int) -> str | None:
 
 
 def _inside(releases: int) -> str:
-    return "1 release inside" if releases == 1 else f"{releases} releases inside"
+    return sentences.ONE_INSIDE if releases == 1 else sentences.RELEASES_INSIDE.format(releases=releases)
 
 
 def _sum_mismatch(stated: StatedNoise) -> str | None:
@@ -205,23 +202,20 @@ def _sum_mismatch(stated: StatedNoise) -> str | None:
     except (InvalidInputError, OverflowError):
         return "the noises of the releases inside are beyond any sampler's"
     if not agree(noise, stated.noise):
-        return (
-            f"the estimates assume a noise of variance {stated.noise.k2:.4g}, and those of the releases inside add up "
-            f"to {noise.k2:.4g}"
-        )
+        return sentences.OTHER_SUM.format(stated=f"{stated.noise.k2:.4g}", used=f"{noise.k2:.4g}")
     return _contradiction(guarantee, stated.parts)
 
 
 def _contradiction(guarantee: Guarantee, parts: Sequence[NoisePart]) -> str | None:
     """Return what a sum guarantees otherwise than the releases inside, or None."""
     if any(part.guarantee.neighbours != guarantee.neighbours for part in parts):
-        return "a release inside is for other neighbours than the sum"
+        return sentences.OTHER_NEIGHBOURS
     if any(not set(part.guarantee.conditions) <= set(guarantee.conditions) for part in parts):
-        return "a release inside holds under a condition that the sum does not state"
+        return sentences.CONDITION_MISSING
     if any(_FIRMNESS[part.guarantee.basis] < _FIRMNESS[guarantee.basis] for part in parts):
-        return "the bound of a release inside rests on less than the sum states: asserted is less than enforced"
+        return sentences.WEAKER_BASIS
     if composition_of(guarantee, parts) is None:
-        return "it states less ε or δ than a release inside"
+        return sentences.LESS_THAN_A_PART
     return None
 
 
@@ -245,10 +239,7 @@ def _check_without_parts(stated: StatedNoise, most_entries: int | None) -> Noise
             check = judge(one.noise, stated.guarantee, where, most_entries=most_entries)
             if check.verdict == "too little":
                 return check
-    return NoiseCheck(
-        "not checked",
-        f"{stated.releases} releases went into it, and it does not contain what each of them stated",
-    )
+    return NoiseCheck("not checked", sentences.NO_PARTS.format(releases=stated.releases))
 
 
 @functools.lru_cache(maxsize=1024)

@@ -1,0 +1,172 @@
+"""Sentences that Python and TypeScript both say, each written once.
+
+``make generated`` writes them to ``web/src/sentences.ts``. A field is a name in braces. Callers format its value: which
+sentence is said, and how a number looks, is decided in each language.
+"""
+
+# --- budgets, neighbours and bases ----------------------------------------------------------------------------
+
+BUDGET = "ε = {epsilon}, δ = {delta}"
+LARGE_EPSILON = (
+    "ε = {epsilon} hardly protects anybody: an attacker's odds that a unit is in the data may change by a factor of "
+    "e^ε, and e^{weak} is 485 million. 0.1 to 10 is usual"
+)
+LARGE_DELTA = (
+    "δ = {delta} permits a release that reveals one unit in {units} outright. Choose a δ far below 1 / number of "
+    "units, such as 1e-9"
+)
+GUARANTEE = "{budget} for {neighbours}{basis}, by {mechanism}{conditions}"
+NEIGHBOURS = "one {unit} of at most {bound} {keys}({relation})"
+ONLY_IF = ", only if: {conditions}"
+
+LABEL_L1 = "L1"
+LABEL_L2 = "L2"
+LABEL_SKETCH_L2 = "L2 of sketches"
+LABEL_ONE_COORDINATE = "one coordinate"
+CHANGE_L1 = "adding or removing it changes the data by updates whose absolute values sum to at most {bound}"
+CHANGE_L2 = "adding or removing it changes the data by a vector with a Euclidean norm of at most {bound}"
+CHANGE_SKETCH_L2 = "adding or removing it changes the exact {sketches} by an L2 norm of at most {bound}"
+CHANGE_ONE_COORDINATE = "it changes one coordinate by at most {bound}"
+ONE_SKETCH = "sketch"
+ALL_SKETCHES = "sketches of all keys together"
+
+PROTECTED = "one {unit}{where}: {change}"
+IN_EACH_KEY = "in each of at most {keys} keys"
+IN_ONE_KEY = "in one key"
+IN_KEYS = "in up to {keys} keys"
+IN_KEYS_TOGETHER = "in at most {keys} keys together"
+WHATEVER_ROWS = ", whatever its rows hold"
+IN_THESE_WINDOWS = ", in each of these windows"
+KEYS_TOGETHER = "; the guarantee covers the releases of all keys together"
+BASIS_ENFORCED = "each contribution was clipped to that bound"
+BASIS_ASSERTED = "nothing was clipped to that bound: the releaser asserts that it holds"
+BASIS_UNKNOWN = "the release does not say whether that bound was enforced or is asserted"
+ENFORCED_WHATEVER_ROWS = "enforced whatever its rows hold"
+APART_IN_STREAMS = "is in two of the streams"
+
+# --- the text of a mechanism ----------------------------------------------------------------------------------
+
+LAPLACE = "discrete Laplace, scale"
+GAUSSIAN = "discrete Gaussian, variance"
+TWO_LAYERS = ", inside and on release"
+ON_INPUT = ", on the input"
+AFTER_HADAMARD = ", on what the Hadamard step returns"
+SHARES = ", in shares of {parties} parties"
+HONEST_SHARES = ", of whom {honest} are honest"
+FLIPS = "flips with 1/(exp({rate}{level}) + 1)"
+NORM_BOUND = " for norms of at least {bound}"
+KEY_THRESHOLD = "Laplace threshold for the keys, ε = {epsilon}, δ = {delta}"
+ROWS = "{horizon} windows ({schedule}), a unit in {windows} of them{apart}"
+ROWS_APART = ", {gap} apart"
+SEPARATE = "each by itself"
+TREE = "tree of depth {depth}"
+ROOT_BLOCKS = "square root in blocks ({blocks})"
+ROOT_BAND = "square root of {windows} windows"
+UNIT_COUNT = "a count of units (weight {weight})"
+SLACK = " and slack (weight {weight})"
+SEVERAL_MECHANISMS = "several mechanisms"
+
+# --- whether the noise is enough ------------------------------------------------------------------------------
+
+LAPLACE_LOSS = "scale {scale} at ℓ1 sensitivity {sensitivity} gives ε = {epsilon}"
+GAUSSIAN_LOSS = "variance {variance} at ℓ2 sensitivity {sensitivity} gives ε = {epsilon} at δ = {delta}"
+GAUSSIAN_WITHOUT_DELTA = "Gaussian noise gives no ε at δ = 0"
+GAUSSIAN_NARROW = "{noise} is narrower than any that the theorem here covers"
+ONLY_TEXT = "its mechanism is stated only as text"
+NO_SINGLE_NOISE = "its mechanism is not a single noise, so one sensitivity does not apply"
+OTHER_NOISE = (
+    "the estimates assume another noise than {noise}: the stated cumulants are {stated2} and {stated4}, those of that "
+    "noise {used2} and {used4}"
+)
+NOISE_OF_MECHANISM = "the {noise} of its mechanism"
+STATED_EPSILON = "the stated ε = {epsilon}"
+LESS_FOR_KEYS = ", less {epsilon} for the keys"
+NOTHING_LEFT = "nothing is left for noise of {stated}"
+WITHIN = "{reason}, within {stated}"
+MORE_THAN = "{reason}, more than {stated}"
+NOT_COMPARED = "{reason}; its cells were not compared with that noise, which was added before the map"
+SHORT_CELLS = (
+    "the squared norm of its cells is {norm} grid steps², and with the noise stated at most one release in {releases} "
+    "has so small a squared norm, whatever its data"
+)
+NO_PARTS = "{releases} releases went into it, and it does not contain what each of them stated"
+NOT_WHOLE = "a release inside has a multiplier that is not a whole multiple of the sum's"
+OTHER_SUM = "the estimates assume a noise of variance {stated}, and those of the releases inside add up to {used}"
+OTHER_NEIGHBOURS = "a release inside is for other neighbours than the sum"
+CONDITION_MISSING = "a release inside holds under a condition that the sum does not state"
+WEAKER_BASIS = "the bound of a release inside rests on less than the sum states: asserted is less than enforced"
+LESS_THAN_A_PART = "it states less ε or δ than a release inside"
+ONE_INSIDE = "1 release inside"
+RELEASES_INSIDE = "{releases} releases inside"
+SOME_INSIDE = "{count} of the {inside}: {reason}"
+EACH_INSIDE = "each of the {inside}: {reason}"
+EACH_IS_ENOUGH = "each of the {inside} states enough for its own guarantee"
+
+# --- the explanation of a release -----------------------------------------------------------------------------
+
+MEANING = (
+    "no test with a false alarm rate of 5 % detects that a given {unit} is in the data in more than {percent} % of "
+    "cases"
+)
+NOISE_IS_ENOUGH = "The noise is enough"
+WARNING = "WARNING"
+NOT_CHECKED = "Not checked"
+NOT_SHOWN = (
+    "No file can prove that the noise was drawn this way or that the bound was enforced: you trust the releaser for "
+    "that."
+)
+NOISE_ON = "Exact discrete noise on {place}: {mechanism}."
+ON_CELLS = "each of the {count} cells of the sketch"
+ON_ROWS = "each of the {count} cells of every row"
+ON_COORDINATES = "each of the {count} coordinates, before the map"
+BETWEEN_STEPS = "the {count} coordinates after the Hadamard step, before the sparse matrix"
+CLIP_SCALE = (
+    "The sketch of each {unit} that was longer than the bound was shortened to it first: estimates are about what was "
+    "left."
+)
+CLIP_EQUAL = (
+    "The sketch of each {unit} was brought to the length of the bound first, so that each counts the same: estimates "
+    "are about mixes, not amounts."
+)
+CLIP_AVERAGE = (
+    "The rows of each {unit}, or those that the agreement keeps, were averaged first, so that each counts as one row: "
+    "averages and shares are of {unit}s, not of rows."
+)
+NOISE_FROM_THE_START = "Noise was added before the first update, and fresh noise on release."
+CHOSEN_KEYS = "The published keys were chosen privately, with ε = {epsilon}, δ = {delta} of it."
+ROW = "row {window}"
+WINDOW = "window {window}"
+WINDOWS = "windows {first} to {last}"
+LESS_WINDOWS = " less {windows}"
+ROW_OF_HISTORY = (
+    "This is {part} of a history: a weighted sum of windows up to {last}, with its own noise. One guarantee holds for "
+    "all rows of the history together. Estimates are for ranges of windows, and are computed from all rows."
+)
+RANGE_OF_HISTORY = (
+    "This is {part} of a history, computed from its rows: post-processing, so one guarantee holds for all rows and "
+    "ranges of the history together."
+)
+COMBINED = "{releases} releases were added or subtracted; {composed}."
+COMPOSED_OVERLAPPING = "the stated ε and δ are the sums of theirs, which holds for overlapping populations"
+COMPOSED_DISJOINT = "the stated ε and δ are the largest of theirs, which holds for disjoint populations only"
+COMPOSED_MIXED = (
+    "the stated ε and δ are between the largest and the sums of theirs, which holds if some populations are disjoint"
+)
+COMPOSED_BELOW = "the stated ε and δ are less than those of one of them, which is not a composition"
+COMPOSED_UNKNOWN = "their guarantees, and the populations for which they were composed, are not recorded"
+COST_OF_ALL = "A person with one {unit} in each of the {releases} spends up to {budget} in all."
+MULTIPLIED = "The cells count {multiplier} times: post-processing, with an unchanged guarantee."
+BEYOND_BOUND = "What one {unit} adds beyond the bound of {bound}, where that was not clipped."
+MORE_UNITS = "A person with more than one {unit}: n of them spend n times ε."
+FACTS_ABOUT_MANY = "Facts about many: the release is meant to show that two {alike} are similar."
+ANOTHER_RELEASE = "Another release of the same data, here or elsewhere: it adds to ε."
+WHO_TAKES_PART = "Who takes part, and under which key: the existence of the release shows it."
+SECOND_INTRUSION = "A second intrusion: one intrusion and the release are covered."
+EXACT_SKETCH = "The exact sketch, and any process or pipeline that held it or the secret of the noise."
+INDIVIDUAL = "Its guarantee is individual differential privacy, which is not differential privacy."
+HOLDS_ONLY_IF = "It holds only if: {conditions}."
+TOO_LITTLE_NOISE = (
+    "It states too little noise for its guarantee, so neither its guarantee nor the error bars of estimates from it "
+    "can be relied on: {reason}."
+)
+NOTHING_CLIPPED = "Nothing was clipped to the bound of {bound}: the releaser asserts that it holds."

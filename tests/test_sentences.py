@@ -1,0 +1,81 @@
+"""Sentences that both languages say are written once, in `streamsketch.core.sentences`, and filled in alike."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import streamsketch
+from tests.generated.sentences import fields_of, templates
+
+PACKAGE = Path(streamsketch.__file__).parent
+WEB = Path(__file__).parents[1] / "web" / "src"
+SENTENCES = templates()
+_NAME = re.compile(r"\bsentences\.([A-Z0-9_]+)")
+
+
+def _named(node: ast.AST) -> set[str]:
+    """Return the sentences that an expression names."""
+    return {
+        one.attr
+        for one in ast.walk(node)
+        if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id == "sentences"
+    }
+
+
+def said_in(source: str) -> Iterator[tuple[str, set[str]]]:
+    """Yield each sentence that a module names, with the fields it fills in there; tables are filled in where read."""
+    tree = ast.parse(source)
+    tables: dict[str, set[str]] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Dict):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            tables |= {target.id: _named(node.value)} if isinstance(target, ast.Name) else {}
+    filled: dict[str, int] = {}
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format"):
+            continue
+        text = node.func.value
+        of_table = isinstance(text, ast.Subscript) and isinstance(text.value, ast.Name) and text.value.id in tables
+        for name in tables[text.value.id] if of_table else _named(text):  # type: ignore[attr-defined]
+            filled[name] = filled.get(name, 0) + 1
+            yield name, {word.arg or "**" for word in node.keywords} | {"*" for _ in node.args}
+    for name in _NAME.findall(source):
+        filled[name] = filled.get(name, 0) - 1
+        if filled[name] < 0:
+            yield name, set()
+
+
+PYTHON = [
+    pytest.param(said, id=path.relative_to(PACKAGE).as_posix())
+    for path in sorted(PACKAGE.rglob("*.py"))
+    if (said := list(said_in(path.read_text(encoding="utf-8"))))
+]
+
+
+@pytest.mark.parametrize("said", PYTHON)
+def test_python_fills_in_the_fields_of_each_sentence(said: list[tuple[str, set[str]]]) -> None:
+    assert said == [(name, fields_of(SENTENCES[name])) for name, _ in said]
+
+
+def test_other_fields_are_noticed() -> None:
+    """As `str.format` ignores a field too many, and a table is filled in far from where it is written."""
+    source = "_T = {1: sentences.CLIP_SCALE}\n_T[1].format(unt=1)\nsentences.ROW.format(window=1, x=2)\nsentences.L2\n"
+    assert sorted(said_in(source)) == [("CLIP_SCALE", {"unt"}), ("L2", set()), ("ROW", {"window", "x"})]
+
+
+def test_both_languages_say_each_sentence() -> None:
+    """One that Python alone says stays where it is said."""
+    python = {name for path in PACKAGE.rglob("*.py") for name in _NAME.findall(path.read_text(encoding="utf-8"))}
+    typescript = {name for path in WEB.rglob("*.ts") for name in _NAME.findall(path.read_text(encoding="utf-8"))}
+    assert python == typescript == set(SENTENCES)
+
+
+@pytest.mark.parametrize("text", ["{}", "{0}", "{a:,}", "{a!r}", "{a.b}", "{a[0]}", "{{a}}", "a}}"])
+def test_fields_are_names_alone(text: str) -> None:
+    """TypeScript fills in nothing else."""
+    with pytest.raises(ValueError, match="fields of a sentence are names"):
+        fields_of(text)
+    assert fields_of("{b} of {a}, {b}") == {"a", "b"}
