@@ -4,10 +4,13 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
+from jinja2 import nodes
 
 import streamsketch
+from streamsketch.report.text import templates as templates_of_pages
 from tests.generated.sentences import fields_of, templates
 
 PACKAGE = Path(streamsketch.__file__).parent
@@ -48,14 +51,35 @@ def said_in(source: str) -> Iterator[tuple[str, set[str]]]:
             yield name, set()
 
 
-PYTHON = [
-    pytest.param(said, id=path.relative_to(PACKAGE).as_posix())
-    for path in sorted(PACKAGE.rglob("*.py"))
-    if (said := list(said_in(path.read_text(encoding="utf-8"))))
-]
+def said_in_template(source: str) -> Iterator[tuple[str, set[str]]]:
+    """Yield each sentence that a template of the report names, with the fields it fills in there."""
+    tree = templates_of_pages().parse(source)
+    filled = set()
+    for call in tree.find_all(nodes.Call):
+        if isinstance(call.node, nodes.Getattr) and call.node.attr == "format":
+            filled.add(call.node.node)
+            if _is_sentence(call.node.node):
+                yield call.node.node.attr, {word.key for word in call.kwargs} | {"*" for _ in call.args}
+    yield from ((one.attr, set()) for one in tree.find_all(nodes.Getattr) if _is_sentence(one) and one not in filled)
 
 
-@pytest.mark.parametrize("said", PYTHON)
+def _is_sentence(node: nodes.Node) -> TypeGuard[nodes.Getattr]:
+    return isinstance(node, nodes.Getattr) and isinstance(node.node, nodes.Name) and node.node.name == "sentences"
+
+
+def _said(path: Path) -> list[tuple[str, set[str]]]:
+    source = path.read_text(encoding="utf-8")
+    return list(said_in(source) if path.suffix == ".py" else said_in_template(source))
+
+
+PYTHON = {
+    path.relative_to(PACKAGE).as_posix(): said
+    for path in sorted([*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.j2")])
+    if (said := _said(path))
+}
+
+
+@pytest.mark.parametrize("said", PYTHON.values(), ids=PYTHON)
 def test_python_fills_in_the_fields_of_each_sentence(said: list[tuple[str, set[str]]]) -> None:
     assert said == [(name, fields_of(SENTENCES[name])) for name, _ in said]
 
@@ -64,11 +88,13 @@ def test_other_fields_are_noticed() -> None:
     """As `str.format` ignores a field too many, and a table is filled in far from where it is written."""
     source = "_T = {1: sentences.CLIP_SCALE}\n_T[1].format(unt=1)\nsentences.ROW.format(window=1, x=2)\nsentences.L2\n"
     assert sorted(said_in(source)) == [("CLIP_SCALE", {"unt"}), ("L2", set()), ("ROW", {"window", "x"})]
+    page = "{{ sentences.ROW.format(x=sentences.L2) }}{{ sentences.ROW }}{{ '{:,}'.format(3) }}"
+    assert sorted(said_in_template(page)) == [("L2", set()), ("ROW", set()), ("ROW", {"x"})]
 
 
 def test_both_languages_say_each_sentence() -> None:
     """One that Python alone says stays where it is said."""
-    python = {name for path in PACKAGE.rglob("*.py") for name in _NAME.findall(path.read_text(encoding="utf-8"))}
+    python = {name for said in PYTHON.values() for name, _ in said}
     typescript = {name for path in WEB.rglob("*.ts") for name in _NAME.findall(path.read_text(encoding="utf-8"))}
     assert python == typescript == set(SENTENCES)
 

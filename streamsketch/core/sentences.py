@@ -170,3 +170,100 @@ TOO_LITTLE_NOISE = (
     "can be relied on: {reason}."
 )
 NOTHING_CLIPPED = "Nothing was clipped to the bound of {bound}: the releaser asserts that it holds."
+
+# --- pages: the report and the viewer -------------------------------------------------------------------------
+
+ONE_STREAM = "1 stream"
+STREAMS = "{count} streams"
+MORE_NAMES = "{names} and {count} more"
+UNCLEAR = "cannot be distinguished from 0"
+UNCLEAR_PAIRS = "cannot be distinguished from 0 ({unclear} of {pairs} pairs)"
+SO_UNCLEAR = ", so it cannot be distinguished from 0"
+NOTHING_IN_COMMON = "streams with nothing in common"
+
+NO_CHANGE = "No change stands out. {compared}"
+ONE_CHANGE = "1 change stands out: {window}."
+CHANGES = "{count} changes stand out."
+CHANGES_IN = "They are in {windows}."
+NOTHING_STANDS_OUT = "Nothing stands out from the noise."
+NOT_RANKED = "{streams} are empty, or too small for their noise, so this page does not rank them."
+PAIR = "{first} and {second}: {quantity} {value} ± {error}."
+PAIR_INTERVAL = "With 95\u00a0% confidence it is in {interval}{unclear}."
+ONE_GROUP = "1 group stands out."
+GROUPS = "{count} groups stand out."
+OF_GROUPS = (
+    "Any two streams of a group are {nearer} than either is with any stream outside it. With 95\u00a0% confidence, "
+    "that is true of all groups at once."
+)
+NEARER = "nearer to each other"
+MORE_ALIKE = "more alike"
+NOISE_HIDES_ONE = "Noise hides where 1 stream belongs."
+NOISE_HIDES = "Noise hides where {count} streams belong."
+NO_GROUP = "No group stands out: a group would be streams that are all nearer to each other than to any other stream."
+NO_DIFFERENCE = "No difference between the streams stands out."
+ALL_WITHIN = (
+    "No stream is shown to be nearer to one stream than to another. With 95\u00a0% confidence, every {title} is in "
+    "{least} … {most}."
+)
+NO_PAIR_IN_COMMON = "No two streams are shown to have anything in common."
+NO_PAIR_DIFFERS = "No two streams are shown to differ."
+ALL_PAIRS = "All {count} pairs"
+SOME_PAIRS = "{count} of {pairs} pairs"
+HAS_IN_COMMON = "{pairs} has something in common, most surely {pair}."
+HAVE_IN_COMMON = "{pairs} have something in common, most surely {pair}."
+DIFFERS = "{pairs} differs beyond the noise{nearest}."
+DIFFER = "{pairs} differ beyond the noise{nearest}."
+NEAREST_ARE = "; the nearest are {pair}"
+EACH_PAIR = "With 95\u00a0% confidence, the {title} of each of them is {where}, and the intervals here hold at once."
+
+FACTOR = (
+    "Whether the data of one {unit} are in a release or not changes the probability of anything on this page by a "
+    "factor of at most {factor}{unless} (ε\u00a0=\u00a0{epsilon}). For one {unit} in several releases the factors "
+    "multiply."
+)
+LARGE_FACTOR = "e^ε, which hides next to nothing"
+UNLESS = ", except with a probability of {delta}"
+FOR_UNITS = "for one {unit}"
+FOR_DIFFERENT_UNITS = "for different units"
+STATED_BELOW = "as stated below"
+GUARANTEED = "What is guaranteed"
+EVERY_RELEASE = "Every release"
+ASSERTED = "Asserted, not checked:"
+ASSERTED_BOUND = "one {unit} adds at most {bound}{whether}. The guarantee depends on it."
+NOT_SAID = ", or so it seems: the releases do not say"
+IN_SOME = "in {count} of {releases} releases, {text}"
+
+NOT_DRAWN = "Not drawn:"
+BELOW_FLOOR = "the {numbers} of {count} of the streams are {where}."
+SQUARED_NORMS = "squared norms"
+LIKE_EMPTY = "no larger than noise makes some of so many empty streams"
+EMPTY_OR_SMALL = "These are empty, or too small for their noise: {names}."
+ALARMS = (
+    "An alarm is a change that noise does not explain{typical}: in a series without such a change, the probability of "
+    "any alarm is {level}\u00a0% at most."
+)
+BEYOND_TYPICAL = ", and in series of six windows or more one that is also larger than what is typical of them"
+NO_ALARM = "There is none."
+EACH_CHANGE = "Changes, each from the window before"
+JOINT_MODEL = "joint estimate: {target}, ν = {strength}, {folds} folds of cells{gain}"
+NO_GAIN = ", which show no gain: pairs alone"
+WEIGHT = ", weight {weight}"
+JOINT = (
+    "All {titles} on this page and the map are joint estimates: each is drawn towards what the cells of all streams "
+    "say of it. Their errors are what is to be expected over all pairs; an interval is that of the pair alone, so it "
+    "may be much wider. How they were made: {model}."
+)
+ONE_INTERVAL = (
+    "A pair has one interval on this page. The intervals of all pairs{which} hold at once, with 95\u00a0%: what the "
+    "first sentences say follows from them."
+)
+DRAWN_OR_NOT = " of all streams, drawn or not,"
+MAP_SHARE = "The two axes show {share}\u00a0% of the differences between the streams{partly}."
+MAP_PARTLY = ", so near points may be far apart"
+MAP_ELLIPSES = "An ellipse contains its stream with about 95\u00a0% confidence, if the others are fixed."
+PAIRS_AND_SIZES = "All pairs and sizes"
+SIZES = "Squared norms, in squared units of the values"
+WHAT_DIFFERS = "What differs"
+AVERAGES_DIFFER = "what one unit adds on average"
+SUMS_DIFFER = "the sums"
+SUMS_MEASURE_SIZE = "Sums measure size, too: a large stream has more of most."

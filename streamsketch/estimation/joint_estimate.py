@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsketch.core import sentences
 from streamsketch.core.numbers import Floats
 from streamsketch.estimation.estimate import Estimate, Estimates, SecretEstimate, SecretEstimates
 from streamsketch.estimation.intervals import Interval, Intervals, Method, quantile
@@ -44,10 +45,8 @@ class JointModel:
         return dataclasses.asdict(self)
 
     def __str__(self) -> str:
-        made = f"joint estimate: {self.target}, ν = {self.strength}, {self.folds} folds of cells"
-        if self.weight < _NO_WEIGHT:
-            return f"{made}, which show no gain: pairs alone"
-        return f"{made}, weight {self.weight:.2f}"
+        gain = sentences.NO_GAIN if self.weight < _NO_WEIGHT else sentences.WEIGHT.format(weight=f"{self.weight:.2f}")
+        return sentences.JOINT_MODEL.format(target=self.target, strength=self.strength, folds=self.folds, gain=gain)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsketch.core import sentences
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable, streams_of
 from streamsketch.estimation.cosines import below_noise_floor, cosines_between, profiles_from
@@ -153,8 +154,8 @@ class Need:
 
 ABOVE_NOISE_FLOOR = Need(
     below_noise_floor,
-    "squared norms",
-    "below the noise floor: no larger than noise makes some of so many empty streams",
+    sentences.SQUARED_NORMS,
+    f"below the noise floor: {sentences.LIKE_EMPTY}",
 )
 ENOUGH_UNITS = Need(
     lambda block, _: few_units(block),

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from streamsketch.core import sentences
 from streamsketch.errors import InvalidInputError
 from streamsketch.explanation.base import budget_text, format_rounded_up
 from streamsketch.explanation.joint import JointExplanation, explain_jointly, one_release
@@ -48,13 +49,10 @@ def _meaning(guarantees: Sequence[Guarantee | IndividualGuarantee]) -> str:
     units = {plain_unit(one.neighbours.unit) for one in guarantees}
     unit = units.pop() if len(units) == 1 else "unit"
     large = worst.epsilon >= _PLAIN
-    factor = "e^ε, which hides next to nothing" if large else f"{math.ceil(10 * math.exp(worst.epsilon)) / 10:,.1f}"
-    unless = f", except with a probability of {delta:g}" if delta else ""
-    return (
-        f"Whether the data of one {unit} are in a release or not changes the probability of anything on this page by a "
-        f"factor of at most {factor}{unless} (ε\u00a0=\u00a0{format_rounded_up(worst.epsilon)}). For one {unit} in "
-        "several releases the factors multiply."
-    )
+    factor = sentences.LARGE_FACTOR if large else f"{math.ceil(10 * math.exp(worst.epsilon)) / 10:,.1f}"
+    unless = sentences.UNLESS.format(delta=f"{delta:g}") if delta else ""
+    epsilon = format_rounded_up(worst.epsilon)
+    return sentences.FACTOR.format(unit=unit, factor=factor, unless=unless, epsilon=epsilon)
 
 
 def _asserted(guarantees: Sequence[tuple[Guarantee | IndividualGuarantee, int]]) -> list[str]:
@@ -65,12 +63,14 @@ def _asserted(guarantees: Sequence[tuple[Guarantee | IndividualGuarantee, int]])
         if guarantee.basis == "enforced":
             continue
         bound = shorten(guarantee.neighbours.bound)
-        whether = "" if guarantee.basis == "asserted" else ", or so it seems: the releases do not say"
-        text = (
-            f"one {plain_unit(guarantee.neighbours.unit)} adds at most {bound}{whether}. The guarantee depends on it."
-        )
+        whether = "" if guarantee.basis == "asserted" else sentences.NOT_SAID
+        unit = plain_unit(guarantee.neighbours.unit)
+        text = sentences.ASSERTED_BOUND.format(unit=unit, bound=bound, whether=whether)
         found[text] = found.get(text, 0) + count
-    return [text if count == every else f"in {count} of {every} releases, {text}" for text, count in found.items()]
+    return [
+        text if count == every else sentences.IN_SOME.format(count=count, releases=every, text=text)
+        for text, count in found.items()
+    ]
 
 
 def _brief(explanations: Sequence[Explanation]) -> str:
@@ -79,8 +79,8 @@ def _brief(explanations: Sequence[Explanation]) -> str:
     units = {shorten(one.neighbours.unit) for one in found}
     most = _budget_of(max(one.epsilon for one in found), max(one.delta for one in found))
     if len(units) > 1:
-        return f"{most} at most, for different units"
-    whose = f"for one {units.pop()}"
+        return f"{most} at most, {sentences.FOR_DIFFERENT_UNITS}"
+    whose = sentences.FOR_UNITS.format(unit=units.pop())
     alike = len({(one.epsilon, one.delta) for one in found}) == 1
     return f"{most} {whose}" if alike else f"{most} at most, {whose}"
 
@@ -111,9 +111,9 @@ def _only_if_enough(verdicts: Mapping[Verdict, int]) -> str:
 def _guarantee(explanation: Explanation, names: Sequence[str], *, alone: bool) -> dict[str, Any]:
     first, *rest = explanation.sections
     return {
-        "whose": "Every release" if alone else ", ".join(map(shorten, names)),
+        "whose": sentences.EVERY_RELEASE if alone else ", ".join(map(shorten, names)),
         "guarantee": " ".join(first[1]),
-        "sections": [(label, " ".join(sentences)) for label, sentences in rest],
+        "sections": [(label, " ".join(said)) for label, said in rest],
         "not_protected": explanation.not_protected,
         "warning": explanation.check.verdict == "too little",
     }

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsketch.core import sentences
 from streamsketch.core.numbers import Floats
 from streamsketch.estimation.estimate import format_value
 from streamsketch.estimation.measures import MEASURES, By
@@ -185,7 +186,7 @@ def heat_map(names: Sequence[str], pairs: Pairs, order: Sequence[int], by: By, s
         value, filling = float(pairs.value[i, j]), colour(float(places[i, j]))
         shown = f"{value:.2f}" if measure.sign < 0 else format_value(value / factor, float(pairs.error[i, j]) / factor)
         estimate, error, interval = pairs.cells(i, j)
-        hatched = "; cannot be distinguished from 0" if unclear[i, j] else ""
+        hatched = f"; {sentences.UNCLEAR}" if unclear[i, j] else ""
         return {
             "style": f"background-color:rgb{filling};color:{readable_on(filling)}",
             "shown": "0.00" if shown == "-0.00" else shown,

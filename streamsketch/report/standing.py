@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsketch.core import sentences
 from streamsketch.core.numbers import Floats
 from streamsketch.estimation.estimate import format_value
 from streamsketch.estimation.measures import MEASURES
@@ -14,7 +15,6 @@ from streamsketch.report.series import series_in
 
 _MOST_NAMED = 6
 _MOST_PAIRS = 5
-_NO_GROUP = "No group stands out: a group would be streams that are all nearer to each other than to any other stream."
 _WIDE = 1.2  # of the median width of intervals; a stream of wider ones may be left out
 
 
@@ -140,39 +140,35 @@ def answer(
     """
     compared = _of_streams(names, chosen, found, drawn=drawn)
     if not alarms:
-        return compared if alarms is None else compared._replace(short=f"No change stands out. {compared.short}")
-    short = f"1 change stands out: {alarms[0]}." if len(alarms) == 1 else f"{len(alarms)} changes stand out."
-    listed = "" if len(alarms) == 1 else f"They are in {_named(alarms)}. "
-    return Answer(short, f"{listed}{compared.short} {compared.detail}", compared.listed)
+        unchanged = sentences.NO_CHANGE.format(compared=compared.short)
+        return compared if alarms is None else compared._replace(short=unchanged)
+    detail = f"{compared.short} {compared.detail}"
+    if len(alarms) == 1:
+        return Answer(sentences.ONE_CHANGE.format(window=alarms[0]), detail, compared.listed)
+    windows = sentences.CHANGES_IN.format(windows=_named(alarms))
+    return Answer(sentences.CHANGES.format(count=len(alarms)), f"{windows} {detail}", compared.listed)
 
 
 def _of_streams(names: Sequence[str], chosen: Chosen, found: Groups, *, drawn: bool) -> Answer:
     title = MEASURES[chosen.by].title
     if not drawn:
-        count = len(chosen.below_noise_floor)
-        return Answer(
-            "Nothing stands out from the noise.",
-            f"{count} of the {len(names)} streams are empty, or too small for their noise, so this page does not rank "
-            "them.",
-            [],
-        )
+        lost = f"{len(chosen.below_noise_floor)} of the {len(names)} streams"
+        return Answer(sentences.NOTHING_STANDS_OUT, sentences.NOT_RANKED.format(streams=lost), [])
     if len(names) == 2:
         value, shown, interval = chosen.pairs.cells(0, 1)
-        unclear = ", so it cannot be distinguished from 0" if chosen.pairs.unclear[0, 1] else ""
+        unclear = sentences.SO_UNCLEAR if chosen.pairs.unclear[0, 1] else ""
+        first, second = names
         return Answer(
-            f"{names[0]} and {names[1]}: {chosen.quantity} {value} ± {shown}.",
-            f"With 95\u00a0% confidence it is in {interval}{unclear}.",
+            sentences.PAIR.format(first=first, second=second, quantity=chosen.quantity, value=value, error=shown),
+            sentences.PAIR_INTERVAL.format(interval=interval, unclear=unclear),
             [],
         )
-    nearer = "nearer to each other" if MEASURES[chosen.by].in_common is None else "more alike"
+    nearer = sentences.NEARER if MEASURES[chosen.by].in_common is None else sentences.MORE_ALIKE
     if found.groups:
         count = len(found.groups)
-        many = len(found.hidden)
-        hidden = f" Noise hides where {_streams(many)} belong{'s' if many == 1 else ''}." if many else ""
         return Answer(
-            "1 group stands out." if count == 1 else f"{count} groups stand out.",
-            f"Any two streams of a group are {nearer} than either is with any stream outside it. With 95\u00a0% "
-            f"confidence, that is true of all groups at once.{hidden}",
+            sentences.ONE_GROUP if count == 1 else sentences.GROUPS.format(count=count),
+            " ".join([sentences.OF_GROUPS.format(nearer=nearer), *_hidden(len(found.hidden))]),
             [(_streams(len(group)), _members(names, group)) for group in found.groups],
         )
     if found.alike:
@@ -182,9 +178,8 @@ def _of_streams(names: Sequence[str], chosen: Chosen, found: Groups, *, drawn: b
         ends = float(numbers.low[places].min()), float(numbers.high[places].max())
         least, most = (format_value(end, error) for end in ends)
         return Answer(
-            "No difference between the streams stands out.",
-            f"No stream is shown to be nearer to one stream than to another. With 95\u00a0% confidence, every {title} "
-            f"is in {least} … {most}.",
+            sentences.NO_DIFFERENCE,
+            sentences.ALL_WITHIN.format(title=title, least=least, most=most),
             [],
         )
     return _of_pairs(names, chosen)
@@ -214,27 +209,34 @@ def _of_pairs(names: Sequence[str], chosen: Chosen) -> Answer:
         cells = numbers.cells(i, j)
         listed.append((f"{names[i]} and {names[j]}", f"{chosen.quantity} {cells[0]} ± {cells[1]}, in {cells[2]}"))
     if not count:
-        nothing = "have anything in common" if alike else "differ"
-        return Answer(f"No two streams are shown to {nothing}.", _NO_GROUP, listed)
-    some = f"All {pairs:,} pairs" if count == pairs else f"{count:,} of {pairs:,} pairs"
+        nothing = sentences.NO_PAIR_IN_COMMON if alike else sentences.NO_PAIR_DIFFERS
+        return Answer(nothing, sentences.NO_GROUP, listed)
+    some = sentences.SOME_PAIRS.format(count=f"{count:,}", pairs=f"{pairs:,}")
+    if count == pairs:
+        some = sentences.ALL_PAIRS.format(count=f"{pairs:,}")
     one = count == 1 < pairs
-    verb = ("has" if one else "have") + " something in common" if alike else "differs" if one else "differ"
-    led = f", most surely {listed[0][0]}" if alike else ""
-    nearest = int(np.argmin(value))
-    if not alike and pairs > 1 and shown[nearest] and high[nearest] < np.delete(low, nearest).min():
-        led = f"; the nearest are {listed[0][0]}"
+    if alike:
+        short = (sentences.HAS_IN_COMMON if one else sentences.HAVE_IN_COMMON).format(pairs=some, pair=listed[0][0])
+    else:
+        place = int(np.argmin(value))
+        is_nearest = pairs > 1 and shown[place] and high[place] < np.delete(low, place).min()
+        nearest = sentences.NEAREST_ARE.format(pair=listed[0][0]) if is_nearest else ""
+        short = (sentences.DIFFERS if one else sentences.DIFFER).format(pairs=some, nearest=nearest)
     side, common = "above" if measure.sign < 0 or not alike else "below", measure.in_common or 0
-    ends = f"{side} {common:g}{', the value for streams with nothing in common' if common else ''}"
-    return Answer(
-        f"{some} {verb}{'' if alike else ' beyond the noise'}{led}.",
-        f"With 95\u00a0% confidence, the {title} of each of them is {ends}, and the intervals here hold at once. "
-        f"{_NO_GROUP}",
-        listed,
-    )
+    common_text = f", the value for {sentences.NOTHING_IN_COMMON}" if common else ""
+    each = sentences.EACH_PAIR.format(title=title, where=f"{side} {common:g}{common_text}")
+    return Answer(short, f"{each} {sentences.NO_GROUP}", listed)
 
 
 def _streams(count: int) -> str:
-    return f"{count} stream" if count == 1 else f"{count} streams"
+    return sentences.ONE_STREAM if count == 1 else sentences.STREAMS.format(count=count)
+
+
+def _hidden(count: int) -> list[str]:
+    """Return in a sentence how many streams may belong to a group."""
+    if not count:
+        return []
+    return [sentences.NOISE_HIDES_ONE if count == 1 else sentences.NOISE_HIDES.format(count=count)]
 
 
 def _members(names: Sequence[str], group: Sequence[int]) -> str:
@@ -249,4 +251,5 @@ def _members(names: Sequence[str], group: Sequence[int]) -> str:
 
 def _named(names: Sequence[str]) -> str:
     shown = ", ".join(names[:_MOST_NAMED])
-    return shown + (f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else "")
+    more = len(names) - _MOST_NAMED
+    return sentences.MORE_NAMES.format(names=shown, count=more) if more > 0 else shown

@@ -5,6 +5,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from streamsketch.core import sentences
 from streamsketch.core.libraries import jinja2
 
 _NO_BREAK = "\u00a0"
@@ -22,6 +23,7 @@ def templates() -> "jinja2.Environment":
         lstrip_blocks=True,
     )
     found.filters["short"] = shorten
+    found.globals["sentences"] = sentences
     return found
 
 

@@ -1,4 +1,5 @@
 /** The page, alive: the heat map, its controls and the details of what is selected. */
+import * as sentences from "../sentences.ts";
 import { colourAt, rgb, valueAt } from "./colour.ts";
 import { csvOf } from "./csv.ts";
 import type { PageData, PairTable } from "./data.ts";
@@ -148,7 +149,7 @@ function picture(view: View, heat: HeatMap): void {
     brush.fillText(formatValue(value / data.factor, Math.abs(data.scale.farthest - data.scale.nearest) / data.factor / 40), 80 + step * 180, base + 22);
   }
   brush.fillStyle = ink.soft;
-  brush.fillText(`${data.unit === "" ? "" : `In ${data.unit}. `}Hatched: cannot be distinguished from 0. Made by ${data.made}.`, 32, base + 70, map.width);
+  brush.fillText(`${data.unit === "" ? "" : `In ${data.unit}. `}Hatched: ${sentences.UNCLEAR}. Made by ${data.made}.`, 32, base + 70, map.width);
   found.toBlob((content) => {
     if (content !== null) save(`${fileName(data.title)}.png`, content);
   });

@@ -4,6 +4,8 @@ import { changesByStep } from "../changes.ts";
 import { emptyNorm, viewOf } from "../estimators.ts";
 import { type JointModel, jointPairs } from "../joint.ts";
 import { normalBelow, upperQuantile } from "../normal.ts";
+import { say } from "../say.ts";
+import * as sentences from "../sentences.ts";
 import { type Numbers, PairTable, type PageData } from "./data.ts";
 import { cells, formatValue } from "./format.ts";
 import type { Squares } from "./scaling.ts";
@@ -20,7 +22,6 @@ const MOST_PAIRS = 5;
 const LEAST_TYPICAL = 6; // windows, for what is typical of a series
 /** Windows that are tested, of which some take a second. */
 export const MOST_TESTS = 100;
-const NO_GROUP = "No group stands out: a group would be streams that are all nearer to each other than to any other stream.";
 
 /** The first sentences of a page. */
 export interface Answer {
@@ -285,12 +286,12 @@ export function* changesIn(series: NonNullable<Computed["series"]>): Generator<n
 export function withChanges(compared: Answer, { keys }: Changed): Answer {
   if (keys.length === 0) return compared;
   const alarms = keys.flatMap(([key, rows]) => rows.filter((one) => one.alarm).map((one) => `${key} ${one.window}`.trim()));
-  if (alarms.length === 0) return { ...compared, short: `No change stands out. ${compared.short}` };
+  if (alarms.length === 0) return { ...compared, short: say(sentences.NO_CHANGE, { compared: compared.short }) };
   const single = alarms.length === 1;
   return {
     ...compared,
-    short: single ? `1 change stands out: ${alarms[0]}.` : `${alarms.length} changes stand out.`,
-    detail: `${single ? "" : `They are in ${listed(alarms)}. `}${compared.short} ${compared.detail}`,
+    short: single ? say(sentences.ONE_CHANGE, { window: alarms[0] }) : say(sentences.CHANGES, { count: alarms.length }),
+    detail: `${single ? "" : `${say(sentences.CHANGES_IN, { windows: listed(alarms) })} `}${compared.short} ${compared.detail}`,
   };
 }
 
@@ -303,31 +304,36 @@ function windowsOf(names: readonly string[]): PageData["windows"] {
 }
 
 function streams(count: number): string {
-  return count === 1 ? "1 stream" : `${count} streams`;
+  return count === 1 ? sentences.ONE_STREAM : say(sentences.STREAMS, { count });
 }
 
 /** Return names as a list, of many the first ones. */
 export function listed(names: readonly string[]): string {
-  return names.slice(0, NAMED).join(", ") + (names.length > NAMED ? ` and ${names.length - NAMED} more` : "");
+  const shown = names.slice(0, NAMED).join(", ");
+  return names.length > NAMED ? say(sentences.MORE_NAMES, { names: shown, count: names.length - NAMED }) : shown;
 }
 
 function answerOf(data: PageData, pairs: PairTable, shown: Comparison, found: Groups, ranked: boolean): Answer {
   const { names, quantity } = data;
   if (!ranked) {
-    return { short: "Nothing stands out from the noise.", detail: `The ${streams(names.length)} are empty, or too small for their noise, so this page does not rank them.`, listed: [] };
+    return { short: sentences.NOTHING_STANDS_OUT, detail: say(sentences.NOT_RANKED, { streams: `The ${streams(names.length)}` }), listed: [] };
   }
   if (names.length === 2) {
     const [value, error, ends] = cells(pairs.at(0, 1));
-    const unclear = pairs.unclear(0, 1) ? ", so it cannot be distinguished from 0" : "";
-    return { short: `${names[0]} and ${names[1]}: ${quantity} ${value} ± ${error}.`, detail: `With 95\u00a0% confidence it is in ${ends}${unclear}.`, listed: [] };
+    const unclear = pairs.unclear(0, 1) ? sentences.SO_UNCLEAR : "";
+    return {
+      short: say(sentences.PAIR, { first: names[0], second: names[1], quantity, value, error }),
+      detail: say(sentences.PAIR_INTERVAL, { interval: ends, unclear }),
+      listed: [],
+    };
   }
   if (found.groups.length > 0) {
     const [count, hidden] = [found.groups.length, found.hidden.length];
-    const nearer = data.by === "distance" ? "nearer to each other" : "more alike";
+    const nearer = data.by === "distance" ? sentences.NEARER : sentences.MORE_ALIKE;
     return {
-      short: count === 1 ? "1 group stands out." : `${count} groups stand out.`,
-      detail: `Any two streams of a group are ${nearer} than either is with any stream outside it. With 95\u00a0% confidence, that is true of all groups at once.` +
-        (hidden > 0 ? ` Noise hides where ${streams(hidden)} belong${hidden === 1 ? "s" : ""}.` : ""),
+      short: count === 1 ? sentences.ONE_GROUP : say(sentences.GROUPS, { count }),
+      detail: say(sentences.OF_GROUPS, { nearer }) +
+        (hidden > 0 ? ` ${hidden === 1 ? sentences.NOISE_HIDES_ONE : say(sentences.NOISE_HIDES, { count: hidden })}` : ""),
       listed: found.groups.map((group) => [streams(group.length), listed(group.map((stream) => names[stream]))]),
     };
   }
@@ -341,8 +347,8 @@ function answerOf(data: PageData, pairs: PairTable, shown: Comparison, found: Gr
     }
     const error = median(Array.from(pairs.error));
     return {
-      short: "No difference between the streams stands out.",
-      detail: `No stream is shown to be nearer to one stream than to another. With 95\u00a0% confidence, every ${data.by === "cosine" ? "cosine" : "squared distance"} is in ${formatValue(low, error)} … ${formatValue(high, error)}.`,
+      short: sentences.NO_DIFFERENCE,
+      detail: say(sentences.ALL_WITHIN, { title: data.by === "cosine" ? "cosine" : "squared distance", least: formatValue(low, error), most: formatValue(high, error) }),
       listed: [],
     };
   }
@@ -370,14 +376,17 @@ function ofPairs({ names, quantity, by }: PageData, shown: Comparison): Answer {
     const [value, error, interval] = cells(one);
     return [`${names[i]} and ${names[j]}`, `${quantity} ${value} ± ${error}, in ${interval}`];
   });
-  if (count === 0) return { short: `No two streams are shown to ${alike ? "have anything in common" : "differ"}.`, detail: NO_GROUP, listed };
+  if (count === 0) return { short: alike ? sentences.NO_PAIR_IN_COMMON : sentences.NO_PAIR_DIFFERS, detail: sentences.NO_GROUP, listed };
   const number = (one: number): string => one.toLocaleString("en");
-  const some = count === every ? `All ${number(every)} pairs` : `${number(count)} of ${number(every)} pairs`;
+  const some = count === every ? say(sentences.ALL_PAIRS, { count: number(every) }) : say(sentences.SOME_PAIRS, { count: number(count), pairs: number(every) });
   const single = count === 1 && every > 1;
-  const verb = alike ? `${single ? "has" : "have"} something in common` : single ? "differs" : "differ";
+  const [pair] = listed[0];
+  const each = say(sentences.EACH_PAIR, { title: alike ? "cosine" : "squared distance", where: "above 0" });
   return {
-    short: `${some} ${verb}${alike ? "" : " beyond the noise"}${alike ? `, most surely ${listed[0][0]}` : isNearest ? `; the nearest are ${listed[0][0]}` : ""}.`,
-    detail: `With 95\u00a0% confidence, the ${alike ? "cosine" : "squared distance"} of each of them is above 0, and the intervals here hold at once. ${NO_GROUP}`,
+    short: alike
+      ? say(single ? sentences.HAS_IN_COMMON : sentences.HAVE_IN_COMMON, { pairs: some, pair })
+      : say(single ? sentences.DIFFERS : sentences.DIFFER, { pairs: some, nearest: isNearest ? say(sentences.NEAREST_ARE, { pair }) : "" }),
+    detail: `${each} ${sentences.NO_GROUP}`,
     listed,
   };
 }

@@ -1,4 +1,5 @@
 /** The heat map: a canvas with the tree beside it, moved over with a pointer or the arrow keys. */
+import * as sentences from "../sentences.ts";
 import { colourAt, type Colour, greyAt, HATCH, isLight, lined, placeOn, rgb } from "./colour.ts";
 import { element } from "./dom.ts";
 import { cells, shortened } from "./format.ts";
@@ -386,7 +387,7 @@ export class HeatMap {
     }
     const [i, j] = pair as readonly [number, number];
     const [value, error, interval] = cells(pairs.at(i, j));
-    const hatched = pairs.unclear(i, j) ? "; cannot be distinguished from 0" : "";
+    const hatched = pairs.unclear(i, j) ? `; ${sentences.UNCLEAR}` : "";
     this.#readout.replaceChildren(
       element("strong", {}, `${data.names[i]} – ${data.names[j]}`), `: ${value} ± ${error}, 95\u00a0% interval ${interval}${hatched}`,
     );

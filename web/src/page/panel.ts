@@ -1,4 +1,5 @@
 /** The details of what is selected: a stream and the others by distance from it, or a pair. */
+import * as sentences from "../sentences.ts";
 import { button, element } from "./dom.ts";
 import { cells, formatValue } from "./format.ts";
 import type { Differing, Numbers } from "./data.ts";
@@ -78,7 +79,7 @@ export class Panel {
         button(data.names[other], { class: "pick", title: data.names[other] }, () => view.change({ selection: [stream, other] })),
         track(one, low, high, unclear),
         element("span", { class: "figure", title: `${value} ± ${error}, ${interval}` }, value),
-        element("span", { class: "for-readers" }, ` ± ${error}, interval ${interval}${unclear ? ", cannot be distinguished from 0" : ""}`),
+        element("span", { class: "for-readers" }, ` ± ${error}, interval ${interval}${unclear ? `, ${sentences.UNCLEAR}` : ""}`),
       );
     });
     found.push(element("div", { class: "dots-axis", "aria-hidden": "true" }, element("span", {}, formatValue(low, (high - low) / 10)), element("span", {}, formatValue(high, (high - low) / 10))));
@@ -118,7 +119,7 @@ export class Panel {
       element("p", { class: "big" }, `${data.quantity} ${value} ± ${error}`),
       element("div", { class: "wide-track" }, track(one, low, high, unclear)),
       element("div", { class: "dots-axis", "aria-hidden": "true" }, element("span", {}, formatValue(low, (high - low) / 10)), element("span", {}, formatValue(high, (high - low) / 10))),
-      element("p", {}, `95\u00a0% interval ${interval}. ${unclear ? `It holds 0, so the pair cannot be distinguished from ${data.largest ? "streams with nothing in common" : "equal streams"}.` : ""}`),
+      element("p", {}, `95\u00a0% interval ${interval}. ${unclear ? `It holds 0, so the pair cannot be distinguished from ${data.largest ? sentences.NOTHING_IN_COMMON : "equal streams"}.` : ""}`),
       element("ul", { class: "picks" }, ...[i, j].map((stream) => element("li", {}, pick(stream), `: ${this.#size(stream)}`))),
     ];
     found.push(...this.#differing(Math.min(i, j), Math.max(i, j)));
@@ -130,7 +131,7 @@ export class Panel {
     const { data, differing } = this.view;
     const chart = this.#differences(`${i} ${j}`);
     if (chart.length > 0 || differing === null) return chart;
-    const title = element("h4", {}, "What differs");
+    const title = element("h4", {}, sentences.WHAT_DIFFERS);
     let found: Differing;
     try {
       found = differing(i, j);
@@ -151,11 +152,11 @@ export class Panel {
     const sums = found.of === "sums";
     return [
       title,
-      element("p", { class: "soft" }, `${many(found.separated)} of ${many(found.candidates)} items are separated. By how much ${sums ? "the sums" : "what one unit adds on average"} differ: `,
+      element("p", { class: "soft" }, `${many(found.separated)} of ${many(found.candidates)} items are separated. By how much ${sums ? sentences.SUMS_DIFFER : sentences.AVERAGES_DIFFER} differ: `,
         element("i", { class: "mark in-first" }), ` more in ${data.names[i]}, `, element("i", { class: "mark in-second" }), ` more in ${data.names[j]}, grey: either.`),
       element("div", { class: "dots-axis", "aria-hidden": "true" }, element("span", {}, formatValue(low, (high - low) / 10)), element("span", {}, formatValue(high, (high - low) / 10))),
       element("ol", { class: "dots differing" }, ...rows),
-      element("p", { class: "soft" }, `The intervals of all ${many(found.candidates)} items hold at once, with 95\u00a0%.${sums ? " Sums measure size, too: a large stream has more of most." : ""}`),
+      element("p", { class: "soft" }, `The intervals of all ${many(found.candidates)} items hold at once, with 95\u00a0%.${sums ? ` ${sentences.SUMS_MEASURE_SIZE}` : ""}`),
     ];
   }
 
@@ -164,7 +165,7 @@ export class Panel {
     const chart = document.querySelector(`section[data-differs="${of}"] svg`);
     if (chart === null) return [];
     const copy = chart.cloneNode(true) as Element;
-    return [element("h4", {}, of.includes(" ") ? "What differs" : "What differs from the others"), element("div", { class: "panel-chart" }, copy)];
+    return [element("h4", {}, of.includes(" ") ? sentences.WHAT_DIFFERS : `${sentences.WHAT_DIFFERS} from the others`), element("div", { class: "panel-chart" }, copy)];
   }
 }
 

@@ -7,6 +7,8 @@ import { element } from "./dom.ts";
 import { drawMap } from "./drawing.ts";
 import { cells, formatValue } from "./format.ts";
 import type { JointModel } from "../joint.ts";
+import { say } from "../say.ts";
+import * as sentences from "../sentences.ts";
 import { dialectOf, type OwnFile, ownRows, releasesOf } from "./own_rows.ts";
 import { shareOf } from "./scaling.ts";
 import type { View } from "./view.ts";
@@ -82,7 +84,8 @@ function guaranteeOf(releases: readonly Release[]): string {
   const delta = releases.reduce((found, { guarantee }) => Math.max(found, guarantee.delta), 0);
   const units = new Set(releases.map(({ guarantee }) => shown(guarantee.neighbours.unit)));
   const alike = releases.every(({ guarantee }) => guarantee.epsilon === most && guarantee.delta === delta);
-  return `ε = ${most}, δ = ${delta}${alike ? "" : " at most,"} for ${units.size === 1 ? `one ${[...units][0]}` : "different units"}`;
+  const whose = units.size === 1 ? say(sentences.FOR_UNITS, { unit: [...units][0] }) : sentences.FOR_DIFFERENT_UNITS;
+  return `${say(sentences.BUDGET, { epsilon: most, delta })}${alike ? "" : " at most,"} ${whose}`;
 }
 
 /** Return what ε of the release that guarantees least means, in one plain sentence, and what several add up to. */
@@ -92,8 +95,8 @@ function meaning(releases: readonly Release[]): string[] {
   const delta = releases.reduce((found, { guarantee }) => Math.max(found, guarantee.delta), 0);
   const units = new Set(releases.map(({ guarantee }) => plainUnit(guarantee.neighbours.unit)));
   const unit = units.size === 1 ? [...units][0] : "unit";
-  const factor = epsilon < 10 ? (Math.ceil(10 * Math.exp(epsilon)) / 10).toLocaleString("en", { minimumFractionDigits: 1 }) : "e^ε, which hides next to nothing";
-  return [`Whether the data of one ${unit} are in a release or not changes the probability of anything on this page by a factor of at most ${factor}${delta > 0 ? `, except with a probability of ${delta}` : ""} (ε\u00a0=\u00a0${epsilon}). For one ${unit} in several releases the factors multiply.`];
+  const factor = epsilon < 10 ? (Math.ceil(10 * Math.exp(epsilon)) / 10).toLocaleString("en", { minimumFractionDigits: 1 }) : sentences.LARGE_FACTOR;
+  return [say(sentences.FACTOR, { unit, factor, unless: delta > 0 ? say(sentences.UNLESS, { delta }) : "", epsilon })];
 }
 
 function plainUnit(unit: string): string {
@@ -105,11 +108,11 @@ function asserted(releases: readonly Release[]): string[] {
   const counts = new Map<string, number>();
   for (const { guarantee: { basis, neighbours } } of releases) {
     if (basis === "enforced") continue;
-    const whether = basis === "asserted" ? "" : ", or so it seems: the releases do not say";
-    const text = `one ${plainUnit(neighbours.unit)} adds at most ${shown(String(neighbours.bound))}${whether}. The guarantee depends on it.`;
+    const whether = basis === "asserted" ? "" : sentences.NOT_SAID;
+    const text = say(sentences.ASSERTED_BOUND, { unit: plainUnit(neighbours.unit), bound: shown(String(neighbours.bound)), whether });
     counts.set(text, (counts.get(text) ?? 0) + 1);
   }
-  return [...counts].map(([text, count]) => (count === releases.length ? text : `in ${count} of ${releases.length} releases, ${text}`));
+  return [...counts].map(([text, count]) => (count === releases.length ? text : say(sentences.IN_SOME, { count, releases: releases.length, text })));
 }
 
 /** Return the section on the guarantee: each text once, with the releases it is about. */
@@ -121,12 +124,12 @@ function guarantees(releases: ReadonlyMap<string, Release>): HTMLElement {
     groups.set(text, [...(groups.get(text) ?? []), name]);
     one.set(text, release);
   }
-  const found = element("section", {}, element("h2", { id: "guarantee" }, "What is guaranteed"));
+  const found = element("section", {}, element("h2", { id: "guarantee" }, sentences.GUARANTEED));
   for (const [text, names] of groups) {
     const release = one.get(text)!;
     const list = element("dl");
     for (const { heading, sentences } of guaranteeInWords(release)) list.append(element("dt", {}, heading), element("dd", {}, shown(sentences.join(" "), 20_000)));
-    found.append(element("p", {}, element("strong", {}, groups.size === 1 ? "Every release" : listed(names)), ":"), list);
+    found.append(element("p", {}, element("strong", {}, groups.size === 1 ? sentences.EVERY_RELEASE : listed(names)), ":"), list);
     for (const warning of warnings(release)) found.append(element("p", { class: "warning" }, shown(warning, 2_000)));
   }
   const { unit } = [...releases.values()][0].guarantee.neighbours;
@@ -144,11 +147,11 @@ function changesOf({ keys, typical, untested }: Changed, among: number): Node[] 
   const alarms = rows.filter((row) => row.querySelector("strong") !== null).length;
   const heads = ["window", "squared distance", "± s.e.", "95\u00a0% interval, all at once", "p", ""].map((text, at) => element("th", at === 0 ? { scope: "col", class: "name" } : { scope: "col" }, text));
   heads[5] = element("td");
-  const table = element("table", { class: "plain" }, element("caption", {}, "Changes, each from the window before"), element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
-  const rule = `An alarm is a change that noise does not explain${typical ? ", and in series of six windows or more one that is also larger than what is typical of them" : ""}: in a series without such a change, the probability of any alarm is 5\u00a0% at most.`;
+  const table = element("table", { class: "plain" }, element("caption", {}, sentences.EACH_CHANGE), element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+  const rule = say(sentences.ALARMS, { typical: typical ? sentences.BEYOND_TYPICAL : "", level: 5 });
   return [
     element("h2", {}, "Changes"),
-    element("p", {}, `${rule} ${alarms === 0 ? "There is none." : ""}${untested > 0 ? ` ${untested} windows are not tested: the page tests ${MOST_TESTS}, of noises whose law is known.` : ""}`),
+    element("p", {}, `${rule} ${alarms === 0 ? sentences.NO_ALARM : ""}${untested > 0 ? ` ${untested} windows are not tested: the page tests ${MOST_TESTS}, of noises whose law is known.` : ""}`),
     element("details", {}, element("summary", {}, `The numbers of ${rows.length} changes`), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Changes" }, table)),
   ];
 }
@@ -165,7 +168,7 @@ function legend(found: ReturnType<typeof compute>): HTMLElement {
   let unclear = 0;
   for (let i = 0; i < found.pairs.n; i++) for (let j = 0; j < i; j++) unclear += found.pairs.unclear(i, j) ? 1 : 0;
   const mark = element("i", { class: "hatch" });
-  list.append(element("li", {}, mark, `cannot be distinguished from 0 (${unclear} of ${found.pairs.value.length} pairs)`));
+  list.append(element("li", {}, mark, say(sentences.UNCLEAR_PAIRS, { unclear, pairs: found.pairs.value.length })));
   return list;
 }
 
@@ -194,10 +197,10 @@ export function show(place: HTMLElement, dropped: Dropped, again: () => void, to
   const [head, rest] = [element("p", { class: "answer" }, short), element("p", {}, detail)];
   parts.push(head, rest);
   if (parties.length > 0) parts.push(element("ul", { class: "groups" }, ...parties.slice(0, 12).map(([head, text]) => element("li", {}, element("strong", {}, head), `: ${text}`))));
-  parts.push(element("p", { class: "soft facts" }, element("span", {}, `${releases.size} streams`), element("span", {}, `${data.guarantee}, `, element("a", { href: "#guarantee" }, "as stated below")), element("span", {}, `made by ${made}`)));
-  for (const text of asserted(everything)) parts.push(element("p", { class: "asserted" }, element("strong", {}, "Asserted, not checked:"), ` ${text}`));
+  parts.push(element("p", { class: "soft facts" }, element("span", {}, `${releases.size} streams`), element("span", {}, `${data.guarantee}, `, element("a", { href: "#guarantee" }, sentences.STATED_BELOW)), element("span", {}, `made by ${made}`)));
+  for (const text of asserted(everything)) parts.push(element("p", { class: "asserted" }, element("strong", {}, sentences.ASSERTED), ` ${text}`));
   if (found.below.length > 0 && data.ranked) {
-    parts.push(element("p", { class: "below-noise-floor" }, element("strong", {}, "Not drawn:"), ` the squared norms of ${found.below.length} of the streams are no larger than noise makes some of so many empty streams. These are empty, or too small for their noise: ${listed(found.below)}.`));
+    parts.push(element("p", { class: "below-noise-floor" }, element("strong", {}, sentences.NOT_DRAWN), ` ${say(sentences.BELOW_FLOOR, { numbers: sentences.SQUARED_NORMS, count: found.below.length, where: sentences.LIKE_EMPTY })} ${say(sentences.EMPTY_OR_SMALL, { names: listed(found.below) })}`));
   }
   const changed = element("section", {});
   if (found.series !== null) parts.push(changed);
@@ -205,12 +208,12 @@ export function show(place: HTMLElement, dropped: Dropped, again: () => void, to
   parts.push(element("h2", {}, `All ${found.joint === null ? "" : "joint "}${data.by === "cosine" ? "cosines" : "distances"}`));
   if (canBeJoint(found.releases)) parts.push(jointBox(together, (chosen) => show(place, dropped, again, chosen)));
   if (found.joint !== null) parts.push(element("p", { class: "joint" }, jointText(found.joint, data.by === "cosine" ? "cosines" : "distances")));
-  parts.push(live, legend(found), ...meaning(everything).map((text) => element("p", { class: "meaning" }, text)), element("p", { class: "rule" }, `A pair has one interval on this page. The intervals of all pairs${found.below.length > 0 ? " of all streams, drawn or not," : ""} hold at once, with 95\u00a0%: what the first sentences say follows from them.`));
+  parts.push(live, legend(found), ...meaning(everything).map((text) => element("p", { class: "meaning" }, text)), element("p", { class: "rule" }, say(sentences.ONE_INTERVAL, { which: found.below.length > 0 ? sentences.DRAWN_OR_NOT : "" })));
   const map = data.ranked && data.names.length > 2 ? drawMap(data.names, found.squares) : null;
   const share = map === null ? 0 : shareOf(found.squares.value, data.names.length);
-  if (map !== null) parts.push(element("h2", {}, "Map"), element("figure", {}, element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Map" }, map), element("figcaption", {}, `Nearby points are similar streams. The two axes show ${Math.floor(100 * share + 1e-9)}\u00a0% of the differences between the streams${share < 0.8 ? ", so near points may be far apart" : ""}. An ellipse contains its stream with about 95\u00a0% confidence, if the others are fixed.`)));
+  if (map !== null) parts.push(element("h2", {}, "Map"), element("figure", {}, element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Map" }, map), element("figcaption", {}, `Nearby points are similar streams. ${say(sentences.MAP_SHARE, { share: Math.floor(100 * share + 1e-9), partly: share < 0.8 ? sentences.MAP_PARTLY : "" })} ${sentences.MAP_ELLIPSES}`)));
   const table = element("div", { id: "live-pairs" });
-  parts.push(element("h2", {}, "All pairs and sizes"), table, sizes(data.names, data.sizes.map(([, text]) => text)), guarantees(releases));
+  parts.push(element("h2", {}, sentences.PAIRS_AND_SIZES), table, sizes(data.names, data.sizes.map(([, text]) => text)), guarantees(releases));
   place.replaceChildren(...parts);
   const view = mount({ live, table, map }, data, pairs);
   live.before(dictionaryBox(view, found.releases, dropped));
@@ -224,9 +227,8 @@ export function show(place: HTMLElement, dropped: Dropped, again: () => void, to
 
 /** Return how joint estimates were made, as Python's page says it. */
 export function jointText({ target, strength, folds, weight }: JointModel, titles: string): string {
-  const model = `joint estimate: ${target}, ν = ${strength}, ${folds} folds of cells`;
-  const gain = weight < NO_WEIGHT ? ", which show no gain: pairs alone" : `, weight ${weight.toFixed(2)}`;
-  return `All ${titles} on this page and the map are joint estimates: each is drawn towards what the cells of all streams say of it. Their errors are what is to be expected over all pairs; an interval is that of the pair alone, so it may be much wider. How they were made: ${model}${gain}.`;
+  const gain = weight < NO_WEIGHT ? sentences.NO_GAIN : say(sentences.WEIGHT, { weight: weight.toFixed(2) });
+  return say(sentences.JOINT, { titles, model: say(sentences.JOINT_MODEL, { target, strength, folds, gain }) });
 }
 
 /** Return the control by which joint estimates are chosen. */
@@ -270,7 +272,7 @@ function dictionaryBox(view: View, releases: readonly Release[], { dictionary, a
   const words = element("textarea", { id: "words", rows: "5", spellcheck: "false", autocomplete: "off" });
   const go = element("button", { type: "button" }, "Show what differs");
   go.addEventListener("click", () => take(["pasted.txt", words.value]));
-  const box = element("details", {}, element("summary", {}, "What differs: give items that streams may have"),
+  const box = element("details", {}, element("summary", {}, `${sentences.WHAT_DIFFERS}: give items that streams may have`),
     element("p", { class: "soft" }, "Drop a text file with one item a line or a CSV file, whose first column holds the items; or paste them. They are read as text, or as integers where the projection takes only these. Releases that follow an agreement need its JSON file, too."),
     element("p", {}, element("label", { for: "words" }, "Items, one a line"), words, go));
   if (dictionary !== null) take(dictionary);
@@ -279,7 +281,7 @@ function dictionaryBox(view: View, releases: readonly Release[], { dictionary, a
 
 function sizes(names: readonly string[], texts: readonly string[]): HTMLElement {
   const rows = names.map((name, place) => element("tr", {}, element("th", { scope: "row", class: "name" }, name), element("td", {}, texts[place])));
-  const table = element("table", { class: "plain" }, element("caption", {}, "Squared norms, in squared units of the values"), element("thead", {}, element("tr", {}, element("th", { scope: "col", class: "name" }, "stream"), element("th", { scope: "col" }, "squared norm"))), element("tbody", {}, ...rows));
+  const table = element("table", { class: "plain" }, element("caption", {}, sentences.SIZES), element("thead", {}, element("tr", {}, element("th", { scope: "col", class: "name" }, "stream"), element("th", { scope: "col" }, "squared norm"))), element("tbody", {}, ...rows));
   return element("details", {}, element("summary", {}, "Sizes"), element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Sizes" }, table));
 }
 
