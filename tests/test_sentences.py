@@ -16,6 +16,8 @@ from tests.generated.sentences import fields_of, templates
 PACKAGE = Path(streamsketch.__file__).parent
 WEB = Path(__file__).parents[1] / "web" / "src"
 SENTENCES = templates()
+LONG, WORDS = 48, 5  # characters, and blanks in them, that two languages do not write by chance
+MARK = "\0"
 _NAME = re.compile(r"\bsentences\.([A-Z0-9_]+)")
 
 
@@ -97,6 +99,60 @@ def test_both_languages_say_each_sentence() -> None:
     python = {name for said in PYTHON.values() for name, _ in said}
     typescript = {name for path in WEB.rglob("*.ts") for name in _NAME.findall(path.read_text(encoding="utf-8"))}
     assert python == typescript == set(SENTENCES)
+
+
+def _runs(text: str) -> set[str]:
+    """Return all runs of `LONG` characters, with a mark for each field."""
+    return {run for run in (text[at : at + LONG] for at in range(len(text) - LONG + 1)) if run.count(" ") >= WORDS}
+
+
+def texts_of_python(source: str) -> Iterator[str]:
+    """Yield what a module of Python says: its strings with a mark for each field, but for its docstrings."""
+    tree = ast.parse(source)
+    docs = {one.value for one in ast.walk(tree) if isinstance(one, ast.Expr)}
+    parts = {part for one in ast.walk(tree) if isinstance(one, ast.JoinedStr) for part in one.values}
+    for one in ast.walk(tree):
+        if isinstance(one, ast.JoinedStr):
+            yield "".join(part.value if isinstance(part, ast.Constant) else MARK for part in one.values)
+        elif isinstance(one, ast.Constant) and isinstance(one.value, str) and one not in docs | parts:
+            yield re.sub(r"\{\w+\}", MARK, one.value)
+
+
+def text_of_typescript(source: str) -> str:
+    """Return a module of TypeScript without comments, with a mark for each field of its strings."""
+    text = re.sub(r"/\*.*?\*/|^\s*//[^\n]*", "", source, flags=re.DOTALL | re.MULTILINE).replace("\\u00a0", "\u00a0")
+    while (shorter := re.sub(r"\$\{(?:[^{}]|\{[^{}]*\})*\}", MARK, text)) != text:
+        text = shorter
+    return text
+
+
+def test_no_sentence_is_written_in_both_languages() -> None:
+    typescript = {
+        run: path.name
+        for path in sorted(WEB.rglob("*.ts"))
+        if path.name not in {"sentences.ts", "unicode14.ts"}  # which Python wrote
+        for run in _runs(text_of_typescript(path.read_text(encoding="utf-8")))
+    }
+    said = [
+        (path.name, text)
+        for path in PACKAGE.rglob("*.py")
+        for text in texts_of_python(path.read_text(encoding="utf-8"))
+    ]
+    for path in PACKAGE.rglob("*.j2"):
+        page = re.sub(r"\{\{.*?\}\}|\{%.*?%\}", MARK, path.read_text(encoding="utf-8")).replace("&nbsp;", "\u00a0")
+        said.append((path.name, page))
+    twice = [(name, typescript[run], run) for name, text in said for run in _runs(text) if run in typescript]
+    assert twice == []
+
+
+def test_a_sentence_written_twice_is_noticed() -> None:
+    python = 'f"the {noise} of its mechanism, {one} of at most {two}, of that noise"'
+    typescript = "out.push(`so the ${noise[`a`]} of its mechanism, ${f({ a })} of at most ${bound}, of that noise.`)"
+    (text,) = texts_of_python(python)
+    assert _runs(text)
+    assert _runs(text) <= _runs(text_of_typescript(typescript))
+    assert list(texts_of_python('"""Not this."""')) == []
+    assert text_of_typescript(f"/** {typescript} */\n// {typescript}\nlet a;").split() == ["let", "a;"]
 
 
 @pytest.mark.parametrize("text", ["{}", "{0}", "{a:,}", "{a!r}", "{a.b}", "{a[0]}", "{{a}}", "a}}"])

@@ -43,6 +43,14 @@ BASIS_ASSERTED = "nothing was clipped to that bound: the releaser asserts that i
 BASIS_UNKNOWN = "the release does not say whether that bound was enforced or is asserted"
 ENFORCED_WHATEVER_ROWS = "enforced whatever its rows hold"
 APART_IN_STREAMS = "is in two of the streams"
+PUBLIC_KEYS = "the keys are public"
+ALL_HONEST = "all {parties} parties follow the round and keep their keys and shares secret"
+SOME_HONEST = "at least {honest} of the {parties} parties follow the round and keep their keys and shares secret"
+AT_ONE_PARTY = "one {unit} has data at one party alone, as each party bounds and counts it by itself"
+OVER_ALL_PARTIES = (
+    "one {unit} keeps to the bound over all parties together, as with data at two parties it counts twice"
+)
+DELTA_ABOVE_1 = "the δ of these releases add up to {delta}: together they guarantee nothing"
 
 # --- the text of a mechanism ----------------------------------------------------------------------------------
 
@@ -163,6 +171,7 @@ ANOTHER_RELEASE = "Another release of the same data, here or elsewhere: it adds 
 WHO_TAKES_PART = "Who takes part, and under which key: the existence of the release shows it."
 SECOND_INTRUSION = "A second intrusion: one intrusion and the release are covered."
 EXACT_SKETCH = "The exact sketch, and any process or pipeline that held it or the secret of the noise."
+INDIVIDUAL_ALONE = "Individual differential privacy, which is not differential privacy"
 INDIVIDUAL = "Its guarantee is individual differential privacy, which is not differential privacy."
 HOLDS_ONLY_IF = "It holds only if: {conditions}."
 TOO_LITTLE_NOISE = (
@@ -248,10 +257,11 @@ EACH_CHANGE = "Changes, each from the window before"
 JOINT_MODEL = "joint estimate: {target}, ν = {strength}, {folds} folds of cells{gain}"
 NO_GAIN = ", which show no gain: pairs alone"
 WEIGHT = ", weight {weight}"
+TOWARDS = "towards what the cells of all streams say of it"
 JOINT = (
-    "All {titles} on this page and the map are joint estimates: each is drawn towards what the cells of all streams "
-    "say of it. Their errors are what is to be expected over all pairs; an interval is that of the pair alone, so it "
-    "may be much wider. How they were made: {model}."
+    "All {titles} on this page and the map are joint estimates: each is drawn {towards}. Their errors are what is "
+    "to be expected over all pairs; an interval is that of the pair alone, so it may be much wider. How they were "
+    "made: {model}."
 )
 ONE_INTERVAL = (
     "A pair has one interval on this page. The intervals of all pairs{which} hold at once, with 95\u00a0%: what the "
@@ -267,3 +277,24 @@ WHAT_DIFFERS = "What differs"
 AVERAGES_DIFFER = "what one unit adds on average"
 SUMS_DIFFER = "the sums"
 SUMS_MEASURE_SIZE = "Sums measure size, too: a large stream has more of most."
+
+# --- rows that are read ---------------------------------------------------------------------------------------
+
+NO_HEADER = "is empty, without even the header line in which CSV names its columns"
+NOT_ONE_LINE = (
+    "is not one line of CSV: a quote is not closed in it, text follows a closing quote, or there is a carriage return "
+    "without a newline"
+)
+NOT_IN_NFC = "another name than in NFC"
+BROUGHT_INTO_NFC = "brought into it by the agreement"
+BLANKS = "at the ends, repeated or not spaces: {done}"
+OTHER_BY_BLANKS = "another name than without them"
+BLANKS_AGREED = "set by the agreement"
+LOOKS_MISSING = "{examples}: counted as a name"
+SEVERAL_SPELLINGS = "such as {examples}: different names under the agreement; {count} in all"
+IS_IT_THE_UNIT = "{column} has {names} different names, and there are {units} units: is {unit} the unit?"
+
+# --- estimates ------------------------------------------------------------------------------------------------
+
+FEW_WINDOWS = "a series needs at least two windows to compare, got {windows}"
+NO_ENTROPY = "the entropy is undefined: the total of the histogram is within two standard errors of zero"

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
+from streamsketch.core import sentences
 from streamsketch.core.libraries import pa
 from streamsketch.core.numbers import Floats, short
 from streamsketch.errors import InvalidInputError
@@ -341,7 +342,7 @@ def _series(
     )
     present = [(name, sketch) for name, sketch in named if sketch is not None]
     if len(present) < 2:
-        raise InvalidInputError(f"a series needs at least two windows to compare, got {len(present)}")
+        raise InvalidInputError(sentences.FEW_WINDOWS.format(windows=len(present)))
     names, sketches = [name for name, _ in present], [sketch for _, sketch in present]
     check_comparable(sketches)
     known = ~few_units(block_of(sketches)) if by == "mean" else np.ones(len(sketches), dtype=np.bool_)

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from streamsketch.core import sentences
 from streamsketch.core.numbers import Floats, Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable, mark_secret
@@ -179,8 +180,7 @@ def entropy(release: AnySketch, *, nonnegative: bool = False) -> Estimate:
     known = [one for one in candidates if one[0] > _LEAST_TOTAL * math.sqrt(one[1])]
     if not known:
         raise InvalidInputError(
-            "the entropy is undefined: the total of the histogram is within two standard errors of zero. Check "
-            "l1_norm, and release with a larger epsilon or a smaller domain"
+            f"{sentences.NO_ENTROPY}. Check l1_norm, and release with a larger epsilon or a smaller domain"
         )
     found = [_entropy(*one, sizes, size_spread) for one in known]
     value, variance = min(found, key=lambda one: one[1])

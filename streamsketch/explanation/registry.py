@@ -25,7 +25,7 @@ _SHARES = (
     "Each of {parties} parties added a share of the noise to its own data, under masks that cancel in the sum alone. "
     "{honest} of them are assumed to follow the protocol; no one then holds the exact sum."
 )
-_INDIVIDUAL = "Individual differential privacy, which is not differential privacy. "
+_INDIVIDUAL = f"{sentences.INDIVIDUAL_ALONE}. "
 
 # what no release knows, as questions to its publisher
 _TO_FILL = {

@@ -13,6 +13,7 @@ import numpy as np
 
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.text import TextRule
+from streamsketch.core import sentences
 from streamsketch.core.libraries import pa, pc
 from streamsketch.data.columns import is_text_type, value_type
 from streamsketch.errors import InvalidInputError
@@ -184,23 +185,23 @@ class RowCheck:
             if rows:
                 found.append(Finding(name, kind, rows, text))
 
-        done = "brought into it by the agreement" if rule is not None and rule.form else "another name than in NFC"
+        done = sentences.BROUGHT_INTO_NFC if rule is not None and rule.form else sentences.NOT_IN_NFC
         note("not in NFC", names.where(lambda text: _FORM.apply(text) != text), done)
-        done = "set by the agreement" if rule is not None and rule.blanks else "another name than without them"
+        done = sentences.BLANKS_AGREED if rule is not None and rule.blanks else sentences.OTHER_BY_BLANKS
         note(
             "blanks",
             names.where(lambda text: _BLANKS.apply(text) != text),
-            f"at the ends, repeated or not spaces: {done}",
+            sentences.BLANKS.format(done=done),
         )
         missing = [text for text in names.rows if text.strip().casefold() in LOOKS_MISSING]
-        note("looks missing", sum(names.rows[text] for text in missing), f"{_examples(missing)}: counted as a name")
+        counted = sum(names.rows[text] for text in missing)
+        note("looks missing", counted, sentences.LOOKS_MISSING.format(examples=_examples(missing)))
         several = names.several(rule)
         apart = {text for group in several for text in group}
         rows = names.where(lambda text: self._spelt(name, text) in apart)
         shown = "; ".join(" and ".join(map(repr, group[:_SHOWN])) for group in several[:_SHOWN])
-        note(
-            "several spellings", rows, f"such as {shown}: different names under the agreement; {len(several):,} in all"
-        )
+        alike = sentences.SEVERAL_SPELLINGS.format(examples=shown, count=f"{len(several):,}")
+        note("several spellings", rows, alike)
         if name in self._listed:
             listed = self._listed[name]
             others = [text for text in names.rows if self._spelt(name, text) not in listed]
@@ -240,9 +241,8 @@ class RowCheck:
             (len(names.rows), name) for name, names in [*self._names.items(), ("", Names())] if name != unit.name
         )
         if widest[0] > 10 * counts.size:
-            text = (
-                f"{widest[1]} has {widest[0]:,} different names, and there are {counts.size:,} units: is {unit.name} "
-                "the unit?"
+            text = sentences.IS_IT_THE_UNIT.format(
+                column=widest[1], names=f"{widest[0]:,}", units=f"{counts.size:,}", unit=unit.name
             )
             found.append(Finding(unit.name, "swapped", self.rows, text))
         return found

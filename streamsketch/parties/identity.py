@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+from streamsketch.core import sentences
 from streamsketch.core.numbers import short
 from streamsketch.data.canonical import canonical_bytes
 from streamsketch.errors import InvalidInputError, SignatureError
@@ -109,11 +110,10 @@ def place_of(key: PublicKey, parties: Sequence[PublicKey]) -> int:
 
 def conditions_of(honest: int, count: int, unit: str, *, is_counted: bool) -> list[str]:
     """Return the conditions of a round's guarantee as sentences; if units are counted, each party counts its own."""
-    who = f"all {count} parties" if honest == count else f"at least {honest} of the {count} parties"
-    one = f"one {unit} keeps to the bound over all parties together, as with data at two parties it counts twice"
-    if is_counted:
-        one = f"one {unit} has data at one party alone, as each party bounds and counts it by itself"
-    return [f"{who} follow the round and keep their keys and shares secret", one]
+    keeping = sentences.SOME_HONEST.format(honest=honest, parties=count)
+    if honest == count:
+        keeping = sentences.ALL_HONEST.format(parties=count)
+    return [keeping, (sentences.AT_ONE_PARTY if is_counted else sentences.OVER_ALL_PARTIES).format(unit=unit)]
 
 
 def sign_round(name: bytes, key: Key) -> bytes:

@@ -59,9 +59,8 @@ def conditions_of_keys(*, keys_are_public: bool, in_windows: bool = False) -> tu
     """
     if not keys_are_public:
         return ()
-    return (
-        "the keys are public, and so are the windows in which each has data" if in_windows else "the keys are public",
-    )
+    windows = ", and so are the windows in which each has data" if in_windows else ""
+    return (f"{sentences.PUBLIC_KEYS}{windows}",)
 
 
 def apart_in_streams(unit: str) -> str:

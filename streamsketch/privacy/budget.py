@@ -71,7 +71,7 @@ class Budget:
         """
         delta = rounded_up(sum(written(one.delta) for one in budgets))
         if delta >= 1:
-            raise InvalidInputError(f"the δ of these releases add up to {delta:g}: together they guarantee nothing")
+            raise InvalidInputError(sentences.DELTA_ABOVE_1.format(delta=f"{delta:g}"))
         return Budget(rounded_up(sum(written(one.epsilon) for one in budgets)), delta)
 
     @staticmethod

@@ -4,6 +4,8 @@ import type { Estimate } from "./estimate.ts";
 import { squaredDistance } from "./estimators.ts";
 import type { Release } from "./release.ts";
 import { sameness } from "./sameness.ts";
+import { say } from "./say.ts";
+import * as sentences from "./sentences.ts";
 
 const LEAST_TYPICAL = 5; // distances, for a median that one change does not decide
 const USUAL = 3; // robust standard deviations, within which distances are usual
@@ -49,7 +51,7 @@ export function changes(windows: ReadonlyMap<string, Release>, options: ChangesO
 /** As `changes`, and yields after each test, of which some take a second. */
 export function* changesByStep(windows: ReadonlyMap<string, Release>, { tolerance = 0, level = 0.05 }: ChangesOptions = {}): Generator<undefined, Changes, undefined> {
   const series = [...windows];
-  demand(series.length >= 2, `a series needs at least two windows to compare, got ${series.length}`);
+  demand(series.length >= 2, say(sentences.FEW_WINDOWS, { windows: series.length }));
   demand(level > 0 && level < 1, "a level lies between 0 and 1");
   const distances = series.slice(1).map(([, release], at) => squaredDistance(release, series[at][1]));
   const allowed = tolerance === "typical" ? typical(distances) : tolerance;

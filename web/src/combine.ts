@@ -6,6 +6,7 @@ import { Integers } from "./integers.ts";
 import { textOfSteps } from "./mechanisms.ts";
 import { encode } from "./protobuf.ts";
 import { Release } from "./release.ts";
+import { say } from "./say.ts";
 import * as sentences from "./sentences.ts";
 import type { Guarantee, NoisePart, Step } from "./types.ts";
 
@@ -101,7 +102,7 @@ function ordered(parts: readonly NoisePart[]): NoisePart[] {
 function guaranteeOf(x: Guarantee, y: Guarantee, populations: Populations): Guarantee {
   const combined = populations === "disjoint" ? Math.max : sumRoundedUp;
   const delta = combined(x.delta, y.delta);
-  demand(delta < 1, `the δ of these releases add up to ${delta}: together they guarantee nothing`);
+  demand(delta < 1, say(sentences.DELTA_ABOVE_1, { delta }));
   const { steps: _, ...rest } = x;
   return {
     ...rest,

@@ -1,5 +1,6 @@
 /** CSV, strictly: a line is a row, and what a strict parser refuses is an error that names the row and no value. */
 import { demand } from "./errors.ts";
+import * as sentences from "./sentences.ts";
 
 /** How the cells of a file are written. */
 export interface Dialect {
@@ -46,14 +47,14 @@ export function readDelimited(data: Uint8Array, { delimiter = ",", encoding = "u
   const text = decoded(data, encoding).replace(/^[\r\n]+/, "");
   const lines = text.split("\n");
   if (lines[lines.length - 1] === "") lines.pop();
-  demand(lines.length > 0, "the file is empty, without even the header line in which CSV names its columns");
+  demand(lines.length > 0, `the file ${sentences.NO_HEADER}`);
   const found: string[][] = [];
   for (const line of lines) {
     const row = line.replace(/\r+$/, "");
     if (row === "") continue;
     const number = found.length + 1;
     const cells = cellsOf(row, delimiter);
-    demand(cells !== null, `row ${number} is not one line of CSV: a quote is not closed in it, text follows a closing quote, or there is a carriage return without a newline`);
+    demand(cells !== null, `row ${number} ${sentences.NOT_ONE_LINE}`);
     const width = found.length > 0 ? found[0].length : cells.length;
     demand(cells.length === width, `row ${number} has ${cells.length} cells, and the header ${width}`);
     found.push(cells);

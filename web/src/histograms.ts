@@ -4,6 +4,7 @@ import { Estimate } from "./estimate.ts";
 import { total, viewOf } from "./estimators.ts";
 import { termsOf, noiseOf } from "./sameness.ts";
 import type { Release } from "./release.ts";
+import * as sentences from "./sentences.ts";
 
 const MOST_LAYERS = 4; // of Laplace noise, whose sum is nearly normal
 const FEW = 30; // entries expected at 0
@@ -139,7 +140,7 @@ export function entropy(release: Release, { nonnegative = false }: HistogramOpti
     candidates.push([published.value / unit, published.standardError ** 2 / unit ** 2, 0]);
   }
   const known = candidates.filter(([n, variance]) => n > LEAST_TOTAL * Math.sqrt(variance));
-  demand(known.length > 0, "the entropy is undefined: the total of the histogram is within two standard errors of zero");
+  demand(known.length > 0, sentences.NO_ENTROPY);
   const [value, variance] = known.map((one) => entropyOf(one, sizes, sizeSpread)).reduce((best, one) => (one[1] < best[1] ? one : best));
   return new Estimate({ value, projectionVariance: 0, noiseVariance: variance, lowest: 0, highest: Math.log(cells.length) });
 }

@@ -10,6 +10,8 @@ import { textOfSteps } from "./mechanisms.ts";
 import { projectionOf } from "./projection_json.ts";
 import { ascends } from "./protobuf.ts";
 import { Release } from "./release.ts";
+import { say } from "./say.ts";
+import * as sentences from "./sentences.ts";
 import { isSigned, keyIdOf, readEnvelope, readKey, type PublicKey } from "./statements.ts";
 import type { AddedNoise, Guarantee, Projection } from "./types.ts";
 import { cumulantsOf } from "./words.ts";
@@ -115,17 +117,14 @@ function statedBy(fields: JsonObject, parties: number, honest: number): Pick<Rou
     added.counting = { units: integerField(weights.units, "units"), slack: integerField(weights.slack, "slack") };
   }
   const clip = fields.clip === undefined ? null : textField(fields.clip, "clip");
-  const members = honest === parties ? `all ${parties} parties` : `at least ${honest} of the ${parties} parties`;
-  const together = isCounted
-    ? "has data at one party alone, as each party bounds and counts it by itself"
-    : "keeps to the bound over all parties together, as with data at two parties it counts twice";
+  const keeping = honest === parties ? say(sentences.ALL_HONEST, { parties }) : say(sentences.SOME_HONEST, { honest, parties });
   const delta = numberField(fields.delta, "delta");
   const guarantee: Guarantee = {
     epsilon: numberField(fields.epsilon, "epsilon"),
     delta: added.kind === "laplace" ? 0 : delta,
     neighbours: { kind: textField(relation.relation, "relation"), bound: ratioOf(relation.bound), unit, maxKeys: maxKeys === 1 ? 0 : maxKeys },
     mechanism: textOfSteps([{ noise: added }]),
-    conditions: [`${members} follow the round and keep their keys and shares secret`, `one ${unit} ${together}`].sort(),
+    conditions: [keeping, say(isCounted ? sentences.AT_ONE_PARTY : sentences.OVER_ALL_PARTIES, { unit })].sort(),
     steps: [{ noise: added }],
     basis: "asserted",
   };

@@ -1,5 +1,7 @@
 /** What an operator should know of names before any release: spellings, texts that stand for nothing, busy units. */
 import { compareText } from "./bytes.ts";
+import { say } from "./say.ts";
+import * as sentences from "./sentences.ts";
 import { spell, type TextRule } from "./spelling.ts";
 
 /** One thing to know of a column: for the operator alone. */
@@ -39,7 +41,7 @@ export function findingsOf(columns: readonly Names[], unit: string | null, units
   found.push({ column: unit, kind: "rows of units", rows: most, text: `${thousands(counts.length)} units; half have ${thousands(half)} rows or fewer, and one has ${thousands(most)}` });
   const [widest] = columns.filter(({ column }) => column !== unit).sort((a, b) => b.rows.size - a.rows.size);
   if (widest !== undefined && widest.rows.size > MANY * counts.length) {
-    const text = `${widest.column} has ${thousands(widest.rows.size)} different names, and there are ${thousands(counts.length)} units: is ${unit} the unit?`;
+    const text = say(sentences.IS_IT_THE_UNIT, { column: widest.column, names: thousands(widest.rows.size), units: thousands(counts.length), unit });
     found.push({ column: unit, kind: "swapped", rows, text });
   }
   return found;
@@ -53,11 +55,11 @@ function ofNames({ column, rule, rows }: Names): Finding[] {
     if (sum > 0) found.push({ column, kind, rows: sum, text });
   };
   const names = [...rows.keys()];
-  note("not in NFC", names.filter((text) => spell(text, FORM) !== text), rule?.form == null ? "another name than in NFC" : "brought into it by the agreement");
+  note("not in NFC", names.filter((text) => spell(text, FORM) !== text), rule?.form == null ? sentences.NOT_IN_NFC : sentences.BROUGHT_INTO_NFC);
   note("blanks", names.filter((text) => spell(text, BLANKS) !== text),
-    `at the ends, repeated or not spaces: ${rule?.blanks == null ? "another name than without them" : "set by the agreement"}`);
+    say(sentences.BLANKS, { done: rule?.blanks == null ? sentences.OTHER_BY_BLANKS : sentences.BLANKS_AGREED }));
   const missing = names.filter((text) => MISSING.has(spell(text, TRIMMED)));
-  note("looks missing", missing, `${examples(missing)}: counted as a name`);
+  note("looks missing", missing, say(sentences.LOOKS_MISSING, { examples: examples(missing) }));
   const groups = new Map<string, Map<string, string[]>>();
   for (const text of names) {
     const [alike, agreed] = [spell(text, ALIKE), spell(text, rule)];
@@ -68,7 +70,7 @@ function ofNames({ column, rule, rows }: Names): Finding[] {
   const several = [...groups.values()].filter((group) => group.size > 1);
   const shown = several.map((group) => [...group.keys()].sort(compareText).slice(0, SHOWN).map(quoted).join(" and ")).sort(compareText);
   note("several spellings", several.flatMap((group) => [...group.values()].flat()),
-    `such as ${shown.slice(0, SHOWN).join("; ")}: different names under the agreement; ${thousands(several.length)} in all`);
+    say(sentences.SEVERAL_SPELLINGS, { examples: shown.slice(0, SHOWN).join("; "), count: thousands(several.length) }));
   return found;
 }
 

@@ -11,6 +11,7 @@ import { idOfKey, newId, Publisher } from "./published.ts";
 import type { Release } from "./release.ts";
 import { findingsOf, type Finding, type Names } from "./row_check.ts";
 import { systemBits, type SecretBits } from "./secret.ts";
+import * as sentences from "./sentences.ts";
 import { ruleOfUnits, spell, type TextRule } from "./spelling.ts";
 import { Table } from "./table.ts";
 import type { Guarantee } from "./types.ts";
@@ -168,7 +169,7 @@ function publisherOf(agreement: Agreement): Publisher {
     mechanism: terms!.mechanism,
     neighbours: { kind: relation, bound, unit: name, maxKeys: maxKeys === 1 ? 0 : maxKeys },
     counting,
-    conditions: arePublic ? ["the keys are public"] : [],
+    conditions: arePublic ? [sentences.PUBLIC_KEYS] : [],
     basis: unit === null ? "asserted" : "enforced",
     agreement: unhex(fingerprint),
     ...(isClipped ? { clip: clip ?? "scale" } : {}),

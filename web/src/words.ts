@@ -231,7 +231,7 @@ export function guaranteeInWords(release: Release | Signs): Section[] {
   const { guarantee } = release;
   const isIndividual = "method" in release.message;
   const out: Section[] = isIndividual
-    ? [{ heading: "Individual", sentences: ["Individual differential privacy, which is not differential privacy: it protects against what is calibrated to this data set alone."] }]
+    ? [{ heading: "Individual", sentences: [`${sentences.INDIVIDUAL_ALONE}: it protects against what is calibrated to this data set alone.`] }]
     : [];
   out.push({ heading: "Guarantee", sentences: [`${guaranteeText(guarantee)}.`] }, { heading: "Protected", sentences: [`${protectedUnit(guarantee)}.`] });
   if (guarantee.conditions.length > 0) out.push({ heading: "Only if", sentences: guarantee.conditions.map((one) => `${one}.`) });

@@ -4,6 +4,7 @@ import csv
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from streamsketch.core import sentences
 from streamsketch.core.libraries import pa, pa_csv, pc
 from streamsketch.core.text import named
 from streamsketch.data.readers.opening import (
@@ -183,7 +184,7 @@ def batches(
         raise_if_of_the_file_system(error)
         raise InvalidInputError(f"{path} cannot be decompressed: it is damaged or cut off") from None
     if header is None:
-        raise InvalidInputError(f"{path} is empty, without even the header line in which CSV names its columns")
+        raise InvalidInputError(f"{path} {sentences.NO_HEADER}")
 
 
 def check_delimiter(given: str) -> str:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from streamsketch.core import sentences
 from streamsketch.errors import InvalidInputError
 
 LONGEST_ROW = 1 << 24
@@ -116,10 +117,7 @@ def not_a_row(*, multiline: bool, whole: bool) -> str:
         if whole
         else "write cells with line breaks as JSON lines"
     )
-    return (
-        "is not one line of CSV: a quote is not closed in it, text follows a closing quote, or there is a carriage "
-        f"return without a newline. Here a line break ends a row: {remedy}"
-    )
+    return f"{sentences.NOT_ONE_LINE}. Here a line break ends a row: {remedy}"
 
 
 @functools.cache

@@ -228,7 +228,7 @@ export function show(place: HTMLElement, dropped: Dropped, again: () => void, to
 /** Return how joint estimates were made, as Python's page says it. */
 export function jointText({ target, strength, folds, weight }: JointModel, titles: string): string {
   const gain = weight < NO_WEIGHT ? sentences.NO_GAIN : say(sentences.WEIGHT, { weight: weight.toFixed(2) });
-  return say(sentences.JOINT, { titles, model: say(sentences.JOINT_MODEL, { target, strength, folds, gain }) });
+  return say(sentences.JOINT, { titles, towards: sentences.TOWARDS, model: say(sentences.JOINT_MODEL, { target, strength, folds, gain }) });
 }
 
 /** Return the control by which joint estimates are chosen. */
@@ -236,7 +236,7 @@ function jointBox(together: boolean, choose: (together: boolean) => void): HTMLE
   const box = element("input", { type: "checkbox", id: "joint" });
   box.checked = together;
   box.addEventListener("change", () => choose(box.checked));
-  return element("p", {}, box, element("label", { for: "joint" }, " joint estimates: draw each pair towards what the cells of all streams say of it"));
+  return element("p", {}, box, element("label", { for: "joint" }, ` joint estimates: draw each pair ${sentences.TOWARDS}`));
 }
 
 /** Fill a section with tests of windows, one at a time, as some take a second; the page stays usable between them. */
