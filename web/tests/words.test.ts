@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { checkNoise, guaranteeInWords, readRelease, readSigns, Release, unhex, warnings } from "../src/index.ts";
+import { say } from "../src/say.ts";
+import * as sentences from "../src/sentences.ts";
 import { KIT, named } from "./kit.ts";
 import table from "./words.json";
 
@@ -58,4 +60,12 @@ test("sums that state otherwise than the releases inside are found out", () => {
       assert.equal(found.reason.includes("rests on less than the sum states"), !isHonest);
     }
   }
+});
+
+test("fields of sentences are checked by the compiler, and their values are said as they are", () => {
+  assert.equal(say(sentences.MORE_UNITS, { unit: "{unit} $& $1" }), "A person with more than one {unit} $& $1: n of them spend n times ε.");
+  // @ts-expect-error a field is missing
+  assert.match(say(sentences.BEYOND_BOUND, { unit: "sale" }), /undefined/);
+  // @ts-expect-error a field too many
+  assert.equal(say(sentences.ROW, { window: 1, last: 2 }), "row 1");
 });
