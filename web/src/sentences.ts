@@ -92,7 +92,7 @@ export const ON_COORDINATES = "each of the {count} coordinates, before the map";
 export const BETWEEN_STEPS = "the {count} coordinates after the Hadamard step, before the sparse matrix";
 export const CLIP_SCALE = "The sketch of each {unit} that was longer than the bound was shortened to it first: estimates are about what was left.";
 export const CLIP_EQUAL = "The sketch of each {unit} was brought to the length of the bound first, so that each counts the same: estimates are about mixes, not amounts.";
-export const CLIP_AVERAGE = "The rows of each {unit} were averaged first, so that each counts as one row: averages and shares are of {unit}s, not of rows.";
+export const CLIP_AVERAGE = "The rows of each {unit}, or those that the agreement keeps, were averaged first, so that each counts as one row: averages and shares are of {unit}s, not of rows.";
 export const NOISE_FROM_THE_START = "Noise was added before the first update, and fresh noise on release.";
 export const CHOSEN_KEYS = "The published keys were chosen privately, with ε = {epsilon}, δ = {delta} of it.";
 export const ROW = "row {window}";
