@@ -12,6 +12,7 @@ _BY_NAME = {
     ("streamsketch", "SketchTable"): "table",
     ("streamsketch", "PrivateSketch"): "release",
     ("streamsketch", "PrivateTable"): "table",
+    ("streamsketch", "History"): "history",
     ("streamsketch", "SignSketch"): "signs",
     ("streamsketch", "SignTable"): "signs",
     ("streamsketch", "Guarantee"): "guarantee",
@@ -86,6 +87,7 @@ SKETCH: Remedies = {
     "signs": "signs are compared by streamsketch.signs.cosine and streamsketch.signs.angle",
     "agreement": "pass what agreement.release(rows) returns",
     "guarantee": "pass the release itself",
+    "history": "choose a range of its windows: history.range(start, stop)",
     "else": "sketch rows first, by agreement.release(rows) or projection.sketch(), or load a release by "
     "streamsketch.load(path)",
 }
@@ -94,6 +96,8 @@ SKETCHES: Remedies = {
     "bytes": "read them: streamsketch.PrivateSketch.from_bytes(data)",
     "release": "this is one stream; pass a list of several",
     "sketch": "this is one stream; pass a list of several",
+    "history": "its ranges share noise, so compare two of them by history.squared_distance(first, second); pass a "
+    "range of each of several histories, history.range(start, stop)",
     "else": "pass a table, a dict of releases by their names, or a list of releases",
 }
 RELEASE: Remedies = {

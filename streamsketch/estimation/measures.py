@@ -34,8 +34,9 @@ def pairwise(
     ----------
     sketches
         n sketches of one projection, with independent noises: a table or another mapping, whose values are taken in the
-        order of its keys, or an iterable. Results of a mapping know its keys (``names``): they show them, and their
-        ``to_arrow()`` needs no keys.
+        order of its keys, or an iterable. Ranges of different histories are such sketches, of whatever lengths; ranges
+        of one history share noise, and are refused. Results of a mapping know its keys (``names``): they show them, and
+        their ``to_arrow()`` needs no keys.
     by
         ``"distance"`` for `squared_distance`, ``"cosine"`` for `cosine`, ``"profile"`` for `profile_distance`,
         ``"mean"`` for `mean_distance`, ``"product"`` for `inner_product`. Distances of counts mostly show how large

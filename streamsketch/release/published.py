@@ -54,8 +54,8 @@ def check_disjoint(release_ids: Iterable[Collection[bytes]]) -> None:
         if not seen.isdisjoint(ids):
             raise DependentNoiseError(
                 "two of these sketches share the noise of a release (the same one twice, or a sum beside one of its "
-                "parts), so their errors are not independent. Use separate releases; for one sketch's own size "
-                "use squared_norm"
+                "parts, or two ranges of one history), so their errors are not independent. Use separate releases; "
+                "for ranges of one history use its squared_distance, for one sketch's own size squared_norm"
             )
         seen.update(ids)
 
