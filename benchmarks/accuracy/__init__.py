@@ -22,4 +22,5 @@ NAMES: dict[str, str] = {
     "keys": "keys",
     "ranges": "ranges",
     "together": "together",
+    "together-coverage": "joint_coverage",
 }
