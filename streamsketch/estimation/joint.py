@@ -29,6 +29,7 @@ _LEAST_CELLS = 4
 _QUIETEST = 1e-4  # of a stream's mean squared cell, which counts as noise if there is less
 _SURE_HALF = 1.5  # times the noise floor, above which half of the cells give a norm
 _CAUTION = 12.0  # pairs
+_PAIR = 2
 _PAIRS_A_STREAM = 3
 _PROJECTIONS = 24
 _LEAST_EIGENVALUE = 1e-12
@@ -102,7 +103,8 @@ def combine(block: Block, chosen: Chosen) -> Combined:
     with np.errstate(invalid="ignore", divide="ignore"):
         below = (1 - 2 * common) * of_noise + excess
         weight = np.where(below > 0, np.clip((1 - common) * of_noise / below, 0.0, 1.0), 1.0)
-    weight = np.where(known & (of_noise > 0), weight, 0.0)
+    others = streams > _PAIR  # two streams have no others, whose model could say more of them than they do
+    weight = np.where(known & (of_noise > 0) & others, weight, 0.0)
     weight[~known] = 1.0
     # cut off at 1 only after mixing, as half of the errors of a cosine of 1 would be cut off before
     beyond = 1 + np.sqrt(np.where(known, of_noise, 0.0))

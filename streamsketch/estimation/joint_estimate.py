@@ -31,8 +31,8 @@ class JointModel:
     """
 
     target: str
-    """What cosines were drawn towards: ``"common"`` for one common cosine, ``"lag"`` for a smooth function of the
-    distance in time."""
+    """What cosines were drawn towards: ``"common"`` for one common cosine, ``"lag"`` for one for each distance in
+    time."""
     strength: int
     """By how many cells, ν: 0 for not at all."""
     folds: int

@@ -2,8 +2,8 @@
 
 Cell i of the streams, divided by the standard deviations of their noises, is a vector with the law
 Σ_j p_j N(0, t_j S + I). S, (n, n), has trace n; the scales t are a grid, as cells hold popular and rare items; p is
-free. S is drawn by ν cells towards a target: one common cosine, or cosines that are a smooth function of the distance
-in time. Everything here is a deterministic function of the cells, and all of it is done after the release.
+free. S is drawn by ν cells towards a target: one common cosine, or one for each distance in time. Everything here is a
+deterministic function of the cells, and all of it is done after the release.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ import numpy as np
 from streamsketch.core.numbers import Floats
 
 Target: TypeAlias = Literal["common", "lag"]
-"""What shapes are drawn towards: one common cosine, or cosines that are a quadratic function of the lag."""
+"""What shapes are drawn towards: one common cosine, or one for each lag."""
 
 STRENGTHS: dict[Target, tuple[int, ...]] = {"common": (300, 100, 30, 0), "lag": (300, 100, 30)}
 """By how many cells, ν, in the order in which they are tried; each fit starts from the one before it."""
@@ -158,11 +158,8 @@ def target_of(cosines: Floats, target: Target) -> Floats:
         common = (float(cosines.sum()) - streams) / (streams * (streams - 1))
         constant: Floats = np.where(lags > 0, common, 1.0)
         return constant
-    places = np.arange(1, streams)
-    means = np.array([np.diagonal(cosines, lag).mean() for lag in places])
-    curve = np.polyfit(places, means, 2, w=np.sqrt(streams - places))
-    smooth: Floats = np.where(lags > 0, np.clip(np.polyval(curve, lags), -1.0, 1.0), 1.0)
-    return smooth
+    means: Floats = np.array([1.0, *(np.diagonal(cosines, lag).mean() for lag in range(1, streams))])
+    return means[lags]
 
 
 def cosines_of(products: Floats) -> Floats:

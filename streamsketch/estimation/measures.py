@@ -49,9 +49,9 @@ def pairwise(
         matrix of cosines is positive semidefinite. Those of products and distances need not fit together in this way:
         each pair has the better of two estimates.
     order
-        ``"time"`` if the sketches are in order of time, so that joint estimates may be drawn towards cosines that
-        change smoothly with the lag. It is only used if cells that were held out confirm it. With None, joint estimates
-        do not depend on the order.
+        ``"time"`` if the sketches are in order of time, so that joint estimates may be drawn towards one cosine for
+        each lag: drifts and seasons have such cosines. It is only used if cells that were held out confirm it. With
+        None, joint estimates do not depend on the order.
 
     Returns
     -------

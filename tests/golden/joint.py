@@ -180,31 +180,8 @@ def target_of(cosines: Matrix, target: str) -> Matrix:
     if target == "common":
         common = sum(cosines[i][j] for i in range(n) for j in range(i)) / (n * (n - 1) / 2)
         return square(n, lambda i, j: 1.0 if i == j else common)
-    means = [sum(cosines[i][i + lag] for i in range(n - lag)) / (n - lag) for lag in range(1, n)]
-    # the normal equations of a quadratic, weights n - lag, in fractions
-    rows = [[Fraction(lag) ** power for power in range(3)] for lag in range(1, n)]
-    zero = Fraction(0)
-    exact = [Fraction(mean) for mean in means]
-    sums = [
-        [sum(((n - lag) * row[a] * row[b] for lag, row in enumerate(rows, 1)), zero) for b in range(3)]
-        + [sum(((n - lag) * row[a] * mean for lag, row, mean in zip(range(1, n), rows, exact, strict=True)), zero)]
-        for a in range(3)
-    ]
-    c = solved(sums)
-    return square(n, lambda i, j: 1.0 if i == j else clip(float(c[0] + c[1] * abs(i - j) + c[2] * (i - j) ** 2), -1, 1))
-
-
-def solved(rows: list[list[Fraction]]) -> list[Fraction]:
-    """Return the solution of linear equations, the last number of each row on their right."""
-    rows = [row[:] for row in rows]
-    for a in range(len(rows)):
-        pivot = next(b for b in range(a, len(rows)) if rows[b][a])
-        rows[a], rows[pivot] = rows[pivot], rows[a]
-        rows[a] = [one / rows[a][a] for one in rows[a]]
-        for b in range(len(rows)):
-            if b != a:
-                rows[b] = [x - rows[b][a] * y for x, y in zip(rows[b], rows[a], strict=True)]
-    return [row[-1] for row in rows]
+    means = [sum(cosines[i][i + lag] for i in range(n - lag)) / (n - lag) for lag in range(n)]
+    return square(n, lambda i, j: 1.0 if i == j else means[abs(i - j)])
 
 
 def likelihood(rows: Matrix, fit: Fit) -> float:
@@ -308,7 +285,7 @@ def joint(messages: list[Message], by: str, *, in_time: bool) -> Joint:
             continue
         noise = of_noise[i, j]
         below = (1 - 2 * common) * noise + excess
-        weight = 0.0 if noise <= 0 else 1.0 if below <= 0 else clip((1 - common) * noise / below, 0, 1)
+        weight = 0.0 if noise <= 0 or n == 2 else 1.0 if below <= 0 else clip((1 - common) * noise / below, 0, 1)
         r = clip(float(own[i, j].value), -1 - math.sqrt(noise), 1 + math.sqrt(noise))
         ends = estimates.interval(own[i, j], 0.95, "normal")
         moved = clip(r + weight * (whole[i][j] - r), -1, 1)

@@ -17,7 +17,7 @@ export interface JointOptions {
 
 /** How joint estimates were made. */
 export interface JointModel {
-  /** What cosines were drawn towards: a common one, or a smooth function of the distance in time. */
+  /** What cosines were drawn towards: a common one, or one for each distance in time. */
   readonly target: Target;
   /** By how many cells. */
   readonly strength: number;
@@ -202,7 +202,7 @@ function combine(views: readonly View[], { known, cosines, laws }: Own, chosen: 
     } else {
       const noise = ofNoise[at];
       const below = noise * (1 - 2 * common) + excess;
-      weight = noise === 0 ? 0 : below > 0 ? clip(((1 - common) * noise) / below, 0, 1) : 1;
+      weight = noise === 0 || n === 2 ? 0 : below > 0 ? clip(((1 - common) * noise) / below, 0, 1) : 1;
       const beyond = 1 + Math.sqrt(noise);
       const whole = clip(own.value, -beyond, beyond);
       const { low, high } = own.interval();

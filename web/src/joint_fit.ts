@@ -148,29 +148,11 @@ function targetOf(cosines: Float64Array, n: number, target: Target): Float64Arra
   const sums = new Float64Array(n);
   for (let a = 0; a < n; a++) for (let b = 0; b < a; b++) sums[a - b] += cosines[a * n + b];
   const all = sums.reduce((a, b) => a + b, 0) / ((n * (n - 1)) / 2);
-  const curve = target === "common" ? () => all : quadratic(sums.map((sum, lag) => sum / (n - lag)), n);
   return cosines.map((_, at) => {
     const lag = Math.abs(Math.floor(at / n) - (at % n));
-    return lag === 0 ? 1 : Math.min(Math.max(curve(lag), -1), 1);
+    if (lag === 0) return 1;
+    return target === "common" ? all : sums[lag] / (n - lag);
   });
-}
-
-/** Return the quadratic nearest to means at the lags 1 … n - 1, of weight n - lag. */
-function quadratic(means: Float64Array, n: number): (lag: number) => number {
-  const sum = (of: (lag: number) => number): number => {
-    let total = 0;
-    for (let lag = 1; lag < n; lag++) total += (n - lag) * of(lag);
-    return total;
-  };
-  const weight = sum(() => 1);
-  const middle = sum((lag) => lag) / weight;
-  const first = (lag: number): number => lag - middle;
-  const spread = sum((lag) => first(lag) ** 2);
-  const skew = sum((lag) => first(lag) ** 3) / spread;
-  const second = (lag: number): number => first(lag) * (first(lag) - skew) - spread / weight;
-  const of = (curve: (lag: number) => number): number => sum((lag) => curve(lag) * means[lag]) / sum((lag) => curve(lag) ** 2);
-  const [c, b, a] = [of(() => 1), of(first), of(second)];
-  return (lag) => c + b * first(lag) + a * second(lag);
 }
 
 /** Return the cosines of a matrix of products whose diagonal is above 0. */
