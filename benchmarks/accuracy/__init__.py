@@ -23,4 +23,6 @@ NAMES: dict[str, str] = {
     "ranges": "ranges",
     "together": "together",
     "together-coverage": "joint_coverage",
+    "together-months": "joint_months",
+    "together-columns": "joint_columns",
 }

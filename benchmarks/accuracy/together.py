@@ -128,20 +128,20 @@ def _sets(effort: Effort) -> dict[str, Rows]:
 
 
 def _compare(name: str, rows: Rows, maps: int) -> list[Found]:
-    tables = [[_bounded(rows, cells, 1 + seed) for seed in range(maps)] for cells in CELLS]
-    exact = _bounded(rows, EXACT, 99)[0]
+    tables = [[bounded(rows, cells, 1 + seed) for seed in range(maps)] for cells in CELLS]
+    exact = bounded(rows, EXACT, 99)[0]
     names = sorted(exact)
     wanted = ss.pairwise([exact[key] for key in names], by="cosine").value
     pairs = np.triu_indices(len(names), 1)
     found = []
-    for cells, bounded in zip(CELLS, tables, strict=True):
+    for cells, several in zip(CELLS, tables, strict=True):
         for epsilon in EPSILONS:
-            each = [_errors(table, epsilon, names, wanted, pairs, in_time=rows.in_time) for table in bounded]
+            each = [errors(table, epsilon, names, wanted, pairs, in_time=rows.in_time) for table in several]
             alone, together, stated, undefined, width, weight = np.mean([one[:-1] for one in each], axis=0).tolist()
             covered = np.mean([one[-1] for one in each], axis=0)
-            errors = alone**0.5, together**0.5, stated**0.5
+            roots = alone**0.5, together**0.5, stated**0.5
             shares = undefined, float(covered.mean()), float(covered.min()), width, weight
-            found.append(Found(name, len(names), cells, epsilon, *errors, *shares))
+            found.append(Found(name, len(names), cells, epsilon, *roots, *shares))
     return found
 
 
@@ -166,7 +166,8 @@ def _histograms(rows: Rows, draws: int) -> list[tuple[float, float]]:
     return found
 
 
-def _bounded(rows: Rows, cells: int, seed: int) -> tuple[Any, ss.Agreement]:
+def bounded(rows: Rows, cells: int, seed: int) -> tuple[Any, ss.Agreement]:
+    """Return a table of units that are bounded in all keys, in a map of this seed, and its agreement."""
     return _bounded_by(rows, ss.SJLT(sketch_dim=cells, sparsity=4, seed=seed))
 
 
@@ -177,10 +178,11 @@ def _bounded_by(rows: Rows, projection: ss.projections.Projection) -> tuple[Any,
     return ss.bound(rows.table, agreed), agreed
 
 
-def _errors(
-    bounded: tuple[Any, ss.Agreement], epsilon: float, names: list[Any], wanted: Any, pairs: Any, *, in_time: bool
+def errors(
+    drawn: tuple[Any, ss.Agreement], epsilon: float, names: list[Any], wanted: Any, pairs: Any, *, in_time: bool
 ) -> tuple[Any, ...]:
-    table, agreed = bounded
+    """Return mean squared errors alone and together, what is stated, shares and widths, and which intervals hold."""
+    table, agreed = drawn
     budget: dict[str, Any] = {"epsilon": epsilon, "delta": 1e-6, "neighbours": agreed.neighbours}
     released = table.release(**budget, public_keys=names, again=True)
     joint = ss.pairwise(released, by="cosine", together=True, order="time" if in_time else None)
