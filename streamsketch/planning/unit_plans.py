@@ -39,6 +39,7 @@ from streamsketch.privacy.neighbours import MOST_KEYS, Clip, Neighbours
 from streamsketch.projections.base import Projection
 
 _NEAR_BEST = {True: 1.03, False: 1.06}  # the optimum is flat, and sums shorter than those stated want fewer cells
+_TOGETHER = 4  # times the cells, measured by benchmarks/accuracy/joint_months.py
 _WORTH_SAYING = 1.1  # times the error
 _NO_PART = 1e-3  # of the error
 _MOST_KEYS = 1 << 16
@@ -177,6 +178,28 @@ class UnitPlan(ShownAsText):
             f"{_map_name(option)} of k = {option.cells:,} cells{touched}, resolution {option.projection.resolution}: "
             f"{_ASKED[self.question]} ± {_shown(self, option.error)}{_range_of(self)}"
         )
+
+    @property
+    def cells_together(self) -> int:
+        """How many cells to take if all keys are compared together, by ``pairwise(…, by="cosine", together=True)``.
+
+        Four times as many as for each pair alone, but no more than the options have: from many keys' cells the noise is
+        told better than from those of a pair, while the map's error is the same. `chosen` and its error are those of
+        pairs alone. With a raw histogram, and for other questions, the cells are those of `chosen` (Theory 4.9).
+
+        Examples
+        --------
+        >>> from streamsketch.planning import TypicalUnit
+        >>> typical = TypicalUnit(items=40, catalogue=1000)
+        >>> plan = plan_units(typical, units=500, unit="customer", epsilon=1.0, delta=1e-6)
+        >>> plan.chosen.cells, plan.cells_together
+        (1024, 4096)
+        """
+        option = self.chosen
+        if option.is_raw or self.question != "cosine":
+            return option.cells
+        sizes = {one.cells for one in self.options if not one.is_raw and one.cells <= _TOGETHER * option.cells}
+        return max(sizes)
 
     @property
     def standing(self) -> tuple[str, ...]:
