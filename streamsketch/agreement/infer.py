@@ -2,7 +2,7 @@
 
 import dataclasses
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -172,6 +172,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     schema = schema_of(rows, [*untyped, *timed, *([] if value is None else [value])])
     if value is not None:
         check_numeric(schema.field(value).type, value)
+        _check_not_swapped(schema, value, [one.name for one in columns["unit"] or () if one.type == _INFER])
 
     def typed(role: str) -> Any:
         found = columns[role]
@@ -243,6 +244,19 @@ def _bounds(
         averaged=of_features,
         rows_of_unit=rows_of_unit,
     )
+
+
+def _check_not_swapped(schema: "pa.Schema", value: str, units: Iterable[str]) -> None:
+    """Raise `InvalidInputError` where values are text and units numbers: the columns of one call are easily swapped."""
+    kind = schema.field(value).type
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    for unit in units:
+        other = schema.field(unit).type
+        if is_text_type(kind) and (pa.types.is_integer(other) or pa.types.is_floating(other)):
+            raise InvalidInputError(
+                f"the value column {value} holds text, and the unit column {unit} numbers: are the two swapped? If the "
+                f"text of {value} is numbers, cast it before"
+            )
 
 
 def _check_types(value: object, neighbours: object, features: object, projection: object) -> None:

@@ -90,6 +90,15 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "neighbours in a number": (lambda: ss.agree(ROWS, index="item", neighbours=3), r"L1\(bound\)"),  # type: ignore[arg-type]
     "a relation without a bound": (lambda: ss.agree(ROWS, MAP, index="item", neighbours=ss.L1), r"L1\(bound\)"),  # type: ignore[arg-type]
     "features in a dict": (lambda: ss.agree(ROWS, unit="customer", features={"n": (0, 9)}), r"Features\(\{"),  # type: ignore[arg-type]
+    "value and unit, swapped": (
+        lambda: ss.agree(
+            pa.table({"customer": ["a"], "item": ["tea"], "sold": [1]}),
+            index="item",
+            value="customer",
+            unit="sold",
+        ),
+        "swapped",
+    ),
     "features in a word": (lambda: ss.agree(ROWS, unit="customer", features="n"), r"Features\("),  # type: ignore[arg-type]
     "a map beside features": (lambda: ss.agree(ROWS, MAP, unit="customer", features=FEATURES), "leave out projection"),
     "a noise in capitals": (lambda: ss.agree(ROWS, MAP, **WHOLE, mechanism="Laplace"), "known: auto, laplace"),
