@@ -1,7 +1,6 @@
 """Guarantees in the exchange format, and the mechanisms in them as records."""
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Literal, cast
@@ -41,9 +40,20 @@ _PLACES: dict[str, NoisePlace] = {"": "output", "input": "input", "hadamard": "h
 # --- to messages ------------------------------------------------------------------------------------------------
 
 
-@functools.lru_cache(maxsize=64)
+_LAST: list[tuple[Any, wire_pb2.Guarantee]] = []
+"""The last guarantee that was written, and its message, which nobody changes: all rows of a table have one."""
+
+
 def guarantee_message(guarantee: Guarantee | IndividualGuarantee) -> wire_pb2.Guarantee:
-    """Return a guarantee as a message, which nobody changes: all rows of a table have one."""
+    """Return a guarantee as a message, which is not to be changed."""
+    for last, message in _LAST:
+        if last is guarantee:
+            return message
+    _LAST[:] = [(guarantee, _written(guarantee))]
+    return _LAST[0][1]
+
+
+def _written(guarantee: Guarantee | IndividualGuarantee) -> wire_pb2.Guarantee:
     return wire_pb2.Guarantee(
         epsilon=guarantee.epsilon,
         delta=guarantee.delta,

@@ -204,9 +204,8 @@ def _history_message(part: HistoryPart | None) -> wire_pb2.History | None:
     )
 
 
-@functools.lru_cache(maxsize=64)
 def projection_message(projection: Projection) -> wire_pb2.Projection:
-    """Return a projection as a message, which nobody changes: all rows of a table have one.
+    """Return a projection as a message.
 
     Raises
     ------

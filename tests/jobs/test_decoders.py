@@ -22,6 +22,7 @@ pytest.importorskip("confluent_kafka")
 import fastavro
 
 from streamsketch.cli._jobs import decoder_of, message_form
+from streamsketch.data.readers.avro import Records
 from streamsketch.intake.rows import Intake
 from streamsketch.jobs import (
     Decoder,
@@ -222,3 +223,17 @@ def test_a_job_states_its_format(registry: str) -> None:
     for elsewhere in (job(format="avro", registry=registry), job(decoder="json:loads"), job(format="debezium")):
         with pytest.raises(ss.InvalidInputError, match="one machine"):
             message_form(elsewhere)
+
+
+@pytest.mark.parametrize(
+    "items", ["null", {"type": "record", "name": "e", "fields": []}, {"type": "fixed", "name": "f", "size": 0}]
+)
+def test_lists_of_entries_without_bytes_are_refused(items: Any) -> None:
+    """Of which a message of ten bytes may hold 10^18."""
+    schema = {
+        "type": "record",
+        "name": "r",
+        "fields": [{"name": "item", "type": "string"}, {"name": "more", "type": {"type": "array", "items": items}}],
+    }
+    with pytest.raises(ss.InvalidInputError, match="no bytes"):
+        Records(schema, "the message", ["item"])

@@ -5,11 +5,9 @@ ledger see everything but North's keys, exact data and noise.
 """
 
 import datetime as dt
-import functools
 import json
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -301,8 +299,15 @@ def noting(charge: Callable[..., None]) -> Callable[..., None]:
     def charge_ready(ready: Any, ledger: Any, dataset: str | None) -> None:
         parts = list(ready.values()) if isinstance(ready, ReadyTable) else [ready]
         note = str(sum(int((part.exact[:, :64] % 1000).sum()) for part in parts))
-        noted: Any = SimpleNamespace(charge=functools.partial(ledger.charge, note=note))
-        charge(ready, noted, dataset)
+        if ledger is None:
+            charge(ready, None, dataset)
+            return
+
+        class Noting(ss.Ledger):
+            def charge(self, *values: Any, **named: Any) -> Any:
+                return ledger.charge(*values, **named, note=note)
+
+        charge(ready, Noting.__new__(Noting), dataset)
 
     return charge_ready
 

@@ -34,6 +34,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "coder": ("beam/run/coders SketchCoder.decode", "sketching/partials decode_partial"),
     "contribution": ("parties/contributions decode_contribution", "parties/rounds Round.combine"),
     "envelope": ("parties/envelope unseal", "parties/envelope parse"),
+    "avro message": ("data/readers/avro Records.read",),
     "events in avro": ("data/readers/avro batches",),
     "events in csv": ("data/readers/delimited batches",),
     "events in jsonl": ("data/readers/json_lines batches",),
@@ -84,7 +85,11 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "beam/streams/slots decoded_key",
         "sketching/bounding/shards decoded",
     ),
-    "what the person at the command types": ("agreement/text TextRule.parse", "cli/_releasing parse_receipt"),
+    "what the person at the command types": (
+        "agreement/rows_of_unit RowsOfUnit.parse",
+        "agreement/text TextRule.parse",
+        "cli/_releasing parse_receipt",
+    ),
     "steps of readers above": (
         "agreement/agreement Agreement.load_release",
         "beam/intake/read read_batches",

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 import streamsketch as ss
 from streamsketch import local, signs, storage
 from streamsketch.beam.run.coders import SketchCoder
+from streamsketch.data.readers.avro import Records
 from streamsketch.errors import LedgerError
 from streamsketch.local import MeanAggregator
 from streamsketch.parties import Key, PublicKey, Round, envelope, sign, verify
@@ -324,9 +326,31 @@ def _party_readers() -> dict[str, Reader]:
     }
 
 
+AVRO: dict[str, Any] = {
+    "type": "record",
+    "name": "r",
+    "fields": [
+        {"name": "item", "type": ["null", "string"]},
+        {"name": "sold", "type": "long"},
+        {"name": "tags", "type": {"type": "array", "items": "string"}},
+        {"name": "more", "type": {"type": "map", "values": "double"}},
+    ],
+}
+
+
+def _avro_records() -> list[bytes]:
+    found = []
+    for item, tags in ((None, []), ("tea", ["a", "b"]), ("Ä" * 70, ["x"] * 70)):
+        row = {"item": item, "sold": 3, "tags": tags, "more": {"y": 1.5}}
+        fastavro.schemaless_writer(out := io.BytesIO(), AVRO, row)
+        found.append(out.getvalue())
+    return found
+
+
 @cache
 def readers() -> dict[str, Reader]:
     """Return every reader by name."""
+    refused = ss.InvalidInputError
     releases, published, mechanisms = _releases(), _signs(), _mechanisms()
     two = {"a": releases[0], "b": _releases()[0]}
     two_signs = {"a": published[0], "b": _signs()[0]}
@@ -362,6 +386,7 @@ def readers() -> dict[str, Reader]:
             from_file(storage.load_raw),
             invalid,
         ),
+        "avro message": Reader(_avro_records(), [changed_bytes], Records(AVRO, "the message", ["item"]).read, refused),
         "coder": Reader(
             [SketchCoder().encode(_sketch(projection)) for projection in _projections()],
             [changed_bytes, _coded],

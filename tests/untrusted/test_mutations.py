@@ -18,6 +18,7 @@ from tests.untrusted.readers import readers, use
 
 NAMES = [
     *(
+        "avro message",
         "release",
         "load",
         "signs",

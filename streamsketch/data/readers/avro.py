@@ -71,21 +71,62 @@ class Records:
     Raises
     ------
     InvalidInputError
-        If a field is missing or of a type that is not read.
+        If a field is missing or of a type that is not read; or if the schema has lists of entries without bytes, of
+        which a short message may hold any number.
     """
 
     def __init__(self, schema: Any, what: str, columns: list[str]) -> None:
-        self._fields = _schema(schema, what, columns)
-        self._stored = fastavro.parse_schema(_without_logical_types(schema))
+        self._fields, self._what = _schema(schema, what, columns), what
+        stored = _without_logical_types(schema)
+        if _has_empty_entries(stored):
+            raise InvalidInputError(f"{what} has lists whose entries take no bytes, which cannot be bounded")
+        self._stored = fastavro.parse_schema(stored)
 
     def read(self, data: bytes) -> pa.RecordBatch:
-        """Return the record in some bytes, and nothing else in them, as a batch of one row."""
+        """Return the record in some bytes, and nothing else in them, as a batch of one row.
+
+        Raises
+        ------
+        InvalidInputError
+            For other bytes.
+        """
         source = io.BytesIO(data)
-        row = fastavro.schemaless_reader(source, self._stored, None)
+        try:
+            row = fastavro.schemaless_reader(source, self._stored, None)
+            arrays = [_column([row[field.name]], field.type) for field in self._fields]
+            batch = pa.RecordBatch.from_arrays(arrays, schema=self._fields)
+        except Exception as error:  # noqa: BLE001 - broken bytes lead the libraries to raise whatever there is
+            raise InvalidInputError(f"{self._what} is not a valid Avro record ({type(error).__name__})") from None
         if source.read(1):
-            raise InvalidInputError("bytes follow the record")
-        arrays = [_column([row[field.name]], field.type) for field in self._fields]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._fields)
+            raise InvalidInputError(f"{self._what} has bytes behind its record")
+        return batch
+
+
+def _has_empty_entries(schema: Any) -> bool:
+    """Return whether a schema has arrays of entries that take no bytes."""
+    if isinstance(schema, list):
+        return any(map(_has_empty_entries, schema))
+    if not isinstance(schema, dict):
+        return False
+    if schema.get("type") == "array" and _takes_nothing(schema["items"]):
+        return True
+    return any(
+        _has_empty_entries(part) for name, part in schema.items() if name in ("type", "items", "values", "fields")
+    )
+
+
+def _takes_nothing(schema: Any) -> bool:
+    if schema == "null":
+        return True
+    if not isinstance(schema, dict):
+        return False
+    match schema.get("type"):
+        case "record":
+            return all(_takes_nothing(field["type"]) for field in schema["fields"])
+        case "fixed":
+            return not schema["size"]
+        case other:
+            return _takes_nothing(other)
 
 
 def _records(blocks: Any) -> Iterator[dict[str, Any]]:
