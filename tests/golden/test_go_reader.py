@@ -1,0 +1,62 @@
+"""A reader in Go, written from WIRE.md alone, agrees with the conformance kit, which notices what it forgets."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.audit.record import judged
+
+READER = Path(__file__).parent.parent / "readers" / "go"
+FAULTS: list[dict[str, str]] = json.loads((READER / "faults.json").read_text(encoding="utf-8"))
+
+GO = shutil.which("go")
+pytestmark = pytest.mark.skipif(GO is None, reason="no go on the PATH to build the reader in Go with")
+
+
+def go(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run go in the reader's folder, without a network."""
+    assert GO is not None
+    environment = os.environ | {"GOFLAGS": "-mod=mod", "GOPROXY": "off", "GOTOOLCHAIN": "local", "GOWORK": "off"}
+    return subprocess.run([GO, *arguments], cwd=READER, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+
+
+def agreements(text: str) -> dict[str, tuple[int, int]]:
+    """Return how many cases of each file agree, and how many there are."""
+    found = re.findall(r"(\w+\.json): (\d+) of (\d+) cases agree", text)
+    return {file: (int(agree), int(cases)) for file, agree, cases in found}
+
+
+def test_it_agrees_with_the_kit() -> None:
+    done = go("test", "-count=1", "-v", ".")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = agreements(done.stdout)
+    assert set(found) == {"estimates.json", "projections.json", "refused.json", "releases.json", "simultaneous.json"}
+    assert all(agree == cases for agree, cases in found.values())
+    judged(cases=sum(cases for _, cases in found.values()))
+
+
+def test_its_source_is_formatted_and_sound() -> None:
+    done = go("vet", ".")
+    assert done.returncode == 0, done.stderr
+    if gofmt := shutil.which("gofmt"):
+        done = subprocess.run([gofmt, "-l", "."], cwd=READER, capture_output=True, text=True, check=True)  # noqa: S603
+        assert not done.stdout
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault["forgets"])
+def test_the_kit_notices_what_it_forgets(fault: dict[str, str], tmp_path: Path) -> None:
+    source = (READER / fault["file"]).read_text(encoding="utf-8")
+    assert source.count(fault["text"]) == 1
+    changed = tmp_path / fault["file"]
+    changed.write_text(source.replace(fault["text"], fault["replacement"]), encoding="utf-8")
+    overlay = tmp_path / "overlay.json"
+    overlay.write_text(json.dumps({"Replace": {str(READER / fault["file"]): str(changed)}}), encoding="utf-8")
+    done = go("test", "-count=1", "-vet=off", "-v", f"-overlay={overlay}", ".")
+    found = agreements(done.stdout)
+    assert found, done.stdout + done.stderr
+    assert any(agree < cases for agree, cases in found.values())

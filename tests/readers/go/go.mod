@@ -1,0 +1,3 @@
+module streamsketch/reader
+
+go 1.21

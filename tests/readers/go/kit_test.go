@@ -1,0 +1,153 @@
+package reader
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"testing"
+)
+
+// casesOf returns the cases of a file of the kit.
+func casesOf[T any](t *testing.T, file string) []T {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "..", "streamsketch", "conformance", file))
+	var cases []T
+	if err == nil {
+		err = json.Unmarshal(data, &cases)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cases
+}
+
+// count prints how many cases of a file agree, and fails if not all of them do.
+func count[T any](t *testing.T, file string, cases []T, check func(t *testing.T, one T) bool) {
+	t.Helper()
+	agree := 0
+	for i, one := range cases {
+		if check(t, one) {
+			agree++
+		} else if i-agree < 10 {
+			t.Errorf("%s: case %d disagrees", file, i)
+		}
+	}
+	t.Logf("%s: %d of %d cases agree", file, agree, len(cases))
+	if agree != len(cases) || agree == 0 {
+		t.Fail()
+	}
+}
+
+// generic returns a value as JSON has it.
+func generic(t *testing.T, value any) any {
+	t.Helper()
+	data, err := json.Marshal(value)
+	var result any
+	if err == nil {
+		err = json.Unmarshal(data, &result)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+func TestProjections(t *testing.T) {
+	type projectionCase struct {
+		JSON         string
+		Fingerprint  Hex
+		ScaleSquared float64 `json:"scale_squared"`
+		Variance     struct{ A, B, C float64 }
+	}
+	count(t, "projections.json", casesOf[projectionCase](t, "projections.json"), func(t *testing.T, one projectionCase) bool {
+		var p Projection
+		if err := json.Unmarshal([]byte(one.JSON), &p); err != nil {
+			t.Error(err)
+		}
+		a, b, c := p.Variance()
+		agree := p.JSON() == one.JSON && bytes.Equal(p.Fingerprint(), one.Fingerprint) && float(p.ScaleSquared()) == one.ScaleSquared
+		variance := one.Variance
+		return agree && float(a) == variance.A && float(b) == variance.B && float(c) == variance.C
+	})
+}
+
+// texts returns integers as the kit has them.
+func texts(t *testing.T, values Values) []any {
+	t.Helper()
+	integers, err := values.integers()
+	if err != nil {
+		t.Error(err)
+	}
+	result := []any{}
+	for _, value := range integers {
+		result = append(result, strconv.FormatInt(value, 10))
+	}
+	return result
+}
+
+func TestReleases(t *testing.T) {
+	count(t, "releases.json", casesOf[map[string]any](t, "releases.json"), func(t *testing.T, one map[string]any) bool {
+		data, err := hex.DecodeString(one["bytes"].(string))
+		if err != nil {
+			t.Fatal(err)
+		}
+		release, err := Read(data)
+		if err != nil {
+			t.Errorf("%v: %v", one["name"], err)
+			return false
+		}
+		fields := generic(t, release).(map[string]any)
+		fields["width"] = float64(release.Values.Width)
+		fields["cells"] = texts(t, release.Values)
+		if release.Counts != nil {
+			fields["counts"] = texts(t, *release.Counts)
+		}
+		for _, name := range []string{"name", "bytes", "steps", "drawn", "counted", "sum", "scaled", "range"} {
+			delete(one, name)
+		}
+		return reflect.DeepEqual(without(fields), without(one)) && bytes.Equal(Frame(release.payload()), data)
+	})
+}
+
+// without leaves out lists that are empty, which some programs write as null.
+func without(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, field := range value {
+			if list, is := field.([]any); field == nil || (is && len(list) == 0) {
+				delete(value, name)
+			} else {
+				value[name] = without(field)
+			}
+		}
+	case []any:
+		for i := range value {
+			value[i] = without(value[i])
+		}
+	}
+	return value
+}
+
+func TestRefused(t *testing.T) {
+	type refusedCase struct {
+		Kind, Name, Reason string
+		Bytes              Hex
+	}
+	var cases []refusedCase
+	for _, one := range casesOf[refusedCase](t, "refused.json") {
+		if one.Kind == "PrivateSketch" {
+			cases = append(cases, one)
+		}
+	}
+	count(t, "refused.json", cases, func(t *testing.T, one refusedCase) bool {
+		release, err := Read(one.Bytes)
+		if err == nil {
+			t.Errorf("%s: %s, but it was read as %+v", one.Name, one.Reason, release)
+		}
+		return err != nil
+	})
+}
