@@ -131,6 +131,8 @@ def test_a_command_that_is_not_there_is_said_and_does_not_hold_silently() -> Non
     assert judged_by_command(claim).problem.startswith("not run: no-such-command")
     assert judged_by_output(claim, 0, "\u2139 tests 9\n\u2139 pass 7\n\u2139 fail 0") == Row(claim, 7, None, "")
     assert judged_by_output(claim, 0, "# pass 7\n").cases == 7
+    go = "    a_test.go:60: a.json: 202 of 202 cases agree\n    a_test.go:60: b.json: 16 of 16 cases agree\n"
+    assert judged_by_output(claim, 0, go).cases == 218
     assert judged_by_output(claim, 1, "\u2139 pass 7\n\u2139 fail 2").problem == "it ended with 1"
     assert judged_by_output(claim, 0, "nothing to do").problem == "no test ran"
 

@@ -28,7 +28,8 @@ ROUNDING = 1e-12
 """A margin of so little below zero is none: losses equal ε where the noise is the least that is allowed."""
 
 Tests = Mapping[str, Mapping[str, Any]]
-_PASSED = re.compile(r"^(?:\S+ )?(?:pass|passed)\s+(\d+)", re.MULTILINE)  # after the sign of one of node's reporters
+# after the sign of one of node's reporters; of the reader in Go
+_PASSED = re.compile(r"^(?:\S+ )?(?:pass|passed)\s+(\d+)|: (\d+) of \d+ cases agree$", re.MULTILINE)
 
 
 class Row(NamedTuple):
@@ -80,17 +81,19 @@ def judged_by_tests(claim: Claim, tests: Tests) -> Row:
 
 def judged_by_command(claim: Claim) -> Row:
     """Run the command of a claim, and return its row."""
-    if shutil.which(claim.command[0]) is None or not (ROOT / claim.folder / "node_modules").is_dir():
+    folder = ROOT / claim.folder
+    installed = (folder / "node_modules").is_dir() or not (folder / "package.json").exists()
+    if shutil.which(claim.command[0]) is None or not installed:
         return Row(claim, 0, None, f"not run: {claim.command[0]} or what it needs is not installed")
     done = subprocess.run(  # noqa: S603
-        claim.command, cwd=ROOT / claim.folder, capture_output=True, text=True, check=False
+        claim.command, cwd=folder, capture_output=True, text=True, check=False
     )
     return judged_by_output(claim, done.returncode, done.stdout)
 
 
 def judged_by_output(claim: Claim, status: int, printed: str) -> Row:
     """Return the row of a claim from what its command printed."""
-    cases = sum(int(number) for number in _PASSED.findall(printed))
+    cases = sum(int(node or go) for node, go in _PASSED.findall(printed))
     problem = f"it ended with {status}" if status else "" if cases else "no test ran"
     return Row(claim, cases, None, problem)
 
