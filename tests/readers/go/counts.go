@@ -31,7 +31,7 @@ func (r *Release) counted(factors [2]*big.Rat) *Estimate {
 		e.excess = r.Noise.K4 * fourths / (k2 * k2 * squares * squares)
 	}
 	if draws := r.draws(); draws != nil {
-		e.reach = func(miss float64) float64 { return lawOf(draws, factors[:]).reach(miss) }
+		e.reach = reachOf(draws, factors[:])
 	}
 	return e
 }

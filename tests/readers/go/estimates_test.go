@@ -3,6 +3,7 @@ package reader
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"testing"
 )
 
@@ -48,6 +49,11 @@ type estimateCase struct {
 	Candidates    int
 	Confidence    float64
 	Interval      span
+	Item          string
+	Estimator     string
+	Chosen        string
+	Together      *span
+	Dictionary    []string
 }
 
 // agrees says whether an estimate is that of the case.
@@ -164,5 +170,38 @@ func TestSimultaneous(t *testing.T) {
 			t.Logf("%s of %q: %v to %v", one.Estimate, one.Of, low, high)
 		}
 		return one.Interval.agrees(low, high)
+	})
+}
+
+// frequency returns what a case of frequencies asks for, and by which estimator.
+func (c estimateCase) frequency(of []*Release) (*Estimate, string, error) {
+	of = append(of, nil)
+	counter, err := NewCounter(of[0], of[1])
+	if err != nil {
+		return nil, "", err
+	}
+	if c.Dictionary == nil {
+		item, _ := strconv.ParseUint(c.Item, 10, 64)
+		return counter.Frequency(item, c.Estimator)
+	}
+	var items []uint64
+	for _, text := range c.Dictionary {
+		item, _ := strconv.ParseUint(text, 10, 64)
+		items = append(items, item)
+	}
+	e, err := counter.Missed(items)
+	return e, "", err
+}
+
+func TestFrequencies(t *testing.T) {
+	releases := releasesByName(t)
+	count(t, "frequencies.json", casesOf[estimateCase](t, "frequencies.json"), func(t *testing.T, one estimateCase) bool {
+		e, chosen, err := one.frequency(one.of(releases))
+		agree := one.agrees(t, e, err) && chosen == one.Chosen
+		if agree && one.Together != nil {
+			low, high := e.Together(one.Together.Confidence, one.Together.Candidates)
+			agree = one.Together.agrees(low, high)
+		}
+		return agree
 	})
 }

@@ -62,6 +62,10 @@ func TestProjections(t *testing.T) {
 		Fingerprint  Hex
 		ScaleSquared float64 `json:"scale_squared"`
 		Variance     struct{ A, B, C float64 }
+		Columns      []struct {
+			Index    string
+			Nonzeros [][2]int64
+		}
 	}
 	count(t, "projections.json", casesOf[projectionCase](t, "projections.json"), func(t *testing.T, one projectionCase) bool {
 		var p Projection
@@ -70,6 +74,18 @@ func TestProjections(t *testing.T) {
 		}
 		a, b, c := p.Variance()
 		agree := p.JSON() == one.JSON && bytes.Equal(p.Fingerprint(), one.Fingerprint) && float(p.ScaleSquared()) == one.ScaleSquared
+		columns, err := p.Columns()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, column := range one.Columns {
+			index, err := strconv.ParseUint(column.Index, 10, 64)
+			expected := map[uint64]int64{}
+			for _, entry := range column.Nonzeros {
+				expected[uint64(entry[0])] = entry[1]
+			}
+			agree = agree && err == nil && reflect.DeepEqual(columns(index), expected)
+		}
 		variance := one.Variance
 		return agree && float(a) == variance.A && float(b) == variance.B && float(c) == variance.C
 	})

@@ -114,6 +114,17 @@ func lawOf(draws []draw, factors []*big.Rat) law {
 	return result
 }
 
+// reachOf returns how far the sum of all draws times all factors reaches; its law is made when it is first needed.
+func reachOf(draws []draw, factors []*big.Rat) func(miss float64) float64 {
+	var made law
+	return func(miss float64) float64 {
+		if made.places == nil {
+			made = lawOf(draws, factors)
+		}
+		return made.reach(miss)
+	}
+}
+
 // common returns the largest ratio of which both are whole multiples.
 func common(x, y *big.Rat) *big.Rat {
 	if x == nil {

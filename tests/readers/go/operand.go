@@ -16,7 +16,8 @@ type mapping struct {
 	spread            // of the whole map
 	behind     spread // of the map behind the noise
 	onCells    bool
-	hashed     bool
+	apart      bool     // items are in few of the cells each
+	hashed     bool     // and this says something about fourth powers
 	sparsity   float64  // how many cells an item is in
 	cells      float64  // k
 	noises     float64  // n, how many noises there are
@@ -50,8 +51,9 @@ func mappingOf(p Projection, place string) *mapping {
 	case "count-sketch", "oporp", "identity":
 		m.sparsity = 1
 	}
-	apart := 2*m.sparsity <= k && (p.Kind == "sjlt-block" || p.Kind == "count-sketch")
-	m.hashed = (apart || p.Kind == "sjlt-graph" || p.Kind == "oporp") && m.c < 0 && 12*m.sparsity*m.a <= 1 && m.onCells
+	m.apart = p.Kind == "sjlt-graph" || p.Kind == "oporp" ||
+		(2*m.sparsity <= k && (p.Kind == "sjlt-block" || p.Kind == "count-sketch"))
+	m.hashed = m.apart && m.c < 0 && 12*m.sparsity*m.a <= 1 && m.onCells
 	return m
 }
 
