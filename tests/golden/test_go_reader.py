@@ -12,6 +12,7 @@ import pytest
 from tests.audit.record import judged
 
 READER = Path(__file__).parent.parent / "readers" / "go"
+PAGE = READER.parent.parent.parent / "docs" / "how-to" / "write-a-reader.md"
 FAULTS: list[dict[str, str]] = json.loads((READER / "faults.json").read_text(encoding="utf-8"))
 
 FILES = {
@@ -21,7 +22,7 @@ FILES = {
 """Of the kit, those that it reads: of those that are refused, only releases."""
 
 GO = shutil.which("go")
-pytestmark = pytest.mark.skipif(GO is None, reason="no go on the PATH to build the reader in Go with")
+built = pytest.mark.skipif(GO is None, reason="no go on the PATH to build the reader in Go with")
 
 
 def go(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -37,6 +38,7 @@ def agreements(text: str) -> dict[str, tuple[int, int]]:
     return {file: (int(agree), int(cases)) for file, agree, cases in found}
 
 
+@built
 def test_it_agrees_with_the_kit() -> None:
     done = go("test", "-count=1", "-v", ".")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -46,6 +48,7 @@ def test_it_agrees_with_the_kit() -> None:
     judged(cases=sum(cases for _, cases in found.values()))
 
 
+@built
 def test_its_source_is_formatted_and_sound() -> None:
     done = go("vet", ".")
     assert done.returncode == 0, done.stderr
@@ -54,6 +57,7 @@ def test_its_source_is_formatted_and_sound() -> None:
         assert not done.stdout
 
 
+@built
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault["forgets"])
 def test_the_kit_notices_what_it_forgets(fault: dict[str, str], tmp_path: Path) -> None:
     source = (READER / fault["file"]).read_text(encoding="utf-8")
@@ -66,3 +70,17 @@ def test_the_kit_notices_what_it_forgets(fault: dict[str, str], tmp_path: Path) 
     found = agreements(done.stdout)
     assert found, done.stdout + done.stderr
     assert any(agree < cases for agree, cases in found.values())
+
+
+def test_the_page_names_each_file_and_says_how_long_each_step_is() -> None:
+    """Within 30 lines."""
+    lines = {
+        path.name: len(path.read_text(encoding="utf-8").splitlines())
+        for path in READER.glob("*.go")
+        if not path.name.endswith("_test.go")
+    }
+    rows = re.findall(r"^\| \d \| (`.*\.go`) \| (\d+) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    named = [(re.findall(r"`(\w+\.go)`", files), int(length)) for files, length in rows]
+    assert sorted(file for files, _ in named for file in files) == sorted(lines)
+    for files, length in named:
+        assert length == pytest.approx(sum(lines[file] for file in files), abs=30)
