@@ -29,6 +29,13 @@ def refused(made: dict[str, Message], signs: dict[str, Message]) -> list[Message
     cases += [_changed("PrivateSketch", ranged, *change) for change in _ranges(ranged)]
     lost = {name: value for name, value in row.items() if name != "history"}
     cases.append(_changed("PrivateSketch", lost, "a row without history", "a schedule goes with a history", {}))
+    several = {"release_ids": ids("two", 2)}
+    reason = "without parts it is no sum, and a schedule goes with a history"
+    cases.append(_changed("PrivateSketch", lost, "two releases of a schedule, without parts", reason, several))
+    before = {"noise": row["noise"] | {"place": "input"}}
+    cases.append(
+        _changed("PrivateSketch", row, "a row with noise on the input", "rows have noise on the cells", before)
+    )
     stray = {"history": row["history"]}
     cases.append(_changed("PrivateSketch", counted, "a history without schedule", "both or none", stray))
     kept, individual = signs["rademacher, constant, x"]["message"], signs["oporp, individual, x"]["message"]

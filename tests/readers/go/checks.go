@@ -132,9 +132,11 @@ func (r *Release) checkParts(c *checks) {
 
 // checkHistory checks which part of a history the release is.
 func (r *Release) checkHistory(c *checks) {
-	single := len(r.Parts) == 0 && len(r.ReleaseIDs) == 1
-	c.that((r.History != nil) == (single && r.Guarantee.scheduled()), "a history goes with the schedule of one release")
-	if r.History != nil && c.err == nil {
+	scheduled := len(r.Parts) == 0 && r.Guarantee.scheduled()
+	c.that((r.History != nil) == scheduled, "there is a schedule or a history, not both")
+	if scheduled && c.err == nil {
+		single := len(r.ReleaseIDs) == 1 && r.Noise.Place == ""
+		c.that(single, "a history of %d releases with noise at %q", len(r.ReleaseIDs), r.Noise.Place)
 		r.History.check(c, r.Guarantee.Steps[0].Noise.Schedule.Horizon)
 		c.that(!r.History.Row || r.Multiplier == Ratio{1, 1}, "a row has the multiplier %v", r.Multiplier)
 	}

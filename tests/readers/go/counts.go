@@ -30,9 +30,7 @@ func (r *Release) counted(factors [2]*big.Rat) *Estimate {
 	if k2 := r.Noise.K2; k2 > 0 {
 		e.excess = r.Noise.K4 * fourths / (k2 * k2 * squares * squares)
 	}
-	if draws := r.draws(); draws != nil {
-		e.reach = reachOf(draws, factors[:])
-	}
+	e.reach = reachOf(r.draws(), factors[:], 1)
 	return e
 }
 

@@ -13,7 +13,7 @@ type Counter struct {
 	columns func(index uint64) map[uint64]int64
 	values  []float64 // integers
 	unit    float64   // w = m·scale²·resolution
-	factor  *big.Rat  // scale²·resolution: what a step of noise is in the mean
+	step    float64   // what a step of noise is in the mean, for a multiplier of 1
 	draws   []draw
 	norm    float64 // N
 	square  float64 // ΣX²
@@ -62,8 +62,9 @@ func NewCounter(x, y *Release) (*Counter, error) {
 		}
 	}
 	c := &Counter{operand: o, columns: columns, values: values, draws: draws}
-	c.factor = times(x.Projection.ScaleSquared(), c.resolution)
-	c.unit = float(times(multiplier, c.factor))
+	scale := x.Projection.ScaleSquared()
+	c.step = math.Sqrt(float(times(scale, c.noiseUnit)))
+	c.unit = float(times(multiplier, times(scale, c.resolution)))
 	c.square, _ = power(o.x)
 	c.norm = c.square - c.noises*c.k2
 	c.blocks = c.onCells && c.apart
@@ -94,12 +95,12 @@ func (c *Counter) Mean(item uint64) *Estimate {
 		e.excess = c.k4 / (c.sparsity * variance * variance)
 	}
 	e.curve, e.slope = c.b+c.c, 2*(c.b+c.c)*v
-	if c.few && c.onCells && c.draws != nil {
+	if c.few {
 		factors := make([]*big.Rat, int(c.sparsity))
 		for i := range factors {
-			factors[i] = c.factor
+			factors[i] = whole(1)
 		}
-		e.reach = reachOf(c.draws, factors)
+		e.reach = reachOf(c.draws, factors, c.step)
 		e.exact = c.a == 0 && c.b == 0
 	}
 	return e

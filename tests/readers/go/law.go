@@ -1,6 +1,7 @@
 package reader
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 )
@@ -43,7 +44,6 @@ func (r *Release) draws() []draw {
 		parts = []NoisePart{{Noise: r.Noise, Guarantee: r.Guarantee, Multiplier: factor, Count: 1}}
 	}
 	var all []draw
-	total := uint64(0)
 	for _, part := range parts {
 		steps := part.Guarantee.Steps
 		added := part.Guarantee.noise()
@@ -64,11 +64,7 @@ func (r *Release) draws() []draw {
 		if count%of != 0 || !near {
 			return nil
 		}
-		total += one.count
 		all = append(all, one)
-	}
-	if total > 64 || len(all) > 8 {
-		return nil
 	}
 	return all
 }
@@ -114,14 +110,28 @@ func lawOf(draws []draw, factors []*big.Rat) law {
 	return result
 }
 
-// reachOf returns how far the sum of all draws times all factors reaches; its law is made when it is first needed.
-func reachOf(draws []draw, factors []*big.Rat) func(miss float64) float64 {
+// reachOf returns how far the sum of all draws times all factors, in a unit, reaches; nil where it has too many terms.
+// Its law is made when it is first needed.
+func reachOf(draws []draw, factors []*big.Rat, unit float64) func(miss float64) float64 {
+	total, kinds := uint64(0), map[string]bool{}
+	for _, d := range draws {
+		for _, factor := range factors {
+			if factor != nil {
+				size := times(d.multiplier, factor)
+				total += d.count
+				kinds[fmt.Sprint(d.kind, d.amount, size.Abs(size))] = true
+			}
+		}
+	}
+	if total == 0 || total > 64 || len(kinds) > 8 {
+		return nil
+	}
 	var made law
 	return func(miss float64) float64 {
 		if made.places == nil {
 			made = lawOf(draws, factors)
 		}
-		return made.reach(miss)
+		return unit * made.reach(miss)
 	}
 }
 
