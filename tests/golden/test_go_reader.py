@@ -17,9 +17,9 @@ FAULTS: list[dict[str, str]] = json.loads((READER / "faults.json").read_text(enc
 
 FILES = {
     f"{name}.json"
-    for name in ("estimates", "frequencies", "projections", "refused", "releases", "simultaneous", "streams")
+    for name in ("estimates", "frequencies", "projections", "refused", "releases", "simultaneous", "streams", "tables")
 }
-"""Of the kit, those that it reads: of those that are refused, only releases."""
+"""Of the kit, those that it reads: of what is refused, releases and tables of them."""
 
 GO = shutil.which("go")
 built = pytest.mark.skipif(GO is None, reason="no go on the PATH to build the reader in Go with")
@@ -40,7 +40,7 @@ def agreements(text: str) -> dict[str, tuple[int, int]]:
 
 @built
 def test_it_agrees_with_the_kit() -> None:
-    done = go("test", "-count=1", "-v", ".")
+    done = go("test", "-count=1", "-vet=off", "-v", ".")
     assert done.returncode == 0, done.stdout + done.stderr
     found = agreements(done.stdout)
     assert set(found) == FILES
@@ -66,7 +66,8 @@ def test_the_kit_notices_what_it_forgets(fault: dict[str, str], tmp_path: Path) 
     changed.write_text(source.replace(fault["text"], fault["replacement"]), encoding="utf-8")
     overlay = tmp_path / "overlay.json"
     overlay.write_text(json.dumps({"Replace": {str(READER / fault["file"]): str(changed)}}), encoding="utf-8")
-    done = go("test", "-count=1", "-vet=off", "-ldflags=-s -w", "-v", f"-overlay={overlay}", ".")
+    flags = ("-count=1", "-vet=off", "-ldflags=-s -w", "-skip=TestDamaged", "-v", f"-overlay={overlay}")
+    done = go("test", *flags, ".")
     found = agreements(done.stdout)
     assert found, done.stdout + done.stderr
     assert any(agree < cases for agree, cases in found.values())

@@ -121,9 +121,9 @@ func (r *Release) checkParts(c *checks) {
 		alike.Count = 0
 		c.that(!different[string(alike.bytes())], "two parts are alike")
 		different[string(alike.bytes())] = true
-		c.that((part.History != nil) == part.Guarantee.scheduled(), "a part has a schedule or a history, not both")
+		c.that((part.History != nil) == part.Guarantee.scheduled(), "a part has a schedule without a history, or a history without one")
 		if part.History != nil {
-			part.History.check(c, part.Guarantee.Steps[0].Noise.Schedule.Horizon)
+			part.History.check(c, part.Guarantee.noise().Schedule.Horizon)
 			c.that(!part.History.Row, "a row is part of a sum")
 		}
 	}
@@ -133,11 +133,11 @@ func (r *Release) checkParts(c *checks) {
 // checkHistory checks which part of a history the release is.
 func (r *Release) checkHistory(c *checks) {
 	scheduled := len(r.Parts) == 0 && r.Guarantee.scheduled()
-	c.that((r.History != nil) == scheduled, "there is a schedule or a history, not both")
+	c.that((r.History != nil) == scheduled, "a schedule goes with a history, and a history with a schedule")
 	if scheduled && c.err == nil {
 		single := len(r.ReleaseIDs) == 1 && r.Noise.Place == ""
 		c.that(single, "a history of %d releases with noise at %q", len(r.ReleaseIDs), r.Noise.Place)
-		r.History.check(c, r.Guarantee.Steps[0].Noise.Schedule.Horizon)
+		r.History.check(c, r.Guarantee.noise().Schedule.Horizon)
 		c.that(!r.History.Row || r.Multiplier == Ratio{1, 1}, "a row has the multiplier %v", r.Multiplier)
 	}
 }

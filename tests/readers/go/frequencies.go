@@ -10,15 +10,17 @@ import (
 // Counter estimates how often items occur in a release, or in a difference of two.
 type Counter struct {
 	*operand
-	columns func(index uint64) map[uint64]int64
-	values  []float64 // integers
-	unit    float64   // w = m·scale²·resolution
-	step    float64   // what a step of noise is in the mean, for a multiplier of 1
-	draws   []draw
-	norm    float64 // N
-	square  float64 // ΣX²
-	few     bool    // intervals of means are by the exact law of the noise
-	blocks  bool    // each item is in s cells, and others seldom in the same
+	columns  func(index uint64) map[uint64]int64
+	values   []float64 // integers
+	unit     float64   // w = m·scale²·resolution
+	step     float64   // what a step of noise is in the mean, for a multiplier of 1
+	draws    []draw
+	dim      uint64  // how many items there are
+	norm     float64 // N
+	square   float64 // ΣX²
+	identity bool    // each item has a cell of its own
+	few      bool    // intervals of means are by the exact law of the noise
+	blocks   bool    // each item is in s cells, and others seldom in the same
 }
 
 // NewCounter returns what estimates frequencies in x, or, where y is not nil, in x − y.
@@ -61,7 +63,8 @@ func NewCounter(x, y *Release) (*Counter, error) {
 			draws = nil
 		}
 	}
-	c := &Counter{operand: o, columns: columns, values: values, draws: draws}
+	c := &Counter{operand: o, columns: columns, values: values, draws: draws, dim: x.Projection.Dim}
+	c.identity = x.Projection.Kind == "identity"
 	scale := x.Projection.ScaleSquared()
 	c.step = math.Sqrt(float(times(scale, c.noiseUnit)))
 	c.unit = float(times(multiplier, times(scale, c.resolution)))
@@ -108,6 +111,9 @@ func (c *Counter) Mean(item uint64) *Estimate {
 
 // Frequency estimates how often an item occurs, by "mean", "median" or "auto"; it returns which one it took.
 func (c *Counter) Frequency(item uint64, estimator string) (*Estimate, string, error) {
+	if item >= c.dim {
+		return nil, "", fmt.Errorf("there is no item %d among %d", item, c.dim)
+	}
 	defined := c.blocks && c.a*c.cells >= 0.9
 	switch {
 	case estimator == "mean" || (estimator == "auto" && !defined):
@@ -127,9 +133,14 @@ func (c *Counter) Missed(items []uint64) (*Estimate, error) {
 	if !c.onCells {
 		return nil, errors.New("what a dictionary misses needs noise on the cells")
 	}
+	for _, item := range items {
+		if item >= c.dim {
+			return nil, fmt.Errorf("there is no item %d among %d", item, c.dim)
+		}
+	}
 	e := &Estimate{High: math.Inf(1)}
-	if c.a == 0 && c.b == 0 && c.c == 0 {
-		return c.others(items)
+	if c.identity {
+		return c.others(items), nil
 	}
 	m, k, q := float64(len(items)), c.cells, max(c.norm, 0)
 	squares := 0.0
@@ -158,12 +169,9 @@ func (c *Counter) Missed(items []uint64) (*Estimate, error) {
 }
 
 // others estimates the squared norm of the cells of an identity that belong to other items.
-func (c *Counter) others(items []uint64) (*Estimate, error) {
+func (c *Counter) others(items []uint64) *Estimate {
 	inside := map[uint64]bool{}
 	for _, item := range items {
-		if item >= uint64(len(c.x)) {
-			return nil, fmt.Errorf("there is no item %d", item)
-		}
 		inside[item] = true
 	}
 	rest := *c.operand
@@ -174,10 +182,10 @@ func (c *Counter) others(items []uint64) (*Estimate, error) {
 		}
 	}
 	if len(rest.x) == 0 {
-		return &Estimate{High: math.Inf(1), Noise: c.k4 + 2*c.k2*c.k2}, nil
+		return &Estimate{High: math.Inf(1), Noise: c.k4 + 2*c.k2*c.k2}
 	}
 	constants := *c.mapping
 	constants.cells, constants.noises = float64(len(rest.x)), float64(len(rest.x))
 	rest.mapping, rest.length = &constants, math.Inf(1)
-	return rest.squared(), nil
+	return rest.squared()
 }

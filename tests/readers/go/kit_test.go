@@ -155,15 +155,47 @@ func TestRefused(t *testing.T) {
 	}
 	var cases []refusedCase
 	for _, one := range casesOf[refusedCase](t, "refused.json") {
-		if one.Kind == "PrivateSketch" {
+		if one.Kind == "PrivateSketch" || one.Kind == "PrivateTable" {
 			cases = append(cases, one)
 		}
 	}
 	count(t, "refused.json", cases, func(t *testing.T, one refusedCase) bool {
-		release, err := Read(one.Bytes)
+		_, err := Read(one.Bytes)
+		if one.Kind == "PrivateTable" {
+			_, err = ReadTable(one.Bytes)
+		}
 		if err == nil {
-			t.Errorf("%s: %s, but it was read as %+v", one.Name, one.Reason, release)
+			t.Errorf("%s: %s, but it was read", one.Name, one.Reason)
 		}
 		return err != nil
 	})
+}
+
+// TestDamaged reads releases and tables of which a byte was changed: they may be refused, and end no program.
+func TestDamaged(t *testing.T) {
+	type file struct{ Bytes Hex }
+	read := 0
+	for number, one := range casesOf[file](t, "releases.json") {
+		payload := append([]byte{}, one.Bytes[header:len(one.Bytes)-checksum]...)
+		for place := number % 101; place < len(payload); place += 101 {
+			payload[place] ^= byte(1 << (place % 8))
+			if release, err := Read(Frame(payload)); err == nil {
+				_, _ = SquaredNorm(release)
+				read++
+			}
+			payload[place] ^= byte(1 << (place % 8))
+		}
+	}
+	for _, one := range casesOf[file](t, "tables.json") {
+		for place := range one.Bytes {
+			one.Bytes[place] ^= byte(1 << (place % 8))
+			if _, _, err := rowsOf(one.Bytes, "sketch"); err == nil {
+				read++
+			}
+			one.Bytes[place] ^= byte(1 << (place % 8))
+		}
+	}
+	if read == 0 {
+		t.Error("every change was noticed, also those of cells")
+	}
 }
