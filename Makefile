@@ -61,7 +61,7 @@ test-for: env  ## what a change of a folder needs (FOLDER=streamsketch/report): 
 test-long: env  ## larger versions of tests, marked long, and more examples of Hypothesis: for every night
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "long or hypothesis" --hypothesis-profile long
 
-test-tools: env  ## pages, pictures, demos, the wheel, the benchmarks' entries, and kernels as other processors get them
+test-tools: env  ## pages, pictures, demos, the wheel, the reader in Go, the benchmarks' entries, and kernels as other processors get them
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "tools and not long" tests
 
 test-streams: env $(PRISM)  ## streams on Prism, Beam's local runner with event time, which go builds in some 100 seconds

@@ -171,8 +171,8 @@ func (p Projection) transformed() func(uint64) map[uint64]int64 {
 		column, sign := map[uint64]int64{}, signOf(signs(0, j))
 		for i, row := range sparse {
 			sum := int64(0)
-			for _, one := range row {
-				sum += one.value * parity(one.at&j)
+			for _, place := range row {
+				sum += place.value * parity(place.at&j)
 			}
 			if sum != 0 {
 				column[uint64(i)] = sign * sum

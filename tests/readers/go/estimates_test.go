@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// near is a number with its tolerance.
-type near struct{ Value, Within float64 }
+// within is a number with its tolerance.
+type within struct{ Value, Within float64 }
 
 // agrees says whether a number is within the tolerance.
-func (n near) agrees(value float64) bool { return math.Abs(value-n.Value) <= n.Within }
+func (n within) agrees(value float64) bool { return math.Abs(value-n.Value) <= n.Within }
 
 // span is an interval of the kit; an end that is not there is nil.
 type span struct {
@@ -38,10 +38,10 @@ type estimateCase struct {
 	Estimate      string
 	Of            []string
 	Norms         []float64
-	Value         near
-	Projection    near `json:"projection_variance"`
-	Noise         near `json:"noise_variance"`
-	StandardError near `json:"standard_error"`
+	Value         within
+	Projection    within `json:"projection_variance"`
+	Noise         within `json:"noise_variance"`
+	StandardError within `json:"standard_error"`
 	Range         []*float64
 	Intervals     []span
 	Undefined     bool
@@ -85,12 +85,12 @@ func releasesByName(t *testing.T) map[string]*Release {
 		Bytes Hex
 	}
 	releases := map[string]*Release{}
-	for _, one := range casesOf[named](t, "releases.json") {
-		release, err := Read(one.Bytes)
+	for _, example := range casesOf[named](t, "releases.json") {
+		release, err := Read(example.Bytes)
 		if err != nil {
-			t.Fatalf("%s: %v", one.Name, err)
+			t.Fatalf("%s: %v", example.Name, err)
 		}
-		releases[one.Name] = release
+		releases[example.Name] = release
 	}
 	return releases
 }
@@ -135,12 +135,12 @@ func (c estimateCase) of(releases map[string]*Release) []*Release {
 func (c estimateCase) pairs(t *testing.T, of []*Release) bool {
 	agree := true
 	for i, row := range c.Pairs {
-		for j, one := range row {
+		for j, example := range row {
 			e, err := &Estimate{High: math.Inf(1)}, error(nil)
 			if i != j {
 				e, err = SquaredDistance(of[i], of[j])
 			}
-			agree = one.agrees(t, e, err) && agree
+			agree = example.agrees(t, e, err) && agree
 		}
 	}
 	return agree
@@ -148,28 +148,28 @@ func (c estimateCase) pairs(t *testing.T, of []*Release) bool {
 
 func TestEstimates(t *testing.T) {
 	releases := releasesByName(t)
-	count(t, "estimates.json", casesOf[estimateCase](t, "estimates.json"), func(t *testing.T, one estimateCase) bool {
-		if one.Estimate == "pairwise" {
-			return one.pairs(t, one.of(releases))
+	count(t, "estimates.json", casesOf[estimateCase](t, "estimates.json"), func(t *testing.T, example estimateCase) bool {
+		if example.Estimate == "pairwise" {
+			return example.pairs(t, example.of(releases))
 		}
-		e, err := one.estimate(one.of(releases))
-		return one.agrees(t, e, err)
+		e, err := example.estimate(example.of(releases))
+		return example.agrees(t, e, err)
 	})
 }
 
 func TestSimultaneous(t *testing.T) {
 	releases := releasesByName(t)
-	count(t, "simultaneous.json", casesOf[estimateCase](t, "simultaneous.json"), func(t *testing.T, one estimateCase) bool {
-		e, err := one.estimate(one.of(releases))
+	count(t, "simultaneous.json", casesOf[estimateCase](t, "simultaneous.json"), func(t *testing.T, example estimateCase) bool {
+		e, err := example.estimate(example.of(releases))
 		if err != nil {
 			t.Error(err)
 			return false
 		}
-		low, high := e.Together(one.Confidence, one.Candidates)
-		if !one.Interval.agrees(low, high) {
-			t.Logf("%s of %q: %v to %v", one.Estimate, one.Of, low, high)
+		low, high := e.Together(example.Confidence, example.Candidates)
+		if !example.Interval.agrees(low, high) {
+			t.Logf("%s of %q: %v to %v", example.Estimate, example.Of, low, high)
 		}
-		return one.Interval.agrees(low, high)
+		return example.Interval.agrees(low, high)
 	})
 }
 
@@ -195,12 +195,12 @@ func (c estimateCase) frequency(of []*Release) (*Estimate, string, error) {
 
 func TestFrequencies(t *testing.T) {
 	releases := releasesByName(t)
-	count(t, "frequencies.json", casesOf[estimateCase](t, "frequencies.json"), func(t *testing.T, one estimateCase) bool {
-		e, chosen, err := one.frequency(one.of(releases))
-		agree := one.agrees(t, e, err) && chosen == one.Chosen
-		if agree && one.Together != nil {
-			low, high := e.Together(one.Together.Confidence, one.Together.Candidates)
-			agree = one.Together.agrees(low, high)
+	count(t, "frequencies.json", casesOf[estimateCase](t, "frequencies.json"), func(t *testing.T, example estimateCase) bool {
+		e, chosen, err := example.frequency(example.of(releases))
+		agree := example.agrees(t, e, err) && chosen == example.Chosen
+		if agree && example.Together != nil {
+			low, high := e.Together(example.Together.Confidence, example.Together.Candidates)
+			agree = example.Together.agrees(low, high)
 		}
 		return agree
 	})

@@ -67,24 +67,24 @@ func TestStreams(t *testing.T) {
 			Items []any
 		}
 	}
-	count(t, "streams.json", casesOf[streamCase](t, "streams.json"), func(t *testing.T, one streamCase) bool {
+	count(t, "streams.json", casesOf[streamCase](t, "streams.json"), func(t *testing.T, example streamCase) bool {
 		var p Projection
-		if err := json.Unmarshal([]byte(one.Projection), &p); err != nil {
+		if err := json.Unmarshal([]byte(example.Projection), &p); err != nil {
 			t.Fatal(err)
 		}
 		columns, err := p.Columns()
 		cells, mass, agree := make([]int64, p.SketchDim), new(big.Int), err == nil
-		for i, parts := range keysOf(t, one.Keys) {
+		for i, parts := range keysOf(t, example.Keys) {
 			index := p.Index(parts)
 			value := new(big.Rat)
-			switch item := one.Values.Items[i].(type) {
+			switch item := example.Values.Items[i].(type) {
 			case float64:
 				value.SetFloat64(item)
 			case string:
 				value.SetString(item)
 			}
 			steps := Steps(value, p)
-			agree = agree && strconv.FormatUint(index, 10) == one.Indices[i] && steps.String() == one.Steps[i]
+			agree = agree && strconv.FormatUint(index, 10) == example.Indices[i] && steps.String() == example.Steps[i]
 			mass.Add(mass, new(big.Int).Abs(steps))
 			for row, entry := range columns(index) {
 				cells[row] += entry * steps.Int64()
@@ -94,6 +94,6 @@ func TestStreams(t *testing.T) {
 		for _, cell := range cells {
 			text = append(text, strconv.FormatInt(cell, 10))
 		}
-		return agree && mass.String() == one.Mass && strings.Join(text, " ") == strings.Join(one.Cells, " ")
+		return agree && mass.String() == example.Mass && strings.Join(text, " ") == strings.Join(example.Cells, " ")
 	})
 }

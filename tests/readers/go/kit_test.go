@@ -26,11 +26,11 @@ func casesOf[T any](t *testing.T, file string) []T {
 }
 
 // count prints how many cases of a file agree, and fails if not all of them do.
-func count[T any](t *testing.T, file string, cases []T, check func(t *testing.T, one T) bool) {
+func count[T any](t *testing.T, file string, cases []T, check func(t *testing.T, example T) bool) {
 	t.Helper()
 	agree := 0
-	for i, one := range cases {
-		if check(t, one) {
+	for i, example := range cases {
+		if check(t, example) {
 			agree++
 		} else if i-agree < 10 {
 			t.Errorf("%s: case %d disagrees", file, i)
@@ -67,18 +67,18 @@ func TestProjections(t *testing.T) {
 			Nonzeros [][2]int64
 		}
 	}
-	count(t, "projections.json", casesOf[projectionCase](t, "projections.json"), func(t *testing.T, one projectionCase) bool {
+	count(t, "projections.json", casesOf[projectionCase](t, "projections.json"), func(t *testing.T, example projectionCase) bool {
 		var p Projection
-		if err := json.Unmarshal([]byte(one.JSON), &p); err != nil {
+		if err := json.Unmarshal([]byte(example.JSON), &p); err != nil {
 			t.Error(err)
 		}
 		a, b, c := p.Variance()
-		agree := p.JSON() == one.JSON && bytes.Equal(p.Fingerprint(), one.Fingerprint) && float(p.ScaleSquared()) == one.ScaleSquared
+		agree := p.JSON() == example.JSON && bytes.Equal(p.Fingerprint(), example.Fingerprint) && float(p.ScaleSquared()) == example.ScaleSquared
 		columns, err := p.Columns()
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, column := range one.Columns {
+		for _, column := range example.Columns {
 			index, err := strconv.ParseUint(column.Index, 10, 64)
 			expected := map[uint64]int64{}
 			for _, entry := range column.Nonzeros {
@@ -86,7 +86,7 @@ func TestProjections(t *testing.T) {
 			}
 			agree = agree && err == nil && reflect.DeepEqual(columns(index), expected)
 		}
-		variance := one.Variance
+		variance := example.Variance
 		return agree && float(a) == variance.A && float(b) == variance.B && float(c) == variance.C
 	})
 }
@@ -106,14 +106,14 @@ func texts(t *testing.T, values Values) []any {
 }
 
 func TestReleases(t *testing.T) {
-	count(t, "releases.json", casesOf[map[string]any](t, "releases.json"), func(t *testing.T, one map[string]any) bool {
-		data, err := hex.DecodeString(one["bytes"].(string))
+	count(t, "releases.json", casesOf[map[string]any](t, "releases.json"), func(t *testing.T, example map[string]any) bool {
+		data, err := hex.DecodeString(example["bytes"].(string))
 		if err != nil {
 			t.Fatal(err)
 		}
 		release, err := Read(data)
 		if err != nil {
-			t.Errorf("%v: %v", one["name"], err)
+			t.Errorf("%v: %v", example["name"], err)
 			return false
 		}
 		fields := generic(t, release).(map[string]any)
@@ -123,9 +123,9 @@ func TestReleases(t *testing.T) {
 			fields["counts"] = texts(t, *release.Counts)
 		}
 		for _, name := range []string{"name", "bytes", "steps", "drawn", "counted", "sum", "scaled", "range"} {
-			delete(one, name)
+			delete(example, name)
 		}
-		return reflect.DeepEqual(without(fields), without(one)) && bytes.Equal(Frame(release.payload()), data)
+		return reflect.DeepEqual(without(fields), without(example)) && bytes.Equal(Frame(release.payload()), data)
 	})
 }
 
@@ -154,18 +154,18 @@ func TestRefused(t *testing.T) {
 		Bytes              Hex
 	}
 	var cases []refusedCase
-	for _, one := range casesOf[refusedCase](t, "refused.json") {
-		if one.Kind == "PrivateSketch" || one.Kind == "PrivateTable" {
-			cases = append(cases, one)
+	for _, example := range casesOf[refusedCase](t, "refused.json") {
+		if example.Kind == "PrivateSketch" || example.Kind == "PrivateTable" {
+			cases = append(cases, example)
 		}
 	}
-	count(t, "refused.json", cases, func(t *testing.T, one refusedCase) bool {
-		_, err := Read(one.Bytes)
-		if one.Kind == "PrivateTable" {
-			_, err = ReadTable(one.Bytes)
+	count(t, "refused.json", cases, func(t *testing.T, example refusedCase) bool {
+		_, err := Read(example.Bytes)
+		if example.Kind == "PrivateTable" {
+			_, err = ReadTable(example.Bytes)
 		}
 		if err == nil {
-			t.Errorf("%s: %s, but it was read", one.Name, one.Reason)
+			t.Errorf("%s: %s, but it was read", example.Name, example.Reason)
 		}
 		return err != nil
 	})
@@ -175,8 +175,8 @@ func TestRefused(t *testing.T) {
 func TestDamaged(t *testing.T) {
 	type file struct{ Bytes Hex }
 	read := 0
-	for number, one := range casesOf[file](t, "releases.json") {
-		payload := append([]byte{}, one.Bytes[header:len(one.Bytes)-checksum]...)
+	for number, example := range casesOf[file](t, "releases.json") {
+		payload := append([]byte{}, example.Bytes[header:len(example.Bytes)-checksum]...)
 		for place := number % 101; place < len(payload); place += 101 {
 			payload[place] ^= byte(1 << (place % 8))
 			if release, err := Read(Frame(payload)); err == nil {
@@ -186,13 +186,13 @@ func TestDamaged(t *testing.T) {
 			payload[place] ^= byte(1 << (place % 8))
 		}
 	}
-	for _, one := range casesOf[file](t, "tables.json") {
-		for place := range one.Bytes {
-			one.Bytes[place] ^= byte(1 << (place % 8))
-			if _, _, err := rowsOf(one.Bytes, "sketch"); err == nil {
+	for _, example := range casesOf[file](t, "tables.json") {
+		for place := range example.Bytes {
+			example.Bytes[place] ^= byte(1 << (place % 8))
+			if _, _, err := rowsOf(example.Bytes, "sketch"); err == nil {
 				read++
 			}
-			one.Bytes[place] ^= byte(1 << (place % 8))
+			example.Bytes[place] ^= byte(1 << (place % 8))
 		}
 	}
 	if read == 0 {

@@ -55,16 +55,16 @@ func (r *Release) draws() []draw {
 			each, of = uint64(added.Shares.Parties), uint64(added.Shares.Honest)
 		}
 		count := uint64(part.Count) * each
-		one := draw{added.Kind, float(added.Amount.Rat()), count / of, part.Multiplier.Rat()}
-		k2, k4 := one.cumulants()
+		own := draw{added.Kind, float(added.Amount.Rat()), count / of, part.Multiplier.Rat()}
+		k2, k4 := own.cumulants()
 		fold := float64(each) / float64(of)
 		stated := part.Noise
-		near := math.Abs(stated.K2-fold*k2) <= 1e-6*fold*k2 &&
+		agrees := math.Abs(stated.K2-fold*k2) <= 1e-6*fold*k2 &&
 			math.Abs(stated.K4-fold*k4) <= 1e-6*max(math.Abs(fold*k4), squareOf(fold*k2))
-		if count%of != 0 || !near {
+		if count%of != 0 || !agrees {
 			return nil
 		}
-		all = append(all, one)
+		all = append(all, own)
 	}
 	return all
 }
@@ -85,11 +85,11 @@ func lawOf(draws []draw, factors []*big.Rat) law {
 	for _, d := range draws {
 		for _, factor := range factors {
 			if factor != nil {
-				one := times(d.multiplier, factor)
-				one.Abs(one)
-				step = common(step, one)
+				size := times(d.multiplier, factor)
+				size.Abs(size)
+				step = common(step, size)
 				k2, _ := d.cumulants()
-				variance += float64(d.count) * k2 * squareOf(float(one))
+				variance += float64(d.count) * k2 * squareOf(float(size))
 			}
 		}
 	}
@@ -100,9 +100,9 @@ func lawOf(draws []draw, factors []*big.Rat) law {
 	for _, d := range draws {
 		for _, factor := range factors {
 			if factor != nil {
-				one := d.places(math.Abs(float(times(d.multiplier, factor))) / result.step)
+				places := d.places(math.Abs(float(times(d.multiplier, factor))) / result.step)
 				for i := uint64(0); i < d.count; i++ {
-					result.places = convolve(result.places, one)
+					result.places = convolve(result.places, places)
 				}
 			}
 		}

@@ -14,15 +14,15 @@ func (p NoisePart) bytes() []byte { return encode(reflect.ValueOf(p)) }
 // check checks the fields of a guarantee.
 func (g *Guarantee) check(c *checks, kind string) {
 	c.privacy(g.Epsilon, g.Delta)
-	near := g.Neighbours
-	switch near.Kind {
+	neighbours := g.Neighbours
+	switch neighbours.Kind {
 	case "l1", "l2", "sketch-l2", "one-coordinate":
 	default:
-		c.that(false, "the neighbours %q are not known", near.Kind)
+		c.that(false, "the neighbours %q are not known", neighbours.Kind)
 	}
-	c.positive("the bound", near.Bound)
-	c.that(near.MaxKeys != 1, "max_keys is 1")
-	c.text("the unit", near.Unit)
+	c.positive("the bound", neighbours.Bound)
+	c.that(neighbours.MaxKeys != 1, "max_keys is 1")
+	c.text("the unit", neighbours.Unit)
 	c.text("the mechanism", g.Mechanism)
 	c.that(g.Basis == "" || g.Basis == "enforced" || g.Basis == "asserted", "the basis is %q", g.Basis)
 	c.that(len(g.Conditions) <= 64, "there are %d conditions", len(g.Conditions))
@@ -34,7 +34,7 @@ func (g *Guarantee) check(c *checks, kind string) {
 	var words []string
 	texts := 0
 	for i, step := range g.Steps {
-		step.check(c, kind, near)
+		step.check(c, kind, neighbours)
 		if c.err != nil {
 			return
 		}
@@ -78,11 +78,11 @@ func (g *Guarantee) counting() *Counting {
 }
 
 // check checks one step.
-func (s *Step) check(c *checks, kind string, near Neighbours) {
+func (s *Step) check(c *checks, kind string, neighbours Neighbours) {
 	fields := 0
 	if s.Noise != nil {
 		fields++
-		s.Noise.check(c, kind, near)
+		s.Noise.check(c, kind, neighbours)
 	}
 	if s.Flips != nil {
 		fields++
@@ -108,7 +108,7 @@ func (s *Step) check(c *checks, kind string, near Neighbours) {
 }
 
 // check checks noise as it was drawn.
-func (n *AddedNoise) check(c *checks, kind string, near Neighbours) {
+func (n *AddedNoise) check(c *checks, kind string, neighbours Neighbours) {
 	c.positive("the amount", n.Amount)
 	if c.err != nil {
 		return
@@ -133,8 +133,8 @@ func (n *AddedNoise) check(c *checks, kind string, near Neighbours) {
 	if n.Counting != nil {
 		weights := *n.Counting
 		c.that(plain && weights.Units >= 1 && weights.Units < 1<<31 && weights.Slack < 1<<31, "counts of the weights %v", weights)
-		within := near.Kind == "sketch-l2" && near.MaxKeys < math.MaxUint32 && weights.Slack == 0
-		c.that(near.Kind == "l1" || within, "counts of the weights %v for %s", weights, near.Kind)
+		within := neighbours.Kind == "sketch-l2" && neighbours.MaxKeys < math.MaxUint32 && weights.Slack == 0
+		c.that(neighbours.Kind == "l1" || within, "counts of the weights %v for %s", weights, neighbours.Kind)
 	}
 	if n.Schedule != nil {
 		c.that(plain && n.Shares == nil, "rows in two layers, shares, or before the map")

@@ -99,16 +99,16 @@ func operandOf(r *Release) (*operand, error) {
 
 // setLength finds E and R, where each unit's sketch has one length.
 func (r *Release) setLength(o *operand) {
-	near := r.Guarantee.Neighbours
-	if r.Clip == nil || *r.Clip != "equal" || r.Counts == nil || near.MaxKeys != 0 || r.histories() {
+	neighbours := r.Guarantee.Neighbours
+	if r.Clip == nil || *r.Clip != "equal" || r.Counts == nil || neighbours.MaxKeys != 0 || r.histories() {
 		return
 	}
 	for _, part := range r.Parts {
-		if part.Guarantee.Neighbours != near {
+		if part.Guarantee.Neighbours != neighbours {
 			return
 		}
 	}
-	steps := new(big.Rat).Quo(near.Bound.Rat(), o.resolution)
+	steps := new(big.Rat).Quo(neighbours.Bound.Rat(), o.resolution)
 	steps.Mul(steps, steps).Quo(steps, r.Projection.ScaleSquared())
 	root := new(big.Int).Quo(steps.Num(), steps.Denom())
 	root.Sqrt(root)

@@ -16,18 +16,18 @@ func TestTables(t *testing.T) {
 		Rows  []Hex
 		Bytes Hex
 	}
-	count(t, "tables.json", casesOf[tableCase](t, "tables.json"), func(t *testing.T, one tableCase) bool {
-		keys, rows, err := rowsOf(one.Bytes, one.Column)
-		if err == nil && one.Kind == "PrivateTable" {
-			_, err = ReadTable(one.Bytes)
+	count(t, "tables.json", casesOf[tableCase](t, "tables.json"), func(t *testing.T, example tableCase) bool {
+		keys, rows, err := rowsOf(example.Bytes, example.Column)
+		if err == nil && example.Kind == "PrivateTable" {
+			_, err = ReadTable(example.Bytes)
 		}
 		if err != nil {
-			t.Errorf("%s: %v", one.Name, err)
+			t.Errorf("%s: %v", example.Name, err)
 		}
-		agree := err == nil && len(rows) == len(one.Rows)
-		for i, item := range one.Keys.Items {
-			key, err := keyOf(one.Keys.Type, item)
-			agree = agree && err == nil && reflect.DeepEqual(keys[i], key) && bytes.Equal(rows[i], one.Rows[i])
+		agree := err == nil && len(rows) == len(example.Rows)
+		for i, item := range example.Keys.Items {
+			key, err := keyOf(example.Keys.Type, item)
+			agree = agree && err == nil && reflect.DeepEqual(keys[i], key) && bytes.Equal(rows[i], example.Rows[i])
 		}
 		return agree
 	})

@@ -133,8 +133,8 @@ func (f fields) list(of int) []fields {
 	values, _ := f[of].([]any)
 	var result []fields
 	for _, value := range values {
-		if one, is := value.(fields); is {
-			result = append(result, one)
+		if message, is := value.(fields); is {
+			result = append(result, message)
 		}
 	}
 	return result
