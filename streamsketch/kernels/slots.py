@@ -3,13 +3,14 @@
 Cells are sums modulo 2^64, as int64 addition computes them (Theory 1, "Overflow").
 """
 
+import itertools
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.jit import kernel
+from streamsketch.core.jit import kernel, read_only
 from streamsketch.core.numbers import Ints
 from streamsketch.kernels.carryless import TILE
 from streamsketch.kernels.hashing import Words, evaluate
@@ -17,11 +18,14 @@ from streamsketch.kernels.tiles import tile_starts
 
 Places: TypeAlias = NDArray[np.int32]
 Signs: TypeAlias = NDArray[np.int8]
+Codes: TypeAlias = NDArray[np.int32] | Ints
 
 MOST_MASS = (1 << 63) - 1
 _BLOCK = 256  # items hashed at a time: they stay in the L1 cache
 _ORDERED = 1 << 16  # items sorted at a time: they stay in the L2 cache
-_ITEMS_A_ROW = 128  # more, if rows would get fewer items than this
+_ITEMS_A_ROW = 128  # put in parts at a time for each row: enough that a row is read and written for many items
+_PART_BITS = 8  # rows of a part: where their items end is in the L1 cache
+_PART = 1 << _PART_BITS
 _LOW_32, _LOW_63 = np.uint64((1 << 32) - 1), np.uint64((1 << 63) - 1)
 _0, _1, _31, _32, _63 = np.uint64(0), np.uint64(1), np.uint64(31), np.uint64(32), np.uint64(63)
 
@@ -91,58 +95,131 @@ def add_to_slots(
 
 @kernel
 def put_in_order(
-    slots: Ints, indices: Ints, values: Ints, counts: Ints, ordered_indices: Ints, ordered_values: Ints
+    codes: Codes,
+    indices: Ints,
+    values: Ints,
+    counts: Ints,
+    masses: Ints,
+    ordered_indices: Ints,
+    ordered_values: Ints,
 ) -> Ints:
-    """Write items sorted by slot, each slot padded with zeros to whole tiles; return the starts of slots and the end.
+    """Write items sorted by code, each code padded with zeros to whole tiles; return the starts of codes and the end.
 
-    ``counts`` has an element for each slot, and is overwritten; the outputs have room for 15 more items in each slot.
+    ``counts`` and ``masses`` have an element for each code. Counts are overwritten; Σ|values| are added to masses,
+    modulo 2^64. The outputs have room for 15 more items of each code.
     """
     counts[:] = 0
-    for i in range(slots.size):
-        counts[slots[i]] += 1
+    for i in range(codes.size):
+        counts[codes[i]] += 1
     starts = tile_starts(counts)
     places = starts[:-1].copy()
-    for i in range(slots.size):
-        place = places[slots[i]]
-        places[slots[i]] = place + 1
+    for i in range(codes.size):
+        place = places[codes[i]]
+        places[codes[i]] = place + 1
         ordered_indices[place], ordered_values[place] = indices[i], values[i]
-    for slot in range(places.size):
-        for place in range(places[slot], starts[slot + 1]):
+    for code in range(places.size):
+        for place in range(places[code], starts[code + 1]):
             ordered_indices[place], ordered_values[place] = 0, 0
+        mass = np.int64(0)
+        for place in range(starts[code], starts[code + 1]):
+            mass += abs(ordered_values[np.uint64(place)])  # an unsigned index compiles to vector code
+        masses[code] += mass
     return starts
 
 
-def add_to_slots_in_order(
-    table: Ints, slots: Ints, indices: Ints, values: Ints, add_runs: Callable[..., None], *more: Any
+@kernel
+def put_in_parts(
+    codes: Codes, indices: Ints, values: Ints, starts: Ints, part_codes: Ints, part_indices: Ints, part_values: Ints
 ) -> None:
-    """Do what `add_to_slots` does, one row of the table at a time; faster if each row gets many items.
+    """Write items by the part of their code, 256 codes each, and the code within; and where parts start and end.
 
-    ``more`` are the arguments of ``add_runs`` between the runs and the table.
+    ``starts`` has an element for each part and one more.
     """
-    chunk = max(_ORDERED, _ITEMS_A_ROW * len(table))
-    room = min(chunk, indices.size) + (TILE - 1) * min(len(table), indices.size)
-    ordered_indices, ordered_values = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
-    counts = np.empty(len(table), dtype=np.int64)
+    starts[:] = 0
+    for i in range(codes.size):
+        starts[(codes[i] >> _PART_BITS) + 1] += 1
+    for number in range(1, starts.size):
+        starts[number] += starts[number - 1]
+    places = starts[:-1].copy()
+    for i in range(codes.size):
+        number = codes[i] >> _PART_BITS
+        place = places[number]
+        places[number] = place + 1
+        part_codes[place] = codes[i] & (_PART - 1)
+        part_indices[place], part_values[place] = indices[i], values[i]
+
+
+def add_in_order(
+    table: Ints, rows: Ints, codes: Codes, indices: Ints, values: Ints, add_runs: Callable[..., None], *more: Any
+) -> Ints:
+    """Add item i's column times ``values[i]`` to ``table[rows[codes[i]]]``, row by row; return Σ|values| of each code.
+
+    It is faster than `add_to_slots` if each row gets many items. Many rows are first put in parts, so that the items of
+    a part, and the places where its rows end, stay in caches while they are sorted and added. Sums are modulo 2^64.
+    ``more`` are the arguments of ``add_runs`` between the targets and the table.
+    """
+    masses = np.zeros(len(rows), dtype=np.int64)
+    if len(rows) <= _PART:
+        _add_part(table, masses, rows, codes, indices, values, add_runs, *more)
+        return masses
+    chunk = _ITEMS_A_ROW * len(rows)
+    room = min(chunk, indices.size)
+    starts = np.empty(-(-len(rows) // _PART) + 1, dtype=np.int64)
+    parted = np.empty(room, dtype=codes.dtype), np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
+    its_codes, its_indices, its_values = (read_only(array) for array in parted)
     for first in range(0, indices.size, chunk):
-        part = slice(first, first + chunk)
-        starts = put_in_order(slots[part], indices[part], values[part], counts, ordered_indices, ordered_values)
+        taken = slice(first, first + chunk)
+        put_in_parts(codes[taken], indices[taken], values[taken], starts, *parted)
+        for number, (start, end) in enumerate(itertools.pairwise(starts.tolist())):
+            part, its = slice(number << _PART_BITS, number + 1 << _PART_BITS), slice(start, end)
+            columns = its_codes[its], its_indices[its], its_values[its]
+            _add_part(table, masses[part], rows[part], *columns, add_runs, *more)
+    return masses
+
+
+def _add_part(
+    table: Ints,
+    masses: Ints,
+    rows: Ints,
+    codes: Codes,
+    indices: Ints,
+    values: Ints,
+    add_runs: Callable[..., None],
+    *more: Any,
+) -> None:
+    room = min(_ORDERED, indices.size) + (TILE - 1) * min(len(rows), indices.size)
+    ordered = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
+    counts = np.empty(len(rows), dtype=np.int64)
+    for first in range(0, indices.size, _ORDERED):
+        taken = slice(first, first + _ORDERED)
+        starts = put_in_order(codes[taken], indices[taken], values[taken], counts, masses, *ordered)
         end = starts[-1]
-        add_runs(ordered_indices[:end], ordered_values[:end], starts, *more, table)
+        add_runs(ordered[0][:end], ordered[1][:end], starts, rows, *more, table)
+
+
+def check_codes(codes: Codes, size: int) -> None:
+    """Raise `IndexError` unless all codes are below ``size`` and none is negative."""
+    unsigned = codes.view(np.uint32 if codes.dtype == np.int32 else np.uint64)  # where negative ones are huge
+    if codes.size and unsigned.max() >= size:
+        raise IndexError("the index of a key lies outside the list of keys")
 
 
 @kernel
-def seen(codes: Ints, size: int) -> NDArray[np.bool_]:
-    """Return which numbers below ``size`` occur in ``codes``; raise `IndexError` for codes out of range."""
+def _seen(codes: Codes, size: int) -> NDArray[np.bool_]:
     found = np.zeros(size, dtype=np.bool_)
     for i in range(codes.size):
-        if codes[i] < 0 or codes[i] >= size:
-            raise IndexError("the index of a key lies outside the list of keys")
         found[codes[i]] = True
     return found
 
 
+def seen(codes: Codes, size: int) -> NDArray[np.bool_]:
+    """Return which numbers below ``size`` occur in ``codes``; raise `IndexError` for codes out of range."""
+    check_codes(codes, size)
+    return _seen(codes, size)
+
+
 @kernel
-def looked_up(table: Ints, codes: Ints) -> Ints:
+def looked_up(table: Ints, codes: Codes) -> Ints:
     """Return ``table[codes]``."""
     found = np.empty(codes.size, dtype=np.int64)
     for i in range(codes.size):

@@ -25,6 +25,7 @@ _BLOCK = 256  # items whose bounds are computed at a time: they stay in the L1 c
 _AHEAD = 256  # items to prefetch ahead: bounds and tiles are read faster than memory delivers
 _WORDS_OF_LINE = 8
 _LAST_OF_LINE = _WORDS_OF_LINE - 1
+_MOST_REQUESTED = 256  # cells of a table's row while a tile is hashed: more would wait for memory
 _LOW_32, _32 = np.uint64((1 << 32) - 1), np.uint64(32)
 
 
@@ -217,6 +218,7 @@ def _pipelined(straight: int) -> Adders:  # noqa: C901, PLR0915 - two kernels
         indices: Ints,
         values: Ints,
         starts: Ints,
+        targets: Ints,
         coefficients: Words,
         layout: Words,
         rows: int,
@@ -225,8 +227,11 @@ def _pipelined(straight: int) -> Adders:  # noqa: C901, PLR0915 - two kernels
         scratch: Ints,
         table: Ints,
     ) -> None:
-        """Add the items of run r, from ``starts[r]`` to ``starts[r + 1]``, to ``table[r]``; runs are whole tiles."""
-        words, run = coefficients.shape[0], 0
+        """Add the items of run r, from ``starts[r]`` to ``starts[r + 1]``, to row ``targets[r]``; runs are whole tiles.
+
+        While a tile is hashed, its share of the run's cells is requested: few tables are in a cache.
+        """
+        words, run, share, cell, flat = coefficients.shape[0], -1, 0, 0, table.reshape(-1)
         first = -(address(scratch, 0) >> 3) & _LAST_OF_LINE
         spare = first + 2 * layout.shape[0] * TILE
         first_cell = spare + 2 * TILE
@@ -237,6 +242,15 @@ def _pipelined(straight: int) -> Adders:  # noqa: C901, PLR0915 - two kernels
             prefetch(indices, place + _AHEAD + _WORDS_OF_LINE)
             prefetch(values, place + _AHEAD)
             prefetch(values, place + _AHEAD + _WORDS_OF_LINE)
+            if place >= 0 and starts[run + 1] == place:
+                while starts[run + 1] == place:
+                    run += 1
+                share = (table.shape[1] + _LAST_OF_LINE) * TILE // int(starts[run + 1] - place)
+                share = _MOST_REQUESTED if share > _MOST_REQUESTED else share  # noqa: FURB136
+                cell = targets[run] * table.shape[1]
+            for line in range(cell, cell + share, _WORDS_OF_LINE):
+                prefetch(flat, line)
+            cell += share
             tile = address(indices, place)
             next_tile = address(indices, place + TILE) if place + TILE < indices.size else address(scratch, spare)
             added = address(values, place) if place >= 0 else address(scratch, spare + TILE)
@@ -255,12 +269,9 @@ def _pipelined(straight: int) -> Adders:  # noqa: C901, PLR0915 - two kernels
                     address(scratch, first_cell + ((first_row if place >= 0 else rows) << width)),
                 )
                 read, write = write, read
-            if place >= 0:
-                while starts[run + 1] <= place:
-                    run += 1
-                if starts[run + 1] == place + TILE:
-                    pour_into(scratch, first_cell, width, table[run])
-                    clear(scratch, first_cell)
+            if place >= 0 and starts[run + 1] == place + TILE:
+                pour_into(scratch, first_cell, width, table[targets[run]])
+                clear(scratch, first_cell)
 
     return Adders(kernel(add_batch), kernel(add_runs))
 
@@ -294,6 +305,7 @@ def _plain() -> Adders:
         indices: Ints,
         values: Ints,
         starts: Ints,
+        targets: Ints,
         coefficients: Words,
         layout: Words,  # noqa: ARG001 - it is empty
         rows: int,
@@ -307,7 +319,7 @@ def _plain() -> Adders:
             for place in range(starts[run], starts[run + 1], TILE):
                 add_plainly(indices, values, place, place + TILE, coefficients, rows, width, rows_per_word, scratch)
             if starts[run] < starts[run + 1]:
-                pour_into(scratch, 0, width, table[run])
+                pour_into(scratch, 0, width, table[targets[run]])
                 clear(scratch, 0)
 
     return Adders(kernel(add_batch), kernel(add_runs))

@@ -20,6 +20,7 @@ from streamsketch.core.numbers import Exact, Ints, check_int, check_resolution, 
 from streamsketch.data.canonical import HASHED_DIM, check_indices
 from streamsketch.data.keys import indices_of
 from streamsketch.errors import IncompatibleProjectionsError
+from streamsketch.kernels.slots import Codes, add_masses, looked_up
 from streamsketch.kernels.tiles import batch_bounds
 from streamsketch.projections.variance import MapVariance
 
@@ -227,6 +228,35 @@ class Projection(ABC):
     @abstractmethod
     def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
         """Add each item's column to ``table[slots[i]]``, table (n_rows, sketch_dim); otherwise like `add_to`."""
+
+    def add_to_keys(self, table: Ints, masses: Ints, rows: Ints, codes: Codes, indices: Ints, values: Ints) -> int:
+        """Add each item's column to ``table[rows[codes[i]]]`` and |value| to ``masses`` there; return the largest.
+
+        Parameters
+        ----------
+        table, indices, values
+            As in `add_to_rows`.
+        masses
+            int64, (n_rows,), ≥ 0. They saturate at 2^63 - 1.
+        rows
+            The row of each key, int64, (n_keys,). Rows of keys that occur differ.
+        codes
+            The key of each item, as its place in ``rows``: int32 or int64, (n,), C-contiguous.
+
+        Returns
+        -------
+        int
+            The largest |value|.
+
+        Raises
+        ------
+        InvalidInputError
+            As in `add_to`; table and masses are unchanged.
+        """
+        slots = looked_up(rows, codes)
+        _, largest = self.add_to_rows(table, slots, indices, values)
+        add_masses(masses, slots, read_only(values))
+        return largest
 
     def sparse_entries(self, indices: Ints) -> Entries | None:
         """Return where columns of A are not zero and what is there; None for a map whose columns have many entries.

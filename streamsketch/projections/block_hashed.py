@@ -19,7 +19,7 @@ from streamsketch.kernels import slots as slot_kernels
 from streamsketch.kernels.hashing import BitSlices, Words, field_elements, polynomial_at, polynomials
 from streamsketch.kernels.pipeline import layout_of
 from streamsketch.kernels.tiles import Adders, Bounds, adders, scratch_size
-from streamsketch.projections.base import MAX_INDEPENDENCE, Entries, MatrixNumber, Projection
+from streamsketch.projections.base import MAX_INDEPENDENCE, MAX_MASS, Entries, MatrixNumber, Projection
 from streamsketch.projections.spectral import block_bound, expected_bound, memory_of, work_of
 from streamsketch.projections.variance import MapVariance, independent_entries
 
@@ -168,14 +168,35 @@ class BlockHashed(Projection):
         """Add each item's column to its row of a table in O(s); see `Projection.add_to_rows`."""
         if len(table) == 1:
             return self.add_to(table[0], indices, values)
-        few = indices.size < _ITEMS_WORTH_ORDER * len(table)
-        if few or indices.size * self.blocks * _CELLS_WORTH_ORDER < table.size:
+        if not self._worth_order(len(table), indices.size):
             return self._add_to_slots(table, slots, indices, values)
-        slots, indices, values = read_only(slots), read_only(indices), read_only(values)
         bounds = self.check_bounds(indices, values)
-        more = (*self._hash_arguments, np.empty(self._scratch_size, dtype=np.int64))
-        slot_kernels.add_to_slots_in_order(table, slots, indices, values, self._adders.add_runs, *more)
+        self._add_in_order(table, np.arange(len(table)), slots, indices, values)
         return bounds
+
+    def add_to_keys(
+        self, table: Ints, masses: Ints, rows: Ints, codes: slot_kernels.Codes, indices: Ints, values: Ints
+    ) -> int:
+        """Add each item's column to its key's row of a table in O(s); see `Projection.add_to_keys`."""
+        if len(rows) == 1 and indices.size:
+            total, largest = self.add_to(table[rows[0]], indices, values)
+            masses[rows[0]] += min(total, MAX_MASS - int(masses[rows[0]]))
+            return largest
+        total, largest = self.check_bounds(indices, values)
+        if not self._worth_order(len(rows), indices.size) or total > MAX_MASS - int(masses.max(initial=0)):
+            return super().add_to_keys(table, masses, rows, codes, indices, values)
+        np.add.at(masses, rows, self._add_in_order(table, rows, codes, indices, values))
+        return largest
+
+    def _worth_order(self, rows: int, items: int) -> bool:
+        """Return whether the rows of a table are best taken in order."""
+        least = rows * self.sketch_dim
+        return items >= _ITEMS_WORTH_ORDER * rows and items * self.blocks * _CELLS_WORTH_ORDER >= least
+
+    def _add_in_order(self, table: Ints, rows: Ints, codes: NDArray[Any], indices: Ints, values: Ints) -> Ints:
+        columns = read_only(rows), read_only(codes), read_only(indices), read_only(values)
+        more = (*self._hash_arguments, np.empty(self._scratch_size, dtype=np.int64))
+        return slot_kernels.add_in_order(table, *columns, self._adders.add_runs, *more)
 
     def sparse_entries(self, indices: Ints) -> Entries | None:
         """Return the s cells of each column and their signs, if they are few of k; see `Projection.sparse_entries`."""

@@ -104,6 +104,14 @@ class SJLT(BlockHashed):
         slot_kernels.graph_scatter(table, slots, keys, values, self._graph_coefficients)
         return bounds
 
+    def add_to_keys(
+        self, table: Ints, masses: Ints, rows: Ints, codes: slot_kernels.Codes, indices: Ints, values: Ints
+    ) -> int:
+        """Add each item's column to its key's row of a table in O(s); see `Projection.add_to_keys`."""
+        if self.construction == "block":
+            return super().add_to_keys(table, masses, rows, codes, indices, values)
+        return Projection.add_to_keys(self, table, masses, rows, codes, indices, values)
+
     def sparse_entries(self, indices: Ints) -> Entries | None:
         """Return the s cells of each column and their signs; see `Projection.sparse_entries`."""
         if self.construction == "block":

@@ -1,6 +1,6 @@
 """Columns of keys as positions among the distinct ones."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,14 @@ from streamsketch.sketching.encoding import encode_batch
 
 
 def keyed_steps(
-    projection: Projection, keys: Any, indices: Any, values: Any, *, warn: bool = True
-) -> tuple[list[Any], NDArray[Any], Ints, Ints]:
+    projection: Projection, keys: Any, indices: Any, values: Any, *, warn: bool = True, last: "LastKeys | None" = None
+) -> tuple[Sequence[Any], NDArray[Any], Ints, Ints]:
     """Return the arguments of `SketchTable.add_steps` for a batch; parameters and errors as in `SketchTable.update`."""
     encoded, quantised = encode_batch(projection, indices, values, warn=warn)
     column = table_keys(keys)
     if len(column) != encoded.size:
         raise InvalidInputError(f"keys and indices must have the same length, got {len(column)} and {encoded.size}")
-    return *codes_of(column), encoded, quantised
+    return *(codes_of if last is None else last.codes_of)(column), encoded, quantised
 
 
 def codes_of(column: "pa.Array") -> tuple[list[Any], NDArray[Any]]:
@@ -38,6 +38,30 @@ def codes_of(column: "pa.Array") -> tuple[list[Any], NDArray[Any]]:
     if len(places) < len(words):
         codes = np.array([places[word] for word in words], dtype=np.int64)[codes]
     return list(places), codes
+
+
+class LastKeys:
+    """The keys of the last dictionary that a table read, and their rows: batches of a stream often share one."""
+
+    __slots__ = ("_dictionary", "distinct", "rows")
+
+    def __init__(self) -> None:
+        self._dictionary: pa.Array | None = None
+        self.distinct: Sequence[Any] = ()
+        """Distinct keys, as `codes_of` returns them."""
+        self.rows: Ints | None = None
+        """Where they are in the table, once all of them are."""
+
+    def codes_of(self, column: "pa.Array") -> tuple[Sequence[Any], NDArray[Any]]:
+        """Return what `codes_of` does."""
+        if not pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        if self._dictionary is not None and column.dictionary.equals(self._dictionary):
+            return self.distinct, column.indices.to_numpy(zero_copy_only=False)
+        distinct, codes = codes_of(column)
+        whole = len(distinct) == len(column.dictionary)  # otherwise places are not those of the dictionary
+        self._dictionary, self.distinct, self.rows = column.dictionary if whole else None, tuple(distinct), None
+        return self.distinct, codes
 
 
 def table_keys(column: Any) -> "pa.Array":

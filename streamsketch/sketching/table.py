@@ -16,7 +16,7 @@ from streamsketch.data.data_ids import DataIds
 from streamsketch.errors import InvalidInputError, UnknownKeyError
 from streamsketch.intake.events import Events
 from streamsketch.intake.rows import Intake
-from streamsketch.kernels.slots import add_dense, add_masses, add_to_cells, looked_up, seen
+from streamsketch.kernels.slots import add_dense, add_to_cells, check_codes, looked_up, seen
 from streamsketch.privacy.bounds import NO_DATA, UNKNOWN, Bounds
 from streamsketch.projections.base import MAX_MASS, Projection
 from streamsketch.sketching.encoding import (
@@ -27,7 +27,7 @@ from streamsketch.sketching.encoding import (
     parts_of,
 )
 from streamsketch.sketching.exact import ExactSums
-from streamsketch.sketching.keyed import codes_of, keyed_steps, python_keys, table_keys
+from streamsketch.sketching.keyed import LastKeys, keyed_steps, python_keys, table_keys
 from streamsketch.sketching.sketch import Sketch
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ class SketchTable(Mapping[Any, Sketch]):
         self._largest = 0
         self._ids = data_ids.new()
         self._bounds = NO_DATA
+        self._last_keys = LastKeys()
 
     @classmethod
     def from_state(
@@ -148,7 +149,7 @@ class SketchTable(Mapping[Any, Sketch]):
         InvalidInputError
             As in `Sketch.update`, and for keys that cannot be hashed; the table is then unchanged.
         """
-        self.add_steps(*keyed_steps(self._projection, keys, indices, values))
+        self.add_steps(*keyed_steps(self._projection, keys, indices, values, last=self._last_keys))
 
     def update_rows(
         self,
@@ -167,7 +168,7 @@ class SketchTable(Mapping[Any, Sketch]):
 
     def add_events(self, events: Events) -> None:
         """Add a batch of rows with keys that `intake.Intake` has read. Raises the same errors as `update`."""
-        distinct, codes = codes_of(table_keys(events.keys))
+        distinct, codes = self._last_keys.codes_of(table_keys(events.keys))
         if events.features is None:
             self.add_steps(distinct, codes, events.indices, events.steps)
         else:
@@ -215,9 +216,8 @@ class SketchTable(Mapping[Any, Sketch]):
         IndexError
             For a code out of range; the table is then unchanged.
         """
-        sums, masses, slots, rows = self._with_rows(distinct, codes)
-        _, largest = self._projection.add_to_rows(sums.cells, rows, indices, steps)
-        add_masses(masses, rows, read_only(steps))
+        sums, masses, slots, rows, codes = self._placed(distinct, codes)
+        largest = self._projection.add_to_keys(sums.cells, masses, rows, codes, indices, steps)
         self._largest = max(self._largest, largest)
         self._sums, self._masses, self._slots = sums, masses, slots
         self._bounds = self._bounds.updated()
@@ -250,9 +250,22 @@ class SketchTable(Mapping[Any, Sketch]):
         self._bounds = self._bounds.updated()
 
     def _with_rows(self, distinct: Sequence[Any], codes: NDArray[Any]) -> tuple[ExactSums, Ints, dict[Any, int], Ints]:
-        """Return sums and l1 bounds with room for the keys that codes name, where each key is, and each code's row."""
+        """Return what `_placed` does, with the row of each code in place of the rows of keys and the codes."""
+        sums, masses, slots, rows, codes = self._placed(distinct, codes)
+        return sums, masses, slots, looked_up(rows, codes)
+
+    def _placed(
+        self, distinct: Sequence[Any], codes: NDArray[Any]
+    ) -> tuple[ExactSums, Ints, dict[Any, int], Ints, NDArray[Any]]:
+        """Return sums and l1 bounds with room for the keys that codes name, where each key is, its row, and the codes.
+
+        Rows of keys that no code names are arbitrary.
+        """
         codes = np.ascontiguousarray(codes, dtype=np.int32 if codes.dtype == np.int32 else np.int64)
-        codes = read_only(codes)
+        codes, last = read_only(codes), self._last_keys
+        if distinct is last.distinct and last.rows is not None:
+            check_codes(codes, len(distinct))
+            return self._sums, self._masses, self._slots, last.rows, codes
         used = seen(codes, len(distinct))
         new = dict.fromkeys(
             key for key, is_used in zip(distinct, used, strict=True) if is_used and key not in self._slots
@@ -262,8 +275,10 @@ class SketchTable(Mapping[Any, Sketch]):
         if grown > sums.keys:
             sums, masses = self._resized(max(grown, 2 * sums.keys))
         slots = self._slots | {key: len(self._slots) + place for place, key in enumerate(new)}
-        lookup = np.array([slots.get(key, 0) for key in distinct], dtype=np.int64)
-        return sums, masses, slots, looked_up(lookup, codes)
+        rows = read_only(np.array([slots.get(key, 0) for key in distinct], dtype=np.int64))
+        if distinct is last.distinct and not new and all(key in slots for key in distinct):
+            last.rows = rows
+        return sums, masses, slots, rows, codes
 
     def add_counts(self, distinct: Sequence[Any], counts: Ints) -> None:
         """Add the counts of the units whose rows were added, before the table is marked as bounded.
@@ -445,10 +460,13 @@ class SketchTable(Mapping[Any, Sketch]):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.copy().__dict__  # without spare rows
+        saved = vars(self.copy())  # without spare rows
+        del saved["_last_keys"]
+        return saved
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         self.__dict__.update(saved)
+        self._last_keys = LastKeys()
         self._sums, self._masses = self._resized(len(self._slots))  # what a pickle brings may be shared or read-only
 
     def __repr__(self) -> str:

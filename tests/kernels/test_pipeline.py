@@ -1,11 +1,13 @@
 """Tiles that are hashed while others are added: the sums of single items, for every number of rows and of keys."""
 
+from typing import Any
+
 import numba
 import numpy as np
 import pytest
 from numba.core.errors import TypingError
 
-from streamsketch import SJLT, CountSketch
+from streamsketch import SJLT, CountSketch, InvalidInputError
 from streamsketch.core.jit import kernel, read_only
 from streamsketch.kernels import slots as kernels
 from streamsketch.kernels.carryless import TILE, hash_tile
@@ -13,6 +15,7 @@ from streamsketch.kernels.hashing import BitSlices, Words
 from streamsketch.kernels.pipeline import layout_of
 from streamsketch.kernels.tiles import adders, scratch_size
 from streamsketch.projections import Projection, Rademacher
+from streamsketch.projections.base import MAX_MASS
 from tests.oracles import naive_maps
 
 BITS = 60
@@ -85,7 +88,8 @@ def test_batches_of_every_length_are_sums_of_single_items(projection: Projection
     ordered = np.zeros((3, projection.sketch_dim), dtype=np.int64)
     slots[1::2] = 2
     arguments = adding.add_runs, coefficients, layout, rows, width, per_word, scratch
-    kernels.add_to_slots_in_order(ordered, read_only(slots), indices, values, *arguments)
+    masses = kernels.add_in_order(ordered, read_only(np.arange(3)), read_only(slots), indices, values, *arguments)
+    assert masses.tolist() == [np.abs(values)[slots == slot].sum() for slot in range(3)]
     assert np.array_equal(ordered.sum(axis=0), state)
     assert not ordered[1].any()
     for i in {0, n // 2, n - 1}:
@@ -103,6 +107,30 @@ def test_tables_are_put_into_order_a_chunk_at_a_time(items: int) -> None:
     weights = np.zeros((7, 50), dtype=np.int64)
     np.add.at(weights, (slots, indices), values)
     assert np.array_equal(table, weights @ projection.columns(range(50)).T)
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+@pytest.mark.parametrize("keys", [1, 2, 256, 257, 600])
+def test_keys_of_a_table_are_added_with_their_masses(keys: int, kind: type[np.signedinteger[Any]]) -> None:
+    projection = SJLT(dim=1 << BITS, sketch_dim=32, sparsity=4, seed=3)
+    rng, items = np.random.default_rng(keys), 24_000
+    indices, values, codes = rng.integers(0, 50, items), rng.integers(-9, 10, items), rng.integers(0, keys, items)
+    codes[codes == keys // 2] = 0  # a key without items, unless there is one key
+    rows, weights = rng.permutation(700)[:keys], np.zeros((700, 50), dtype=np.int64)
+    np.add.at(weights, (rows[codes], indices), values)
+    table, masses, heavy = np.zeros((700, 32), dtype=np.int64), np.full(700, 5), np.full(700, MAX_MASS - 5)
+    known, expected = codes.astype(kind), 5 + np.bincount(rows[codes], np.abs(values), 700).astype(np.int64)
+    assert projection.add_to_keys(table, masses, rows, known, indices, values) == 9
+    assert np.array_equal(table, weights @ projection.columns(range(50)).T)
+    assert np.array_equal(masses, expected)
+    projection.add_to_keys(table, heavy, rows, known, indices, values)
+    assert np.array_equal(heavy, np.where(expected >= 10, MAX_MASS, MAX_MASS - 10 + expected))
+    before = table.copy(), masses.copy()
+    indices[-1] = 1 << BITS
+    with pytest.raises(InvalidInputError, match="too large"):
+        projection.add_to_keys(table, masses, rows, known, indices, values)
+    assert np.array_equal(table, before[0])
+    assert np.array_equal(masses, before[1])
 
 
 def test_a_batch_out_of_bounds_changes_nothing() -> None:

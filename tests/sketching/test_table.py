@@ -482,3 +482,24 @@ def test_a_place_outside_the_list_of_keys_is_refused(code: int) -> None:
         with pytest.raises(IndexError, match="outside the list of keys"):
             table.add_steps(["a", "b"], np.array([0, code], dtype=dtype), np.array([5, 6]), np.array([1, 1]))
     assert len(table) == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["AA", "B6", "UA"],  # the same ones
+        ["UA", "AA", "B6"],
+        ["AA", "B6", "B6"],  # one key twice
+        ["AA", "B6", "UA", "DL"],
+        [7, 8, 9],
+    ],
+)
+def test_each_dictionary_of_keys_has_its_own_codes(words: list[Any]) -> None:
+    stream, codes = [], [0, 1, 0, 1, 2]
+    table, other = WIDE.table(), pa.array(words)
+    for dictionary in (pa.array(["AA", "B6", "UA"]), other, pa.array(["AA", "B6", "UA"]), other, other):
+        column = pa.DictionaryArray.from_arrays(pa.array(codes), dictionary)
+        table.update(column, range(5), 3)
+        stream += [(key, place, 3) for place, key in enumerate(column.to_pylist())]
+        for held in (table, table.copy(), pickle.loads(pickle.dumps(table))):  # noqa: S301
+            check(held, stream)
