@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
+import numpy as np
+
 from streamsketch.core.libraries import pa, pc
 from streamsketch.core.numbers import short
 from streamsketch.data.columns import is_text_type
@@ -37,7 +39,7 @@ _STEPS: dict[str, tuple[str, ...]] = {
     "invisible": ("drop",),
 }
 _RUN = re.compile(f"[{BLANKS}]+")
-_ASTRAL, _NUL = 0x10000, "\0"
+_NOT_ASCII, _ASTRAL, _NUL = 0x80, 0x10000, "\0"
 _ASCII_BLANKS = "\t\n\v\f\r "
 _DROPPED = dict.fromkeys(map(ord, INVISIBLE))
 
@@ -252,6 +254,8 @@ class TextRule:
             return array
         if pa.types.is_string_view(array.type):
             return self.apply_to(array.cast(pa.large_string()))
+        if self._leaves_bytes(array):
+            return array
         touched = pc.fill_null(pc.match_substring_regex(array, self._changes), fill_value=False)
         if not pc.any(touched).as_py():
             return array
@@ -260,13 +264,48 @@ class TextRule:
         texts = array.filter(touched)
         return pc.replace_with_mask(array, touched, self._rewritten(texts))
 
+    def _leaves_bytes(self, array: "pa.Array") -> bool:
+        """Return whether all texts are ASCII that `_changes` does not match, by whole arrays of bytes."""
+        _, numbers, texts = array.buffers()
+        if not len(array) or texts is None:
+            return False
+        kind = np.dtype(np.int64 if pa.types.is_large_string(array.type) else np.int32)
+        ends = np.frombuffer(numbers, kind, len(array) + 1, array.offset * kind.itemsize)
+        if not (ends[0] >= 0 and ends[-1] <= texts.size and (ends[1:] >= ends[:-1]).all()):
+            return False
+        used = np.frombuffer(texts, np.uint8)[ends[0] : ends[-1]]
+        if any((used - np.uint8(first) <= last - first).any() for first, last in self._other_bytes):
+            return False
+        blank = used == ord(" ")
+        if self.blanks is None or not blank.any():
+            return True
+        held, places = ends[1:] > ends[:-1], ends - ends[0]
+        at_edges = blank[places[:-1][held]].any() or blank[places[1:][held] - 1].any()
+        return not (at_edges or (self.blanks == "collapse" and (blank[1:] & blank[:-1]).any()))
+
+    @property
+    def _kept(self) -> list[_Range]:
+        """Ranges of code points that the rule leaves as they are."""
+        return [
+            one for one in PASSED_ON if (one.compatible or self.form != "NFKC") and (one.folded or self.case is None)
+        ]
+
+    @functools.cached_property
+    def _other_bytes(self) -> list[tuple[int, int]]:
+        """Ranges of bytes, first and last, that are not ASCII or that the rule may change."""
+        gaps, following = [], 0
+        for one in self._kept:
+            if following < min(one.first, _NOT_ASCII):
+                gaps.append((following, min(one.first, _NOT_ASCII) - 1))
+            following = max(following, one.last + 1)
+            if following >= _NOT_ASCII or one.first >= _NOT_ASCII:
+                break
+        return [*gaps, (_NOT_ASCII, 0xFF)]
+
     @functools.cached_property
     def _changes(self) -> str:
         """The pattern, as of RE2, of a text that may be in another spelling."""
-        kept = [
-            one for one in PASSED_ON if (one.compatible or self.form != "NFKC") and (one.folded or self.case is None)
-        ]
-        ranges = "".join(f"\\x{{{one.first:x}}}-\\x{{{one.last:x}}}" for one in kept)
+        ranges = "".join(f"\\x{{{one.first:x}}}-\\x{{{one.last:x}}}" for one in self._kept)
         edges = {None: "", "trim": "^ | $|", "collapse": "^ | $|  |"}[self.blanks]
         return f"{edges}[^{ranges}]"
 

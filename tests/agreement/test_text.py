@@ -76,6 +76,32 @@ def test_spellings_by_hand(name: str) -> None:
         assert RULES[name].apply(one.text) == getattr(one, name), ascii(one.text)
 
 
+@pytest.mark.parametrize("rule", ["trim", "collapse", "NFC", "fold, trim", "NFKC, fold, collapse"])
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["tea"],
+        ["two teas", ""],
+        [" tea"],
+        ["tea "],
+        ["a  b"],
+        ["a ", " b"],
+        ["Tea"],
+        ["te\ta"],
+        ["\x7f"],
+        ["", " "],
+        [""],
+    ],
+    ids=repr,
+)
+def test_ascii_in_columns_is_spelt_as_alone(texts: list[str], kind: pa.DataType, rule: str) -> None:
+    spelt = TextRule.parse(rule)
+    for column in (pa.array(["", "jam", *texts, None, "x y", None], kind), pa.array([" ", *texts, "Z "], kind)[1:-1]):
+        expected = [None if text is None else spelt.apply(text) for text in column.to_pylist()]
+        assert spelt.apply_to(column).to_pylist() == expected
+
+
 def test_the_lists_are_those_of_unicode() -> None:
     assert {ord(one) for one in spelling.BLANKS} == set(naive_spelling.BLANKS)
     assert {ord(one) for one in spelling.INVISIBLE} == set(naive_spelling.INVISIBLE)
