@@ -24,6 +24,7 @@ _OPTIONS = {"nogil": True, "no_cfunc_wrapper": True}  # no entry for C, which ta
 SOURCES = (
     "features/kernels.py",
     "kernels/carryless.py",
+    "kernels/csv_rows.py",
     "kernels/hashing.py",
     "kernels/words.py",
     "kernels/blake2b.py",

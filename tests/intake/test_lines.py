@@ -5,6 +5,7 @@ import io
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from streamsketch.data.readers.rows import split_rows, strict_until, whole_rows
 from streamsketch.intake import BadLines
 from streamsketch.intake.lines import Lines
+from streamsketch.kernels.csv_rows import strict_rows
 
 TEXTS = st.text('",\n\rx;', max_size=30).map(str.encode)
 
@@ -61,6 +63,24 @@ def test_rows_do_not_depend_on_the_borders_of_blocks(blocks: list[bytes], *, mul
     expected = data if data.endswith(b"\n") or not data else data + b"\n"
     assert end == strict_until(expected, multiline=multiline)
     assert found[:end] == expected[:end]
+
+
+PIECES = st.lists(st.sampled_from(['"', '""', '"x"', ",", '",', ',"', "x", "\n", '\n"', "\r", "\r\n"]), max_size=16)
+
+
+@given(PIECES.map("".join), st.sampled_from(",;"))
+def test_megabytes_are_read_as_few_bytes_are(text: str, delimiter: str) -> None:
+    data = text.replace(",", delimiter).encode() + b"\n"
+    for multiline in (False, True):
+        end = strict_rows(np.frombuffer(data, np.uint8), ord(delimiter), multiline)
+        assert end == strict_until(data, delimiter, multiline=multiline)
+
+
+@pytest.mark.parametrize("multiline", [False, True])
+def test_a_bad_row_is_found_behind_megabytes(*, multiline: bool) -> None:
+    good = b'1,"a, ""b"""\r\n,x"y\n' * 80_000
+    assert strict_until(good, multiline=multiline) == len(good)
+    assert strict_until(good + b'1,"a\nb"\n"', multiline=multiline) == len(good) + 8 * multiline
 
 
 def _add(found: list[str], batch: pa.RecordBatch, _: int) -> None:
