@@ -22,14 +22,22 @@ FILES = {
 """Of the kit, those that it reads: of what is refused, releases and tables of them."""
 
 GO = shutil.which("go")
-built = pytest.mark.skipif(GO is None, reason="no go on the PATH to build the reader in Go with")
+ENVIRONMENT = os.environ | {"GOFLAGS": "-mod=mod", "GOPROXY": "off", "GOTOOLCHAIN": "local", "GOWORK": "off"}
 
 
 def go(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run go in the reader's folder, without a network."""
     assert GO is not None
-    environment = os.environ | {"GOFLAGS": "-mod=mod", "GOPROXY": "off", "GOTOOLCHAIN": "local", "GOWORK": "off"}
-    return subprocess.run([GO, *arguments], cwd=READER, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+    return subprocess.run([GO, *arguments], cwd=READER, env=ENVIRONMENT, capture_output=True, text=True, check=False)  # noqa: S603
+
+
+def builds() -> bool:
+    """Return whether there is a go that is new enough for the reader's module."""
+    version = re.match(r"go(\d+)\.(\d+)", go("env", "GOVERSION").stdout if GO else "")
+    return version is not None and tuple(map(int, version.groups())) >= (1, 21)
+
+
+built = pytest.mark.skipif(not builds(), reason="no go 1.21 on the PATH, or newer, to build the reader in Go with")
 
 
 def agreements(text: str) -> dict[str, tuple[int, int]]:
