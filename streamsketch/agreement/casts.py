@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from streamsketch.agreement.columns import Column
 from streamsketch.core.libraries import pa, pc
-from streamsketch.data.columns import is_bytes_type, is_text_type
+from streamsketch.data.columns import bytes_of_texts, is_bytes_type, is_text_type
 from streamsketch.errors import InvalidInputError
 
+_WHOLE_DIGITS = 18  # of integers within 64 bits
 _WHOLE = r"^[+-]?[0-9]+(\.0*)?$"
 _DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)$"
 _COMMA = re.compile(r"\s*[-+]?[0-9.]*[0-9],[0-9]+\s*")
@@ -214,8 +215,20 @@ def _times(array: "pa.Array", kind: "pa.DataType", units: Sequence[str]) -> "pa.
     raise AssertionError
 
 
+def _are_whole(array: "pa.Array") -> bool:
+    """Return whether texts have up to 18 bytes, digits and minus: of them Arrow refuses those not of `_DECIMAL`."""
+    joined = None if array.null_count else bytes_of_texts(array)
+    if joined is None:
+        return False
+    used, ends = joined
+    is_digit = used - np.uint8(ord("0")) <= 9
+    return bool(np.diff(ends).max() <= _WHOLE_DIGITS and (is_digit | (used == ord("-"))).all())
+
+
 def _parsed(array: "pa.Array", name: str, rows: Rows) -> "pa.Array":
     def parsed(part: "pa.Array") -> "pa.Array":
+        if _are_whole(part):
+            return part.cast(pa.int64()).cast(pa.decimal128(38, 12))
         _require(pc.all(pc.match_substring_regex(part, _DECIMAL), min_count=0))
         return pc.replace_substring_regex(part, r"^\+", "").cast(pa.decimal128(38, 12))
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from streamsketch.core.libraries import pa, pc
 from streamsketch.core.numbers import short
-from streamsketch.data.columns import is_text_type
+from streamsketch.data.columns import bytes_of_texts, is_text_type
 from streamsketch.data.keys import repeats
 from streamsketch.data.unicode_14 import VERSION, unassigned_ranges
 from streamsketch.errors import InvalidInputError
@@ -266,21 +266,17 @@ class TextRule:
 
     def _leaves_bytes(self, array: "pa.Array") -> bool:
         """Return whether all texts are ASCII that `_changes` does not match, by whole arrays of bytes."""
-        _, numbers, texts = array.buffers()
-        if not len(array) or texts is None:
+        joined = bytes_of_texts(array)
+        if joined is None:
             return False
-        kind = np.dtype(np.int64 if pa.types.is_large_string(array.type) else np.int32)
-        ends = np.frombuffer(numbers, kind, len(array) + 1, array.offset * kind.itemsize)
-        if not (ends[0] >= 0 and ends[-1] <= texts.size and (ends[1:] >= ends[:-1]).all()):
-            return False
-        used = np.frombuffer(texts, np.uint8)[ends[0] : ends[-1]]
+        used, ends = joined
         if any((used - np.uint8(first) <= last - first).any() for first, last in self._other_bytes):
             return False
         blank = used == ord(" ")
         if self.blanks is None or not blank.any():
             return True
-        held, places = ends[1:] > ends[:-1], ends - ends[0]
-        at_edges = blank[places[:-1][held]].any() or blank[places[1:][held] - 1].any()
+        held = ends[1:] > ends[:-1]
+        at_edges = blank[ends[:-1][held]].any() or blank[ends[1:][held] - 1].any()
         return not (at_edges or (self.blanks == "collapse" and (blank[1:] & blank[:-1]).any()))
 
     @property

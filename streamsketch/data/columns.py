@@ -284,6 +284,22 @@ def is_bytes_type(kind: "pa.DataType") -> bool:
     return bool(is_variable or types.is_fixed_size_binary(kind))
 
 
+def bytes_of_texts(array: "pa.Array") -> tuple[NDArray[np.uint8], NDArray[Any]] | None:
+    """Return all bytes of a column of text, and where each text ends behind a 0: uint8, (m,), and integers, (n + 1,).
+
+    Nothing is copied or read as UTF-8, and bytes of nulls may be anything. None for views, no texts or unsound offsets.
+    """
+    if not len(array) or not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        return None
+    _, numbers, texts = array.buffers()
+    kind = np.dtype(np.int64 if pa.types.is_large_string(array.type) else np.int32)
+    ends = np.frombuffer(numbers, kind, len(array) + 1, array.offset * kind.itemsize)
+    data = np.frombuffer(texts or b"", np.uint8)
+    if not (ends[0] >= 0 and ends[-1] <= data.size and (ends[1:] >= ends[:-1]).all()):
+        return None
+    return data[ends[0] : ends[-1]], ends - ends[0]
+
+
 def joined_bytes(array: "pa.Array") -> tuple[NDArray[np.uint8], Ints]:
     """Return the values of a column of text or bytes as one, where the first begins, and the end of each.
 

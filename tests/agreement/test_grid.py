@@ -4,6 +4,7 @@ import datetime as dt
 import itertools
 import json
 import math
+import re
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -19,6 +20,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
+from streamsketch import InvalidInputError
+from streamsketch.agreement.casts import numbers
 from streamsketch.intake import Intake
 
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7, resolution="1/100")
@@ -367,3 +370,35 @@ def test_floats_keep_to_the_steps_of_a_relation_on_the_numbers_that_are_read(
     assert state.tolist() == [math.trunc(number / grid) for number in read]
     for (one, number), (other, more) in itertools.combinations(zip(state.tolist(), read, strict=True), 2):
         assert abs(other - one) <= ss.OneCoordinate(max(abs(more - number), Fraction(1, 10**9))).grid_steps(grid)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["7", "-12", "007", "-0"],
+        ["7", "+7", "1.50", ".5", "-3."],
+        ["999999999999999999", "-999999999999999999"],
+        ["9223372036854775808", "-9223372036854775809", "12345678901234567890123456"],
+        ["1", "-"],
+        ["1", ""],
+        ["1-", "2"],
+        ["1-2"],
+        ["--1"],
+        ["1", "-1-"],
+        ["1", "/"],
+        ["1", ":"],
+        ["1", "123456789012345678901234567"],
+    ],
+    ids=repr,
+)
+def test_texts_of_digits_are_the_numbers_that_they_are_with_others(texts: list[str]) -> None:
+    form = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)")
+    fits = all(form.fullmatch(text) and abs(Decimal(text)) < 10**26 for text in texts)
+    for column in (pa.array(texts), pa.array(["x", *texts, "y"])[1:-1], pa.array([*texts, "0.5"])):
+        if fits:
+            found = numbers(column, "much", Fraction(1), range(len(column)))
+            assert found.type == pa.decimal128(38, 12)
+            assert found.to_pylist() == [Decimal(text) for text in column.to_pylist()]
+        else:
+            with pytest.raises(InvalidInputError, match="a plain decimal number"):
+                numbers(column, "much", Fraction(1), range(len(column)))
