@@ -145,7 +145,7 @@ def _split(table: Table, files: list[File], level: int) -> None:
     order = np.argsort(names, kind="stable")
     stops = np.searchsorted(names[order], np.arange(len(files)), side="right")
     for file, rows in zip(files, np.split(order, stops[:-1]), strict=True):
-        file.write(table[rows].data)
+        file.write(table.take(rows, axis=0).data)  # many times as fast as table[rows]
 
 
 def _joined(tables: list[Table]) -> Table:
@@ -177,7 +177,7 @@ def _of_events(table: Table) -> Table:
 
 def _sums(table: Ints) -> Ints:
     """Return one row for each unit, code and index, with the sum of its steps modulo 2^64."""
-    table = table[np.lexsort(table[:, :-1].T)]
+    table = table.take(np.lexsort(table[:, :-1].T), axis=0)
     new = np.ones(len(table), dtype=bool)
     new[1:] = (table[1:, :-1] != table[:-1, :-1]).any(axis=1)
     starts = np.flatnonzero(new)
