@@ -33,7 +33,8 @@ half-width. A check cannot be told if that interval is partly outside the tolera
 def keep(run: Path, into: Path) -> list[str]:
     """Copy a run's results and pictures to ``results/`` and ``pictures/`` of a folder; return the stems of the results.
 
-    A result replaces that of an earlier run with its pictures. Those of other benchmarks and studies stay.
+    A result replaces that of an earlier run with its pictures, but for the time ratios that were measured on other
+    processors. Those of other benchmarks and studies stay.
     """
     kept, pictures = into / "results", into / "pictures"
     for folder in (kept, pictures):
@@ -42,8 +43,11 @@ def keep(run: Path, into: Path) -> list[str]:
     for result in read:
         stem = _stem(result)
         if (kept / f"{stem}.json").exists():
-            for file in json.loads((kept / f"{stem}.json").read_text(encoding="utf-8"))["pictures"].values():
+            earlier = json.loads((kept / f"{stem}.json").read_text(encoding="utf-8"))
+            for file in earlier["pictures"].values():
                 (pictures / file).unlink(missing_ok=True)
+            if others := _elsewhere(earlier, result):
+                result["elsewhere"] = others
         for file in result["pictures"].values():
             shutil.copyfile(run / file, pictures / file)
         (kept / f"{stem}.json").write_text(report.text(result), encoding="utf-8")
@@ -85,6 +89,18 @@ def results_in(folder: Path) -> list[Result]:
     return [results[place] for place in order if place in results]
 
 
+def _elsewhere(earlier: Result, result: Result) -> dict[str, dict[str, float]]:
+    """Return the time ratios that were measured on other processors than the result's: by processor and row."""
+    ratios = {_row_name(row): row["ratio"] for row in earlier.get("rows", ()) if row["ratio"] is not None}
+    known = earlier.get("elsewhere", {}) | ({earlier["machine"].get("cpu", "not recorded"): ratios} if ratios else {})
+    return {cpu: kept for cpu, kept in known.items() if cpu != result["machine"].get("cpu")}
+
+
+def _row_name(row: dict[str, Any]) -> str:
+    """Return what distinguishes a row from those beside other peers."""
+    return f"{row['name']}, beside {next(iter(row['others']), 'nothing')}"
+
+
 def _stem(result: Result) -> str:
     return f"{result['command']}-{result['name']}"
 
@@ -110,8 +126,12 @@ def _machine(results: list[Result]) -> str:
 
 
 def _times(results: list[Result]) -> list[str]:
-    """Return one table of the rows of times that have targets, or of all that a benchmark without them has, if few."""
-    lines = []
+    """Return one table of the rows of times that have targets, or of all that a benchmark without them has, if few.
+
+    It has a column for the time ratios on each other processor that was measured.
+    """
+    lines, others_of = [], {result["name"]: result.get("elsewhere", {}) for result in results}
+    processors = sorted({cpu for found in others_of.values() for cpu in found})
     for result in results:
         rows = [row for row in result["rows"] if row["target"] is not None] or result["rows"][:_FEW]
         for row in rows:
@@ -121,10 +141,13 @@ def _times(results: list[Result]) -> list[str]:
             ratio = "" if row["ratio"] is None else markdown.figure(row["ratio"])
             target = markdown.target(row) + (" missed" if row["met"] is False else "")
             ours = f"{markdown.figure(row['ours'])} {row['unit']}"
-            lines.append((named, row["name"], ours, others, ratio, target))
+            elsewhere = [others_of[result["name"]].get(cpu, {}).get(_row_name(row)) for cpu in processors]
+            columns = ["" if one is None else markdown.figure(one) for one in elsewhere]
+            lines.append((named, row["name"], ours, others, ratio, *columns, target))
     if not lines:
         return []
-    table = markdown.grid(("", "", "ours", "beside", "time ratio", "target"), lines)
+    on_others = [f"ratio on {cpu}" for cpu in processors]
+    table = markdown.grid(("", "", "ours", "beside", "time ratio", *on_others, "target"), lines)
     pictures = [f"[{result['name']}](pictures/{file})" for result in results for file in result["pictures"].values()]
     return [table, *([f"Pictures: {', '.join(pictures)}."] if pictures else ())]
 
