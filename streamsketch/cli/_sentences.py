@@ -40,7 +40,7 @@ SENTENCES = {
     "stream pipe": "Release each window of standard input once, when it is over.",
     "stream kafka": "Release each window of a Kafka topic once, on one machine and without Java.",
     "stream beam": "Release each window of a topic or a growing folder once, on a cluster.",
-    "stream watch": "Serve metrics and health of a stream on 127.0.0.1, from what it has published alone.",
+    "stream watch": "Serve metrics and health of a stream, from what it has published alone.",
     "stream publish": "Publish a stream's releases to a Kafka topic, each once.",
     "stream replay": "Compute a topic once more in this process, and compare: each release must have the same bytes.",
 }

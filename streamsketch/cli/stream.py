@@ -173,12 +173,15 @@ def watch(
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Serve metrics and health of a stream on 127.0.0.1, from what it has published alone.
+    """Serve metrics and health of a stream, from what it has published alone.
 
     /metrics is for Prometheus. /health is one line of JSON with status 200 or 503. The command reads the releases,
     which are public, and counts the alarms, if the job names their folder. It never reads the job's data or its key. If
     the job has flink, or servers and topic, health also names problems of the job on Flink and of the topic; no record
     is read. With counts, it says why rows were dropped.
+
+    The address is 127.0.0.1, or that of the job. If other machines reach it, such as 0.0.0.0, only public facts are
+    served, without what flink, topic and counts add; the file health has all of it.
 
     $ streamsketch stream watch --agreement agreement.json --job job.json --set port=9100
     """
@@ -197,10 +200,10 @@ def watch(
         watched = jobs.Watch(agreed, run_by, causes=causes, patience=60 + 3 * every)
         serve = jobs.Server
     watched.look()
-    with contextlib.suppress(SystemExit), serve(watched, run_by.port) as server:  # it is ended by a signal
-        url = f"http://127.0.0.1:{server.server_port}"
-        fields = {"metrics": f"{url}/metrics", "health": f"{url}/health"}
-        typer.echo(json.dumps(fields) if as_json else f"{url}/metrics and /health")
+    # it is ended by a signal
+    with contextlib.suppress(SystemExit), serve(watched, run_by.port, run_by.address) as server:
+        fields = {"metrics": f"{server.url}/metrics", "health": f"{server.url}/health"}
+        typer.echo(json.dumps(fields) if as_json else f"{server.url}/metrics and /health")
         server.keep_on(every, None if run_by.health is None else Path(run_by.health))
 
 

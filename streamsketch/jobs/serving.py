@@ -1,6 +1,8 @@
-"""Metrics and health of a stream, from a watch, served on 127.0.0.1."""
+"""Metrics and health of a stream, from a watch, served on this machine or, of what is public, to a network."""
 
+import ipaddress
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -19,10 +21,11 @@ _TEXT = "text/plain; version=0.0.4; charset=utf-8"  # what every Prometheus read
 
 
 class Server(ThreadingHTTPServer):
-    """Serve the metrics and the health of a watch on 127.0.0.1, in separate threads, until the ``with`` block ends.
+    """Serve the metrics and the health of a watch, in separate threads, until the ``with`` block ends.
 
     ``/metrics`` is for Prometheus; ``/health`` is one line of JSON, with status 200 or 503. The server has no access to
-    the job's data, its key or the contents of alarms.
+    the job's data, its key or the contents of alarms. It asks for no login. So on an address that other machines reach,
+    it serves public facts alone, without what the watch's causes found (`Watch.health`).
 
     Parameters
     ----------
@@ -30,15 +33,33 @@ class Server(ThreadingHTTPServer):
         The watch.
     port
         The port to listen on; 0 for any free port.
+    address
+        The IP address to listen on, such as ``"::1"``; ``"0.0.0.0"`` for all of IPv4, ``"::"`` for all of both.
     """
 
     daemon_threads = True
 
-    def __init__(self, watch: Watch, port: int) -> None:
+    def __init__(self, watch: Watch, port: int, address: str = "127.0.0.1") -> None:
         self.watch, self.registry = watch, CollectorRegistry()
-        self.registry.register(_Metrics(watch))
-        super().__init__(("127.0.0.1", port), _Page)
+        place = ipaddress.ip_address(address)
+        # by the address alone: a proxy beside the server, as meshes have them, makes all clients look local
+        self.is_private = place.is_loopback
+        self.registry.register(_Metrics(watch, private=self.is_private))
+        self.address_family = socket.AF_INET if place.version == 4 else socket.AF_INET6
+        super().__init__((address, port), _Page)
         self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+
+    @property
+    def url(self) -> str:
+        """The address of the pages, without a path."""
+        host = str(self.server_address[0])
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.server_port}"
+
+    def server_bind(self) -> None:
+        """Listen; on ``"::"`` to IPv4 as well, whatever the machine's default is."""
+        if self.address_family == socket.AF_INET6:
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        super().server_bind()
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -48,7 +69,7 @@ class Server(ThreadingHTTPServer):
         """Check the stream every ``every`` seconds, forever; with a file, also write the line of ``/health`` to it."""
         while True:
             if health is not None:
-                write_whole(health, _line(self.watch))
+                write_whole(health, _line(self.watch, private=True))
             time.sleep(every)
             self.watch.look()
 
@@ -61,14 +82,16 @@ class Server(ThreadingHTTPServer):
 class _Page(BaseHTTPRequestHandler):
     server: Server
     timeout = 10.0  # seconds, for a client that sends nothing
+    server_version, sys_version = "streamsketch", ""  # without the version of Python
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
         if path == "/metrics":
             self._answer(200, _TEXT, generate_latest(self.server.registry))
         elif path == "/health":
-            status = 503 if self.server.watch.complaints() else 200
-            self._answer(status, "application/json", _line(self.server.watch))
+            watch, private = self.server.watch, self.server.is_private
+            status = 503 if watch.complaints(private=private) else 200
+            self._answer(status, "application/json", _line(watch, private=private))
         else:
             self._answer(404, "text/plain; charset=utf-8", b"/metrics or /health\n")
 
@@ -115,19 +138,19 @@ METRICS = {
 class _Metrics:
     """Numbers of a watch, computed when Prometheus asks."""
 
-    def __init__(self, watch: Watch) -> None:
-        self._watch = watch
+    def __init__(self, watch: Watch, *, private: bool) -> None:
+        self._watch, self._private = watch, private
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         seen, lag = self._watch.seen, self._watch.lag
         numbers: dict[str, float | Mapping[int, float] | None] = {
-            "healthy": not self._watch.complaints(),
+            "healthy": not self._watch.complaints(private=self._private),
             "lag_seconds": lag,
         }
         if seen is not None:
             numbers |= {"releases": seen.releases, "windows_missing_keys": seen.missing}
             numbers |= {"newest_window_end_seconds": seen.newest_end, "alarms": seen.alarms, "refused": seen.refused}
-        numbers |= self._watch.numbers
+        numbers |= self._watch.numbers if self._private else {}
         for name, number in numbers.items():
             if number is not None:
                 labels = ["stream", "partition"] if isinstance(number, Mapping) else ["stream"]
@@ -140,5 +163,5 @@ class _Metrics:
                 yield family
 
 
-def _line(watch: Watch) -> bytes:
-    return json.dumps(watch.health()).encode() + b"\n"
+def _line(watch: Watch, *, private: bool) -> bytes:
+    return json.dumps(watch.health(private=private)).encode() + b"\n"

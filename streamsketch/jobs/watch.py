@@ -201,8 +201,14 @@ class Watch:
         end = None if self.seen is None else self.seen.newest_end
         return None if end is None else self._clock() - end
 
-    def complaints(self) -> list[str]:
-        """Return what is wrong, in sentences; an empty list if the stream is healthy."""
+    def complaints(self, *, private: bool = True) -> list[str]:
+        """Return what is wrong, in sentences; an empty list if the stream is healthy.
+
+        Parameters
+        ----------
+        private
+            Whether what the causes found is part of it. Without, all is public: releases, the number of alarms, time.
+        """
         now, found = self._clock(), []
         if self._trouble is not None:
             found.append(self._trouble)
@@ -217,11 +223,11 @@ class Watch:
             found.append(f"{overdue} windows before the newest one lack keys")
         if found and self.seen is not None and self.seen.refused:
             found.append(f"the ledger refused {self.seen.refused} slots, which are not released")
-        return [*found, *self._wrong]
+        return [*found, *(self._wrong if private else ())]
 
-    def health(self) -> dict[str, Any]:
-        """Return the content of the health page."""
-        complaints, lag, seen = self.complaints(), self.lag, self.seen or Seen()
+    def health(self, *, private: bool = True) -> dict[str, Any]:
+        """Return the content of the health page; ``private`` is that of `complaints`."""
+        complaints, lag, seen = self.complaints(private=private), self.lag, self.seen or Seen()
         end = seen.newest_end
         return {
             "healthy": not complaints,
@@ -237,7 +243,7 @@ class Watch:
                 name: {str(place): round(each, 3) for place, each in number.items()}
                 if isinstance(number, Mapping)
                 else round(number, 3)
-                for name, number in self.numbers.items()
+                for name, number in (self.numbers if private else {}).items()
             },
         }
 

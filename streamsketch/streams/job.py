@@ -1,6 +1,7 @@
 """Jobs: how one operator runs an unbounded stream whose agreement says what is published."""
 
 import dataclasses
+import ipaddress
 import json
 import math
 import os
@@ -140,8 +141,9 @@ class Job:
         Folder for counts of rows, which ``stream kafka`` writes and ``stream watch`` reads: secret.
     log
         The lines of a job on standard error: ``"text"``, for the operator only, or ``"json"``, without private values.
-    port
-        Port on 127.0.0.1 for metrics and health; by default 9100. 0 takes any free port.
+    address, port
+        IP address and port for metrics and health; by default 127.0.0.1 and 9100. Port 0 takes any free port. On an
+        address that other machines reach, such as ``"0.0.0.0"``, only public facts are served.
     health
         File to which the line of health is written.
     alarms
@@ -214,6 +216,7 @@ class Job:
     malformed: str | None = None
     counts: str | None = None
     log: LogForm = "text"
+    address: str = "127.0.0.1"
     port: int = 9100
     health: str | None = None
     alarms: str | None = None
@@ -251,6 +254,13 @@ class Job:
             seconds = getattr(self, name)
             if seconds is not None and not 0 < seconds < math.inf:
                 raise InvalidInputError(f"{name} must be a number of seconds > 0, got {seconds:g}")
+        try:
+            ipaddress.ip_address(self.address)
+        except ValueError:
+            raise InvalidInputError(
+                f"address must be an IP address of this machine, such as 127.0.0.1, ::1 or 0.0.0.0, got "
+                f"{short(self.address)}"
+            ) from None
         if not 0 <= self.port <= _MOST_PORT:
             raise InvalidInputError(f"port must be a number from 0 to {_MOST_PORT:,}, got {self.port}")
         if self.dead_letters_bytes is not None and self.dead_letters_bytes < 1:

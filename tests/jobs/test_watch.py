@@ -4,6 +4,7 @@ import contextlib
 import json
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import time
@@ -15,7 +16,9 @@ from typing import Any
 
 import pytest
 
+from streamsketch.errors import InvalidInputError
 from streamsketch.jobs import Watch
+from streamsketch.jobs.causes import Found
 from tests.beam.streams.prism import BASE, MINUTE, ROOT
 from tests.cli.running import PATIENCE, Forks
 from tests.jobs.job import end, options, policy_of, put, run
@@ -69,12 +72,14 @@ def watch(stream: tuple[Path, str | None], clock: Callable[[], float], **changed
 
 
 @contextlib.contextmanager
-def served(watched: Watch) -> Iterator[Callable[[str], tuple[int, str]]]:
-    with Server(watched, 0) as server:
+def served(
+    watched: Watch, address: str = "127.0.0.1", client: str = "127.0.0.1"
+) -> Iterator[Callable[[str], tuple[int, str]]]:
+    with Server(watched, 0, address) as server:
 
         def get(path: str) -> tuple[int, str]:
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}{path}", timeout=10) as answer:
+                with urllib.request.urlopen(f"http://{client}:{server.server_port}{path}", timeout=10) as answer:
                     return answer.status, answer.read().decode()
             except urllib.error.HTTPError as error:
                 with error:
@@ -191,6 +196,80 @@ def test_a_watch_that_hangs_is_unhealthy(copy: tuple[Path, str | None]) -> None:
     watched.look()
     now += 61
     assert watched.complaints() == ["the sink has not answered for 61 s"]
+
+
+class Dropped:
+    """A cause that knows what is private."""
+
+    def look(self, now: float, stale_after: float) -> Found:  # noqa: ARG002
+        return ["5 % of the rows were dropped"], {"rows_late": 5.0, "partition_lag_records": {0: 3.0}}
+
+
+def has_ipv6() -> bool:
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET6) as one:
+        one.bind(("::1", 0))
+        return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("address", "client"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("127.0.0.2", "127.0.0.2"),
+        ("0.0.0.0", "127.0.0.1"),  # noqa: S104 - only public facts
+        ("::1", "[::1]"),
+        ("::", "[::1]"),
+        ("::", "127.0.0.1"),
+    ],
+)
+def test_an_address_that_others_reach_serves_what_is_public_alone(
+    stream: tuple[Path, str | None], address: str, client: str
+) -> None:
+    if ":" in address and not has_ipv6():
+        pytest.skip("this machine has no IPv6")
+    place, database = stream
+    clock = lambda: BASE + 3 * MINUTE + 7.5  # noqa: E731
+    policy = policy_of(place, stale_after=100, alarms=f"{place}/claims/flights.alarms", database=database)
+    watched, plain = Watch(*policy, causes=[Dropped()], clock=clock), Watch(*policy, clock=clock)
+    watched.look()
+    plain.look()
+    with served(watched, address, client) as get, served(plain) as public:
+        if address in ("127.0.0.1", "127.0.0.2", "::1"):
+            assert "rows_late" in get("/metrics")[1]
+            status, line = get("/health")
+            assert (status, json.loads(line)["rows_late"]) == (503, 5)
+        else:
+            assert get("/metrics") == public("/metrics"), "as of a watch that knows nothing else"
+            assert get("/health") == public("/health")
+            assert get("/other") == public("/other")
+
+
+def test_the_operators_file_of_health_has_what_the_address_does_not_serve(
+    stream: tuple[Path, str | None], tmp_path: Path
+) -> None:
+    class OnceOnly(Dropped):
+        looks = 0
+
+        def look(self, now: float, stale_after: float) -> Found:
+            self.looks += 1
+            if self.looks > 1:
+                raise SystemExit
+            return super().look(now, stale_after)
+
+    place, database = stream
+    watched = Watch(*policy_of(place, database=database), causes=[OnceOnly()], clock=lambda: BASE + 3 * MINUTE)
+    watched.look()
+    file = tmp_path / "health.json"
+    with Server(watched, 0, "0.0.0.0") as server, pytest.raises(SystemExit):  # noqa: S104 - only public facts
+        server.keep_on(0, file)
+    assert json.loads(file.read_text())["rows_late"] == 5
+
+
+@pytest.mark.parametrize("text", ["localhost", "", "127.0.0.1:9100", "[::1]", "256.1.1.1"])
+def test_an_address_is_an_ip_address(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InvalidInputError, match="address"):
+        policy_of(tmp_path, address=text)
 
 
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="asks Linux who listens where")
