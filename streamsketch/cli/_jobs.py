@@ -1,6 +1,7 @@
 """What commands of jobs and topics have in common: options, and packages that the base does not install."""
 
 import contextlib
+import dataclasses
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,8 +43,19 @@ Epoch = Annotated[int | None, option("Workers", "NUMBER", "Epoch of a launch. A 
 
 
 def job_of(path: Path, settings: list[str] | None) -> Job:
-    """Return the job in a file, with the fields that ``--set`` states."""
-    return Job.load(path).with_settings(settings or [])
+    """Return the job in a file, with the fields that ``--set`` states; refuse one that is only to be tried."""
+    job, is_dry = tried_job_of(path, settings)
+    if is_dry:
+        raise ss.InvalidInputError(
+            "only `streamsketch stream file`, `pipe` and `kafka` make a dry run: leave out dry_run in the job"
+        )
+    return job
+
+
+def tried_job_of(path: Path, settings: list[str] | None) -> tuple[Job, bool]:
+    """Return a job as `job_of`, and whether it is only to be tried: ``dry_run``, which is then left out."""
+    job = Job.load(path).with_settings(settings or [])
+    return dataclasses.replace(job, dry_run=False), job.dry_run
 
 
 def state_of(job: Job, path: Path) -> Path:

@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import typer
 
@@ -13,12 +13,14 @@ from streamsketch.cli._inputs import Stop
 from streamsketch.cli._jobs import decoder_of, extras, settings_in
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import plural, progress_bar, show_json
+from streamsketch.cli._stream_dry_run import show_dry_run
 from streamsketch.cli._unbounded import charge_of, dead_letters_in, slots_of, write_summary
 from streamsketch.core.files import exclusive
 from streamsketch.intake.files import RowReader
 from streamsketch.jobs.logs import logs
 from streamsketch.once.reasons import continued
 from streamsketch.once.waiting import Waiting
+from streamsketch.streams.dry_run import DryStream
 from streamsketch.streams.job import Job
 from streamsketch.streams.policy import StreamPolicy
 from streamsketch.streams.stream import Stream
@@ -45,17 +47,38 @@ class KafkaTopic:
     state: Path
     once: bool
 
+    def try_out(self, *, as_json: bool) -> None:
+        """Read what is there without a state, and show what would be dropped."""
+        agreed, run_by = self.agreement, self.job
+        stream = DryStream(agreed, run_by, strict=True)
+        brokers, topic, form = self._connection
+        with logs(run_by.log, topic=topic), ExitStack() as stack:
+            partitions = jobs.Partitions(brokers, topic, run_by.group or jobs.group_of(run_by.stream or topic))
+            stack.callback(partitions.close)
+            stop = stack.enter_context(Stop())
+            counts = jobs.dry_run(stream, partitions, topic, form, stop)
+            number = stop.number
+        show_dry_run(stream, counts, topic, as_json=as_json)
+        if number is not None:
+            raise typer.Exit(128 + number)
+
+    @property
+    def _connection(self) -> "tuple[jobs.Brokers, str, Literal['arrow', 'json'] | jobs.Decoder]":
+        """The brokers, the topic, and what decodes its messages."""
+        agreed, run_by = self.agreement, self.job
+        run_by.need(("servers", "topic"), "`streamsketch stream kafka`")
+        with extras():
+            brokers = jobs.Brokers(str(run_by.servers), settings_in(run_by.client_settings))
+            form = decoder_of(run_by, RowReader(agreed, StreamPolicy(agreed, run_by).time).columns)
+        return brokers, str(run_by.topic), form
+
     def run(self, *, as_json: bool) -> None:
         """Read the topic until it ends, or forever; write the state and releases."""
         agreed, run_by, path = self.agreement, self.job, self.state
         StreamPolicy(agreed, run_by).publisher()  # to find mistakes before anything is written
         waiting = Waiting()
         charge, letters = charge_of(run_by, agreed, waiting), dead_letters_in(run_by)
-        run_by.need(("servers", "topic"), "`streamsketch stream kafka`")
-        topic = str(run_by.topic)
-        with extras():
-            brokers = jobs.Brokers(str(run_by.servers), settings_in(run_by.client_settings))
-            form = decoder_of(run_by, RowReader(agreed, StreamPolicy(agreed, run_by).time).columns)
+        brokers, topic, form = self._connection
         number = None
         with logs(run_by.log, topic=topic), ExitStack() as stack:
             try:

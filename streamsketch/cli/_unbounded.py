@@ -1,5 +1,6 @@
 """A log by an agreement and a job: each window is released once, and the same command continues from a state."""
 
+import dataclasses
 import json
 import os
 import stat
@@ -18,6 +19,7 @@ from streamsketch.cli._inputs import Snapshots, Stop
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import plural, progress_bar, show_json
 from streamsketch.cli._sketching import tell_bad_lines
+from streamsketch.cli._stream_dry_run import show_dry_run
 from streamsketch.core.files import exclusive, remove_partial, write_whole
 from streamsketch.data.readers.delimited import check_delimiter
 from streamsketch.data.readers.formats import format_of
@@ -33,6 +35,7 @@ from streamsketch.once.dead_letters import DeadLetters
 from streamsketch.once.reasons import REASONS, reason_of
 from streamsketch.once.sinks import Sink, sink_in
 from streamsketch.once.waiting import Waiting, waiting_for
+from streamsketch.streams.dry_run import DryStream
 from streamsketch.streams.job import Job
 from streamsketch.streams.policy import StreamPolicy
 from streamsketch.streams.stream import Stream
@@ -59,6 +62,41 @@ class UnboundedLog:
     job: Job
     state: Path
 
+    def try_out(self, *, as_json: bool) -> None:
+        """Read what is there without a state, and show what would be dropped."""
+        agreement, job = self.agreement, dataclasses.replace(self.job, follow=False)
+        form, stream = self._checked(), DryStream(agreement, job)
+        with ExitStack() as stack:
+            descriptor = sys.stdin.fileno()
+            if self.log is not None:
+                descriptor = stack.enter_context(self.log.open("rb", buffering=0)).fileno()
+            bad, stop = stack.enter_context(BadLines("skip")), stack.enter_context(Stop())
+            log = stack.enter_context(self._opened(descriptor, self._reader(stream.policy, bad), form, None))
+            for piece in log.pieces(stop=stop):
+                log.read(piece, stream.add)
+                stream.save({})
+            stream.bad_lines, number = bad.count, stop.number
+        tell_bad_lines(bad)
+        if bad.count and job.clock == "events" and job.bad_lines in (None, "stop"):
+            say('warning: `streamsketch stream` ends at a bad line: correct them, or set "bad_lines" in the job')
+        show_dry_run(stream, stream.row_counts, self._name, as_json=as_json)
+        if number is not None:
+            raise typer.Exit(128 + number)
+
+    def _reader(self, policy: StreamPolicy, bad: BadLines) -> RowReader:
+        """Return what reads the rows of the log."""
+        job = self.job
+        return RowReader(
+            self.agreement,
+            time=policy.time,
+            bad=bad,
+            delimiter=check_delimiter(job.delimiter or ","),
+            encoding=job.encoding,
+            decimal=job.decimal or ".",
+            thousands=job.thousands,
+            null_values=job.missing_cells,
+        )
+
     def run(self, *, as_json: bool) -> None:
         """Read the log until it ends, or forever; write the state and releases."""
         agreement, job = self.agreement, self.job
@@ -83,16 +121,7 @@ class UnboundedLog:
             sink = stack.enter_context(slots_of(job, waiting))
             stack.enter_context(exclusive(self.state))
             bad = stack.enter_context(bad_lines)
-            reader = RowReader(
-                agreement,
-                time=policy.time,
-                bad=bad,
-                delimiter=check_delimiter(job.delimiter or ","),
-                encoding=job.encoding,
-                decimal=job.decimal or ".",
-                thousands=job.thousands,
-                null_values=job.missing_cells,
-            )
+            reader = self._reader(policy, bad)
             stream = Stream(agreement, job, self.state, charge, sink=sink, dead_letters=dead_letters)
             with Stop() as stop:
                 waiting.stop = stop.is_set

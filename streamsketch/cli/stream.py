@@ -20,6 +20,7 @@ from streamsketch.cli._jobs import (
     settings_in,
     state_of,
     topic_of,
+    tried_job_of,
 )
 from streamsketch.cli._kafka import KafkaTopic
 from streamsketch.cli._options import option
@@ -62,7 +63,9 @@ def file(
     A line break always ends a row, so that text of one person makes or hides no row of another: write cells with line
     breaks as JSON lines. SIGINT and SIGTERM save and end. Lines that bad_lines of the job leaves out are counted by
     reason. With follow, the command waits for lines that are appended. Files of a pattern, such as one for each day,
-    are read as one log, in the order of their names: a file is complete once a later one is there.
+    are read as one log, in the order of their names: a file is complete once a later one is there. With --set
+    dry_run=yes, it shows how many rows of each window would be dropped, for the operator alone, and releases, writes
+    and charges nothing.
 
     $ streamsketch stream file sales.csv --agreement agreement.json --job job.json
     """
@@ -80,7 +83,7 @@ def pipe(
 
     As `stream file`, for a log that comes through a pipe. The job says its format. If the command is run again, the
     pipe must begin where the state ends: with the same log from its start, or with format messages, whose offsets say
-    where they are: those of Kafka, as `kcat -J` prints them.
+    where they are: those of Kafka, as `kcat -J` prints them. With --set dry_run=yes, nothing is released.
 
     $ streamsketch stream pipe --agreement agreement.json --job job.json --set format=csv
     """
@@ -88,9 +91,10 @@ def pipe(
 
 
 def _follow(log: Path | None, agreement: Path, job: Path, settings: list[str] | None, *, as_json: bool) -> None:
-    run_by = job_of(job, settings)
+    run_by, is_dry = tried_job_of(job, settings)
     state = state_of(run_by, job)
-    UnboundedLog(log=log, agreement=ss.Agreement.load(agreement), job=run_by, state=state).run(as_json=as_json)
+    asked = UnboundedLog(log=log, agreement=ss.Agreement.load(agreement), job=run_by, state=state)
+    (asked.try_out if is_dry else asked.run)(as_json=as_json)
 
 
 def kafka(
@@ -115,13 +119,15 @@ def kafka(
 
     Releases are files of whole windows. If the job names its stream, each key is released by itself, as by `stream
     beam`: into the job's folder, a place such as s3://bucket/releases, or a database. `stream watch` and
-    `stream publish` read folders and databases.
+    `stream publish` read folders and databases. With --set dry_run=yes, the command shows how many rows of each window
+    would be dropped, for the operator alone, and releases, writes, commits and charges nothing.
 
     $ streamsketch stream kafka --agreement agreement.json --job job.json
     """
-    run_by = job_of(job, settings)
+    run_by, is_dry = tried_job_of(job, settings)
     state = state_of(run_by, job)
-    KafkaTopic(agreement=ss.Agreement.load(agreement), job=run_by, state=state, once=once).run(as_json=as_json)
+    asked = KafkaTopic(agreement=ss.Agreement.load(agreement), job=run_by, state=state, once=once)
+    (asked.try_out if is_dry else asked.run)(as_json=as_json)
 
 
 def beam(

@@ -1,6 +1,6 @@
 from .brokers import Brokers, TopicError, UnreachableError, client_settings
 from .causes import Cause, FlinkJob
-from .consume import TopicStream, log_end, log_failure, malformed_size
+from .consume import TopicStream, dry_run, log_end, log_failure, malformed_size
 from .decoders import Decoder, Registry, avro_rows, debezium_rows, imported, protobuf_rows
 from .dropped import DroppedRows
 from .files import FilesJob
@@ -47,6 +47,7 @@ __all__ = [
     "beam_options",
     "client_settings",
     "debezium_rows",
+    "dry_run",
     "group_of",
     "imported",
     "log_end",

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -16,12 +16,14 @@ from streamsketch.intake.framing import idle_after as idle_condition
 from streamsketch.intake.lines import Stop
 from streamsketch.intake.rotation import LostLogError, digest
 from streamsketch.jobs.brokers import TopicError, UnreachableError
+from streamsketch.jobs.decoders import Decoder
 from streamsketch.jobs.logs import causes_of
 from streamsketch.jobs.partitions import Bounds, Log, LostOffsetsError
-from streamsketch.jobs.payloads import Malformed, Message, Payloads
+from streamsketch.jobs.payloads import Format, Malformed, Message, Payloads
 from streamsketch.once.counts import RowAlarms, RowCounts
 from streamsketch.once.logs import log_event
 from streamsketch.once.reasons import public_text, reason_of
+from streamsketch.streams.dry_run import DryStream
 from streamsketch.streams.stream import Stream
 
 _LOG = logging.getLogger(__name__)
@@ -95,7 +97,7 @@ class TopicStream:
         self._idle_after, self._clock, self._silent = idle_after, clock, set[int]()
         self._alarms = RowAlarms(stream.policy.job.limits)
         self._bad_before, self._missing = stream.bad_lines, 0
-        self._counts, self._counted, self._complains = counts, self._rows, frozenset[str]()
+        self._counts, self._counted, self._complains = counts, self.row_counts, frozenset[str]()
         self._closed = stream.windows.next
         self._next, self._bounds = dict[int, int](), dict[int, Bounds]()
         self._last, self._checking = dict[int, tuple[int, str]](), set[int]()
@@ -377,7 +379,7 @@ class TopicStream:
             self._log.commit(self._next)
 
     @property
-    def _rows(self) -> RowCounts:
+    def row_counts(self) -> RowCounts:
         """How many rows and messages were read and dropped, each in its unit; messages since this process began."""
         bad = self._malformed
         stream = self.stream.row_counts
@@ -391,7 +393,7 @@ class TopicStream:
 
     def _count(self, *, last: bool = False) -> None:
         """Log what is wrong with the rows since the last window that ended, and write the counts to a file."""
-        rows, closed = self._rows, self.stream.windows.next - self._closed
+        rows, closed = self.row_counts, self.stream.windows.next - self._closed
         found = self._alarms.look(rows.since(self._counted), "since the last look", closed)
         for code in sorted(found.keys() - self._complains):
             self._tell(logging.WARNING, code, found[code])
@@ -438,6 +440,48 @@ class TopicStream:
         if why is None and self._unreachable is not None:
             self._tell(logging.INFO, "reached", "the brokers answer again")
         self._unreachable = why
+
+
+def dry_run(stream: DryStream, log: Log, topic: str, form: Format | Decoder, stop: Stop) -> RowCounts:
+    """Read what a topic holds into a strict stream that releases nothing, and return its counts of rows. Secret.
+
+    Nothing is written, and no offsets are committed.
+
+    Parameters
+    ----------
+    stream
+        The stream.
+    log, topic
+        The partitions, and the name of the topic.
+    form
+        How messages are decoded, as by `Payloads`.
+    stop
+        Ends the reading.
+
+    Raises
+    ------
+    TopicError
+        If the brokers do not answer, or the topic is compacted.
+    """
+    bad, job = Malformed(None), stream.policy.job
+    payloads = Payloads(stream.policy.agreement, stream.policy.time, form, bad)
+    kept = cast("Log", _Uncommitted(log))
+    read = TopicStream(stream, kept, topic, payloads, bad, accept_loss=True, idle_after=job.idle_after)
+    read.run(stop, every=job.every, once=True)
+    return read.row_counts
+
+
+class _Uncommitted:
+    """A log whose offsets are not committed."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    def commit(self, offsets: Mapping[int, int]) -> None:
+        """Do nothing."""
 
 
 def log_end(*, stopped: bool, finished: bool) -> None:

@@ -1,3 +1,4 @@
+from .dry_run import DryStream
 from .job import Job
 from .releases import (
     Alarm,
@@ -23,6 +24,7 @@ __all__ = [
     "Alarm",
     "DatabaseSink",
     "DeadLetters",
+    "DryStream",
     "FileSink",
     "Job",
     "LedgerCharge",

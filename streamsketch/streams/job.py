@@ -139,6 +139,8 @@ class Job:
         File for messages with rows that cannot be read: secret.
     counts
         Folder for counts of rows, which ``stream kafka`` writes and ``stream watch`` reads: secret.
+    dry_run
+        Whether ``stream file``, ``stream pipe`` and ``stream kafka`` only show what they would drop (`DryStream`).
     log
         The lines of a job on standard error: ``"text"``, for the operator only, or ``"json"``, without private values.
     address, port
@@ -215,6 +217,7 @@ class Job:
     dead_letters_bytes: int | None = None
     malformed: str | None = None
     counts: str | None = None
+    dry_run: bool = False
     log: LogForm = "text"
     address: str = "127.0.0.1"
     port: int = 9100
@@ -455,7 +458,7 @@ _KINDS: dict[str, Any] = {
     **dict.fromkeys(("summary", "dead_letters", "malformed", "counts", "health", "alarms", "bad_lines"), "place"),
     **dict.fromkeys((*_SHARES, "idle_after", "every", "stale_after", "silent_after", "check_every"), "number"),
     **dict.fromkeys(("port", "dead_letters_bytes"), "whole"),
-    **dict.fromkeys(("follow", "accept_loss", "count_private_data"), "yes"),
+    **dict.fromkeys(("follow", "accept_loss", "count_private_data", "dry_run"), "yes"),
 }
 _FIELDS = {
     field.name: _Field(_KINDS.get(field.name, "text"), field.name not in ("folder", "delay", "clock"))

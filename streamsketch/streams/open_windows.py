@@ -22,6 +22,7 @@ from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.intake.clock import Clock
 from streamsketch.intake.columns import BadRowsError, missing, salvage
 from streamsketch.intake.rows import Intake
+from streamsketch.once.counts import RowCounts
 from streamsketch.once.keys import StateSecret, number_bytes
 from streamsketch.sketching.bounding.admission import Admission
 from streamsketch.sketching.bounding.contributions import NO_KEY, WHOLE, Contributions, concatenated
@@ -249,6 +250,8 @@ class Windows:
         self._closing: Admission | None = None
         self.open: dict[int, UnitsWindow | SumsWindow] = {}
         self.counts = Counts()
+        self.by_window: dict[int, RowCounts] | None = None
+        """Rows by the window of their time, from the first window on, for a dry run; None to count none by windows."""
         self.on_dropped: Callable[[dict[str, pa.RecordBatch]], None] | None = None
         """Called with rows that are dropped, by kind: ``"late"``, ``"ahead"`` and ``"malformed"``."""
 
@@ -301,16 +304,20 @@ class Windows:
         cast = self._intake.cast(rows, first)
         if cast.num_rows < kept.sum():
             raise InvalidInputError("some rows do not fit the agreement")  # `add` finds them
+        blanks = ~kept & ~beats & ~far
+        blank += int(blanks.sum())
+        of_blanks = numbers[blanks & ~after & ~ahead]
         numbers, after, timely = numbers[kept], after[kept], (timely & ~after)[kept]
-        blank += int((~kept & ~beats & ~far).sum())
         malformed = int(far.sum()) + (0 if bad is None else bad.num_rows)
         found = BoundingSummary(rows_read=blank + malformed, rows_blank=blank, rows_malformed=malformed)
-        adding = []
+        adding, others = [], dict[int, int]()
         for number in np.unique(numbers[timely]).tolist():
             its = timely & (numbers == number)
             window = self.open.get(number) or self._empty()
             its_rows = cast if its.all() else cast.filter(pa.array(its))
+            others[number] = -found.rows_of_other_keys
             adding.append((number, window, window.prepare(its_rows, self._secret_of_units(number), found)))
+            others[number] += found.rows_of_other_keys
         early = numbers < policy.first
         late = ~timely & ~after & ~early
         if self.on_dropped is not None:
@@ -319,6 +326,7 @@ class Windows:
         for number, window, add in adding:  # from here on nothing fails
             add()
             self.open[number] = window
+        self._count_by_window(numbers[timely], numbers[late], of_blanks, others)
         self.counts.rows_before_start += int(early.sum())
         self.counts.rows_after_end += int(after.sum())
         self.counts.rows_late += int(late.sum())
@@ -329,6 +337,17 @@ class Windows:
         if source is not None and clock.newest != before:  # only what moves the clock, as some rows of units must not
             self.clocks.idle.discard(source)
         return int(timely.sum())
+
+    def _count_by_window(self, timely: Ints, late: Ints, blank: Ints, others: Mapping[int, int]) -> None:
+        """Count rows by the numbers of their windows, if that is wanted."""
+        if (counted := self.by_window) is None:
+            return
+        for kind, numbers in (("read", timely), ("late", late), ("blank", blank[blank >= self._policy.first])):
+            for number, count in zip(*map(np.ndarray.tolist, np.unique(numbers, return_counts=True)), strict=True):
+                more = RowCounts(**{"read": count, kind: count})
+                counted[number] = counted.get(number, RowCounts()).plus(more)
+        for number, count in others.items():
+            counted[number] = counted[number].plus(RowCounts(other_keys=count))
 
     @property
     def clock(self) -> Clock:

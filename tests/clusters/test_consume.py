@@ -97,6 +97,24 @@ def test_a_reader_that_is_killed_publishes_the_same_bytes(secure: Kafka, tmp_pat
     assert released(folder) == released(tmp_path / "whole") == released(tmp_path / "again")
 
 
+def test_a_dry_run_leaves_no_trace_and_counts_what_is_read(secure: Kafka, tmp_path: Path) -> None:
+    fill(secure, "tried")
+    folder = begun(tmp_path / "tried")
+    before = sorted(folder.rglob("*"))
+    done = run(command(secure, folder, "tried", "--set=dry_run=yes", "--json"))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert sorted(folder.rglob("*")) == before
+    assert found["rows"]["read"] == 2 * 50 * MINUTES * PARTITIONS
+    assert [(one["rows"], one["late"], one["is_over"]) for one in found["windows"]] == [
+        (100 * PARTITIONS, 0, True)
+    ] * MINUTES
+    other = run(command(secure, folder, "tried", "--once", f"--set=summary={folder}/s.json"))
+    assert other.returncode == 0, other.stderr
+    summary = json.loads((folder / "s.json").read_text())
+    assert summary["rows_of_other_keys"] == found["rows"]["other_keys"]
+
+
 def test_a_signal_saves_and_ends(secure: Kafka, tmp_path: Path) -> None:
     fill(secure, "signalled")
     folder = begun(tmp_path / "s", stream="sales")

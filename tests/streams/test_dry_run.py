@@ -1,0 +1,88 @@
+"""A dry run counts what a stream would drop of each window, and leaves no trace."""
+
+import dataclasses
+import random
+from pathlib import Path
+
+import pytest
+
+import streamsketch as ss
+from streamsketch.streams import DryStream, Stream
+from streamsketch.streams.policy import StreamPolicy
+from tests.streams.naive import AGREEMENT, KEYS, Row, batch_of, beat, over_in, policy_of, windows_of
+
+ASSERTED = AGREEMENT.replace(unit=None, neighbours=ss.L1(5, unit="customer"))
+
+
+def drawn(seed: int, clock: str) -> list[Row]:
+    """Return a log with late rows, rows before the start and of other keys, and with heartbeats, if they count."""
+    bits = random.Random(seed)  # noqa: S311 - a test's data
+    rows = []
+    for at in range(-100, 600, 2):
+        rows.append(Row(at - bits.choice([0] * 6 + [75, 140]), bits.choice([*KEYS, "moon"]), "a", 1, f"c{at % 7}"))
+        if clock == "heartbeats" and at > 0 and at % 10 == 0:
+            rows.append(beat(at))
+    return rows
+
+
+def added(stream: Stream, rows: list[Row], piece: int) -> None:
+    for start in range(0, len(rows), piece):
+        stream.add(batch_of(rows[start : start + piece]), start + 1)
+        stream.save({"rows": start})
+
+
+@pytest.mark.parametrize("agreement", [AGREEMENT, ASSERTED], ids=["clipped", "asserted"])
+@pytest.mark.parametrize("clock", ["events", "heartbeats"])
+@pytest.mark.parametrize("piece", [7, 1000])
+@pytest.mark.parametrize("name", [None, "sales"])
+def test_it_counts_what_the_stream_drops(
+    tmp_path: Path, agreement: ss.Agreement, clock: str, piece: int, name: str | None
+) -> None:
+    rows = drawn(3, clock)
+    for each in ("out", "real"):
+        (tmp_path / each).mkdir()
+    dry = DryStream(*policy_of(tmp_path / "out", agreement, clock=clock, stream=name))
+    added(dry, rows, piece)
+    stream = Stream(*policy_of(tmp_path / "real", agreement, clock=clock), tmp_path / "s.raw-stream")
+    added(stream, rows, piece)
+    expected, late = windows_of(rows, clock=clock)
+    found = {one.window: one for one in dry.found}
+    kept = {dry.policy.windows.name(dry.policy.first + number): its for number, its in expected.items() if number >= 0}
+    assert {window: one.rows - one.late for window, one in found.items() if one.rows > one.late} == {
+        window: len(its) for window, its in kept.items()
+    }
+    assert {window: one.other_keys for window, one in found.items() if one.other_keys} == {
+        window: sum(row.shop == "moon" for row in its) for window, its in kept.items()
+    }
+    assert sum(one.late for one in found.values()) == late > 0
+    assert dry.row_counts == stream.row_counts
+    assert dry.row_counts.early > 0
+    clocked = rows if clock == "events" else [row for row in rows if not row.shop]
+    assert sum(one.is_over for one in found.values()) == over_in(clocked) == stream.released
+    assert dry.released == 0
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_rows_that_lack_a_value_belong_to_the_window_of_their_time(tmp_path: Path) -> None:
+    policy = policy_of(tmp_path, AGREEMENT.replace(missing="drop"))
+    dry = DryStream(*policy)
+    lacking = [Row(70, "north", "", 1, "c"), Row(130, "", "a", 1, "c"), Row(-5, "north", "", 1, "c")]
+    dry.add(batch_of([Row(10, "north", "a", 1, "c"), *lacking]), 1)
+    assert [(one.rows, one.blank) for one in dry.found] == [(1, 0), (1, 1), (1, 1)]
+    assert dry.row_counts.blank == len(lacking)
+    assert set(dry.complaints(dry.row_counts)) == {"rows_blank"}
+
+
+def test_a_job_for_a_dry_run_releases_nothing_on_any_engine(tmp_path: Path) -> None:
+    agreement, job = policy_of(tmp_path / "out")
+    tried = dataclasses.replace(job, dry_run=True)
+    with pytest.raises(ss.InvalidInputError, match="leave out dry_run"):
+        StreamPolicy(agreement, tried)
+    assert DryStream(agreement, tried).found == []
+
+
+def test_nothing_is_written_wherever_the_job_says(tmp_path: Path) -> None:
+    places = {name: str(tmp_path / name) for name in ("alarms", "dead_letters", "ledger")}
+    dry = DryStream(*policy_of(tmp_path / "out", **places, dataset="sales"))
+    added(dry, drawn(5, "events"), 50)
+    assert list(tmp_path.rglob("*")) == []
