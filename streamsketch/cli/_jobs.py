@@ -106,15 +106,24 @@ def decoder_of(job: Job, columns: list[str]) -> "Literal['arrow', 'json'] | jobs
 def topic_of(job: Job, expansion: str = "") -> "jobs.Topic":
     """Return the topic of a job, whose settings of the connection are right on this machine."""
     job.need(("servers", "topic"), "a topic")
-    settings_in(job.client_settings)
+    if job.token is not None:
+        raise ss.InvalidInputError(
+            "the job has a token, which is a function of Python, and a cluster reads the topic in Java: log in by "
+            "client_settings"
+        )
+    settings_in(job)
     reached = None if job.client_settings is None else str(Path(job.client_settings).absolute())
     return jobs.Topic(str(job.servers), str(job.topic), expansion, message_form(job), reached)
 
 
-def settings_in(path: str | None) -> dict[str, str]:
-    """Return the settings of a client of brokers in a file, if there is one."""
-    found = {} if path is None else jobs.client_settings(path)
-    return {name: value for name, value in found.items() if name != _LOGIN}
+def settings_in(job: Job) -> dict[str, Any]:
+    """Return the settings of a client of a job's brokers: those in its file, and the function for tokens."""
+    stated = {} if job.client_settings is None else jobs.client_settings(job.client_settings)
+    found = {name: value for name, value in stated.items() if name != _LOGIN}
+    if job.token is None:
+        return found
+    purpose = "of a text that returns a token and when it expires, in seconds after 1970"
+    return jobs.with_token(found, jobs.imported(job.token, "token", purpose))
 
 
 def _is_wanted(record: logging.LogRecord) -> bool:

@@ -68,7 +68,7 @@ class KafkaTopic:
         agreed, run_by = self.agreement, self.job
         run_by.need(("servers", "topic"), "`streamsketch stream kafka`")
         with extras():
-            brokers = jobs.Brokers(str(run_by.servers), settings_in(run_by.client_settings))
+            brokers = jobs.Brokers(str(run_by.servers), settings_in(run_by))
             form = decoder_of(run_by, RowReader(agreed, StreamPolicy(agreed, run_by).time).columns)
         return brokers, str(run_by.topic), form
 

@@ -199,7 +199,7 @@ def watch(
             causes.append(jobs.DroppedRows(Path(run_by.counts), run_by.limits))
         if run_by.servers is not None and run_by.topic is not None:
             silent = run_by.silent_after or StreamPolicy(agreed, run_by).of_one_length.size / 10**6
-            reached = settings_in(run_by.client_settings)
+            reached = settings_in(run_by)
             group = run_by.group or jobs.group_of(str(run_by.stream))
             causes.append(jobs.SilentPartitions(run_by.servers, run_by.topic, silent, reached))
             causes.append(jobs.PartitionLag(run_by.servers, run_by.topic, group, reached))
@@ -226,7 +226,7 @@ def publish(*, job: JobFile, settings: Settings = None, once: Once = False, as_j
         raise ss.InvalidInputError(f'{job} names no stream, so no cluster follows it: set "stream": "NAME"')
     run_by.need(("servers", "releases_topic"), "`streamsketch stream publish`")
     with extras():
-        reached = settings_in(run_by.client_settings)
+        reached = settings_in(run_by)
         publisher = jobs.Publisher(str(run_by.servers), str(run_by.releases_topic), run_by.stream, reached)
     with contextlib.suppress(SystemExit):  # it is ended by a signal
         while True:
@@ -260,7 +260,7 @@ def replay(
     with extras():
         topic = topic_of(run_by)
         made = jobs.StreamJob(agreement=agreed, job=run_by, source=topic, epoch=epoch)
-        found = jobs.replay(made, jobs.records(topic.servers, topic.topic, settings_in(run_by.client_settings)))
+        found = jobs.replay(made, jobs.records(topic.servers, topic.topic, settings_in(run_by)))
     facts = {
         "releases": f"{found.slots:,}, and {found.missing:,} missing",
         "same bytes": f"{found.same_bytes:,}",

@@ -1,4 +1,4 @@
-from .brokers import Brokers, TopicError, UnreachableError, client_settings
+from .brokers import Brokers, Token, TopicError, UnreachableError, client_settings, with_token
 from .causes import Cause, FlinkJob
 from .consume import TopicStream, dry_run, log_end, log_failure, malformed_size
 from .decoders import Decoder, Registry, avro_rows, debezium_rows, imported, protobuf_rows
@@ -38,6 +38,7 @@ __all__ = [
     "SilentPartitions",
     "Source",
     "StreamJob",
+    "Token",
     "Topic",
     "TopicError",
     "TopicStream",
@@ -57,4 +58,5 @@ __all__ = [
     "records",
     "replay",
     "slots_in",
+    "with_token",
 ]

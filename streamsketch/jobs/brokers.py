@@ -4,9 +4,9 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
@@ -15,6 +15,11 @@ from streamsketch.core.limits import current_limits, read_bounded
 from streamsketch.errors import InvalidInputError, StreamsketchError
 
 GROUP = "streamsketch"
+Token: TypeAlias = Callable[[str], tuple[Any, ...]]
+"""Returns a token and when it expires, in seconds after 1970, from the text of ``sasl.oauthbearer.config``."""
+
+_OAUTH = "OAUTHBEARER"
+_EXPIRED = "-", 1.0  # which librdkafka refuses; an exception would end its client
 _ALLOWED = re.compile(
     r"(security\.protocol|(ssl|sasl|enable\.ssl|https)\..+|enable\.sasl\..+|client\.(id|rack|dns\.lookup)"
     r"|broker\.address\.(family|ttl)|socket\..+|fetch\..+|receive\.message\.max\.bytes|queued\.max\..+"
@@ -103,6 +108,36 @@ def client_settings(path: str | os.PathLike[str]) -> dict[str, str]:
     return found
 
 
+def with_token(settings: Mapping[str, Any], token: Token) -> dict[str, Any]:
+    """Return settings of a connection that logs in by a function, as confluent_kafka's ``oauth_cb``.
+
+    Parameters
+    ----------
+    settings
+        Settings with ``sasl.mechanism=OAUTHBEARER``, as `client_settings` returns them.
+    token
+        The function. It is called when a client connects, and again before a token expires.
+
+    Raises
+    ------
+    InvalidInputError
+        If the settings log in by another mechanism, or by OpenID Connect, which needs no function.
+
+    Examples
+    --------
+    >>> settings = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
+    >>> sorted(with_token(settings, lambda config: ("a token", 2e9)))
+    ['oauth_cb', 'sasl.mechanism', 'security.protocol']
+    """
+    mechanism = settings.get("sasl.mechanism", settings.get("sasl.mechanisms"))
+    if mechanism != _OAUTH or settings.get("sasl.oauthbearer.method", "default") != "default":
+        raise InvalidInputError(
+            f"a function for tokens goes with sasl.mechanism={_OAUTH} in client_settings, without "
+            f"sasl.oauthbearer.method, and the settings have {'none' if mechanism is None else mechanism}"
+        )
+    return {**settings, "oauth_cb": token}
+
+
 class Brokers:
     """Kafka's brokers.
 
@@ -111,7 +146,9 @@ class Brokers:
     servers
         Addresses of the brokers, ``HOST:PORT``, separated by commas.
     settings
-        Settings of the connection, as `client_settings` returns them; by default without TLS and login.
+        Settings of the connection, as `client_settings` and `with_token` return them; by default without TLS and login.
+    token
+        A function that returns a token, with which each client logs in (`with_token`).
 
     Examples
     --------
@@ -122,9 +159,14 @@ class Brokers:
     True
     """
 
-    def __init__(self, servers: str, settings: Mapping[str, str] | None = None) -> None:
-        self.servers, self._settings = servers, dict(settings or {})
+    def __init__(self, servers: str, settings: Mapping[str, Any] | None = None, *, token: Token | None = None) -> None:
+        stated = dict(settings or {}) if token is None else with_token(settings or {}, token)
+        self._token: Token | None = stated.pop("oauth_cb", None)
+        self.servers, self._settings = servers, stated
+        if self._token is not None:
+            self._settings["oauth_cb"] = self._fetch
         self._causes: dict[int, str] = {}  # errors of connections, by their codes
+        self._no_token: str | None = None
 
     def consumer(self, **settings: Any) -> Consumer:
         """Return a consumer that does not commit by itself; settings have names such as ``group_id``."""
@@ -162,7 +204,11 @@ class Brokers:
         """Turn the client's errors into `TopicError`, with the error of its connections if that is the cause."""
         try:
             yield
-        except KafkaException as error:
+        except (KafkaException, SystemError) as error:  # the latter if a client was not made, for want of a token
+            if self._no_token is not None:
+                raise UnreachableError(self._no_token) from None
+            if isinstance(error, SystemError):
+                raise
             if client is not None:
                 client.poll(0)  # calls `note`
             raise _kind(error.args[0])(f"Kafka reports: {self.because(error.args[0])}") from error
@@ -186,7 +232,26 @@ class Brokers:
 
     def note(self, error: KafkaError) -> None:
         """Record the error of a connection."""
-        self._causes[error.code()] = _WHERE.sub("", error.str())
+        text = _WHERE.sub("", error.str())
+        if error.code() == KafkaError._AUTHENTICATION and self._no_token is not None:  # noqa: SLF001 - as above
+            text = self._no_token
+        self._causes[error.code()] = text
+
+    def _fetch(self, config: str) -> tuple[Any, ...]:
+        """Return a token; if there is none, note why and return one that is refused, so that it is asked for again."""
+        if self._token is None:
+            return _EXPIRED
+        try:
+            text, expires, *more = self._token(config)
+            found = (text + "", float(expires), *more)  # which raise for other types
+        except Exception as error:  # noqa: BLE001 - of a function of the user; its text may hold the token
+            self._no_token = (
+                f"the function for tokens raised {type(error).__name__}; it takes a text and returns a token and when "
+                "it expires, in seconds after 1970"
+            )
+            return _EXPIRED
+        self._no_token = None
+        return found
 
     def forget(self) -> None:
         """Forget the errors of connections once they work again."""

@@ -177,8 +177,17 @@ def debezium_rows(content: bytes) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([row])
 
 
-def imported(place: str) -> Decoder:
-    """Return the decoder of your own that ``"MODULE:FUNCTION"`` names.
+def imported(
+    place: str, what: str = "decoder", purpose: str = "of the bytes of a message that returns a RecordBatch"
+) -> Callable[..., Any]:
+    """Return the function of your own that ``"MODULE:FUNCTION"`` names.
+
+    Parameters
+    ----------
+    place
+        The text.
+    what, purpose
+        What it is, and what it takes and returns, for errors.
 
     Raises
     ------
@@ -187,16 +196,13 @@ def imported(place: str) -> Decoder:
     """
     module, colon, name = place.partition(":")
     try:
-        decoder = getattr(import_module(module), name) if colon else None
+        found = getattr(import_module(module), name) if colon else None
     except (ImportError, AttributeError, ValueError) as error:
-        raise InvalidInputError(f"the decoder {short(place)} cannot be imported: {error}") from None
-    if not callable(decoder):
-        raise InvalidInputError(
-            f"a decoder is a function MODULE:FUNCTION of the bytes of a message that returns a RecordBatch, got "
-            f"{short(place)}"
-        )
-    found: Decoder = decoder
-    return found
+        raise InvalidInputError(f"the {what} {short(place)} cannot be imported: {error}") from None
+    if not callable(found):
+        raise InvalidInputError(f"a {what} is a function MODULE:FUNCTION {purpose}, got {short(place)}")
+    function: Callable[..., Any] = found
+    return function
 
 
 def _framed(content: bytes) -> tuple[int, bytes]:

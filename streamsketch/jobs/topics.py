@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import ConfigResource, NewTopic  # type: ignore[attr-defined]  # as documented
@@ -61,7 +61,7 @@ class Publisher:
         If the topic does not keep old keys, or a broker does not answer.
     """
 
-    def __init__(self, servers: str, topic: str, stream: str, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, servers: str, topic: str, stream: str, settings: Mapping[str, Any] | None = None) -> None:
         self._brokers, self._topic = Brokers(servers, settings), topic
         self._ensure_topic()
         self._producer = self._brokers.producer(
@@ -103,7 +103,7 @@ class Publisher:
             )
 
 
-def records(servers: str, topic: str, settings: Mapping[str, str] | None = None) -> Iterator[Record]:
+def records(servers: str, topic: str, settings: Mapping[str, Any] | None = None) -> Iterator[Record]:
     """Yield all records that are currently committed to a topic, each partition's in order.
 
     Parameters
@@ -159,7 +159,7 @@ class SilentPartitions:
         How a client reaches the brokers, as `client_settings` returns it.
     """
 
-    def __init__(self, servers: str, topic: str, after: float, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, servers: str, topic: str, after: float, settings: Mapping[str, Any] | None = None) -> None:
         self._brokers = Brokers(servers, settings)
         self._consumer = self._brokers.consumer()
         self._topic, self._after = topic, after
@@ -202,7 +202,7 @@ class PartitionLag:
         How a client reaches the brokers, as `client_settings` returns it.
     """
 
-    def __init__(self, servers: str, topic: str, group: str, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, servers: str, topic: str, group: str, settings: Mapping[str, Any] | None = None) -> None:
         self._brokers = Brokers(servers, settings)
         self._consumer = self._brokers.consumer(group_id=group)
         self._topic = topic

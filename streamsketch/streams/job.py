@@ -108,6 +108,9 @@ class Job:
         The addresses of Kafka's brokers, and the topic whose rows are read.
     client_settings
         File of settings for the connection to the brokers, such as TLS and SASL (`jobs.client_settings`).
+    token
+        A function of your own that returns a token with which clients log in, ``"MODULE:FUNCTION"``
+        (`jobs.with_token`).
     group
         Consumer group to which offsets are committed, for monitoring only; by default it is named after the stream.
     idle_after
@@ -202,6 +205,7 @@ class Job:
     servers: str | None = None
     topic: str | None = None
     client_settings: str | None = None
+    token: str | None = None
     group: str | None = None
     idle_after: float | None = None
     expansion: str | None = None
