@@ -5,6 +5,8 @@ BIN    := $(VENV)/bin
 OUT    ?= out
 MINUTES ?= 60
 RUNS   ?= 5
+ENGINE ?= $(firstword $(shell command -v podman docker 2>/dev/null))
+IMAGE  ?= streamsketch:latest
 FLINK  := .flink
 # its workers, too, are of that environment
 SPARK  := PYSPARK_PYTHON=$(abspath .spark/bin/python) SPARK_LOCAL_IP=127.0.0.1 .spark/bin/python
@@ -17,7 +19,7 @@ EXTRAS := $(foreach extra,beam objects parties postgres sklearn streams,--extra 
 STAMP  := $(VENV)/.complete-$(shell $(PYTHON) -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo parties-demo test test-for test-long test-salted faults audit test-tools test-streams coverage test-matrix test-arm flink pin-jars flink-demo stream-demo soak test-federated test-flink test-postgres test-spark web test-web test-web-mutants lint style types stubs dist docs docs-links pictures generated format bench lock changelog clean
+.PHONY: help env demo parties-demo test test-for test-long test-salted faults audit test-tools test-streams coverage test-matrix test-arm flink pin-jars flink-demo stream-demo soak test-federated test-flink test-postgres test-spark web test-web test-web-mutants lint style types stubs dist image docs docs-links pictures generated format bench lock changelog clean
 
 CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
   { echo "streamsketch needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
@@ -197,6 +199,10 @@ stubs: env
 dist: env .bills/.complete  ## build both packages into out/dist, check them, try their wheels in empty environments, and list what these hold (TAG=v1.2.3: its version)
 	$(BIN)/python -m tests.distributions $(OUT)/dist --bills .bills/bin/cyclonedx-py $(if $(TAG),--tag '$(TAG)')
 
+image: env .bills/.complete  ## build the image of pipelines/container by podman or docker, try it, and list what it holds (IMAGE=name:tag, BASE=python@sha256:…)
+	@test -n "$(ENGINE)" || { echo "There is no podman or docker on the PATH to build an image."; exit 1; }
+	$(BIN)/python -m tests.image $(OUT)/image --engine '$(ENGINE)' --tag '$(IMAGE)' --bills .bills/bin/cyclonedx-py $(if $(BASE),--base '$(BASE)')
+
 # the program that lists what an environment holds, and what it depends on
 .bills/.complete: tests/bills/requirements.lock
 	$(PYTHON) -m venv --clear .bills
@@ -239,6 +245,8 @@ lock:  ## pin every dependency again (needs uv)
 	  --output-file pipelines/requirements.lock
 	$(COMPILE) pyproject.toml --extra spark --extra beam tests/spark/requirements.in --output-file tests/spark/requirements.lock
 	$(COMPILE) tests/bills/requirements.in --output-file tests/bills/requirements.lock
+	$(COMPILE) pyproject.toml --extra streams --extra postgres --extra objects --constraint requirements.lock \
+	  --output-file pipelines/container/requirements.lock
 
 clean:  ## remove everything that was made, except .flink, which is costly to fetch
 	rm -rf $(VENV) .venv-demo $(OUT) web/dist web/out web/node_modules .matrix .federated .spark .bills .pytest_cache .mypy_cache .ruff_cache .hypothesis
