@@ -56,10 +56,10 @@ class StreamPolicy(_Pair):
 
     def __new__(cls, agreement: Agreement, job: Job) -> Self:
         """Return the pair, after checks that a stream can follow it."""
-        if job.dry_run:
-            raise InvalidInputError("the job is for a dry run: leave out dry_run, or use DryStream")
         policy = super().__new__(cls, agreement, job)
         _check(policy)
+        if job.dry_run:
+            raise InvalidInputError("the job is for a dry run: leave out dry_run, or use DryStream")
         return policy
 
     # --- of the agreement -----------------------------------------------------------------------------------
