@@ -22,9 +22,9 @@ _WORDS = {
 def show_dry_run(stream: DryStream, counts: RowCounts, name: str, *, as_json: bool) -> None:
     """Print what was found; ``counts`` has all rows, and messages if the log has any."""
     found, after = stream.found, stream.windows.counts.rows_after_end
-    told = stream.complaints(counts)
+    alarms = stream.complaints(counts)
     if as_json:
-        fields: dict[str, Any] = {"private": True, "rows": counts._asdict() | {"after_end": after}, "alarms": told}
+        fields: dict[str, Any] = {"private": True, "rows": counts._asdict() | {"after_end": after}, "alarms": alarms}
         del fields["rows"]["lost"]
         bounding = stream.windows.counts.bounding.to_dict()
         show_json(fields | {"bounding": bounding, "windows": [one._asdict() for one in found]})
@@ -50,7 +50,7 @@ def show_dry_run(stream: DryStream, counts: RowCounts, name: str, *, as_json: bo
             "over": ["yes" if one.is_over else "no" for one in rows],
         }
         show(table_of(columns, title=left))
-    for sentence in told.values():
+    for sentence in alarms.values():
         say(f"warning: {sentence}")
     if not counts.read:
         say(f"{plural(0, 'row')} read: there is nothing in {name}, or nothing that can be read")
