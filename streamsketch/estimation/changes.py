@@ -55,7 +55,8 @@ class Changes:
         compared; ``estimate``, their squared distance (or profile distance, or cosine), with its standard ``error`` and
         the ends of its 95 % interval, ``low`` and ``high``; ``p_value``; ``line``, the smallest estimate (the largest
         cosine) that raises an alarm; and ``alarm``. Numbers are float64, in squared data units, and null if there is no
-        average; of profiles and cosines all but ``p_value`` are null if a window is below the noise floor. With
+        average; of profiles and cosines all but ``p_value`` are null if a window is below the noise floor;
+        ``line`` also if no estimate raises an alarm, as the level is below the least p-value. With
         ``together=True`` also ``joint`` and ``joint_error``: the joint estimate of the squared distance, and the error
         to expect of it.
     tolerance
@@ -141,7 +142,7 @@ class Changes:
         if test is None:
             return str(cells["window"]), "", "no average", "", "", *([""] if self.joint else [])
         is_defined = cells["estimate"] is not None
-        line = format_value(cells["line"], test.distance.standard_error) if is_defined else ""
+        line = "" if cells["line"] is None else format_value(cells["line"], test.distance.standard_error)
         return (
             str(cells["window"]),
             str(cells["before"]),
@@ -404,7 +405,9 @@ def _numbers(tests: Iterable[SameTest | None], chance: float) -> "dict[str, pa.A
             rows.append((*(None,) * 4, test.p_value, None))
             continue
         low, high = estimate.interval(_CONFIDENCE)
-        rows.append((estimate.value, estimate.standard_error, low, high, test.p_value, test.line(chance)))
+        line = test.line(chance)
+        shown = line if math.isfinite(line) else None  # no estimate raises an alarm
+        rows.append((estimate.value, estimate.standard_error, low, high, test.p_value, shown))
     names = ("estimate", "error", "low", "high", "p_value", "line")
     return {name: pa.array([row[place] for row in rows], pa.float64()) for place, name in enumerate(names)}
 

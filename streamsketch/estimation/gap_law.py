@@ -19,6 +19,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.noise_effect import InputNoise, effect_of
 from streamsketch.estimation.noise_law import Lattice, NoiseTerm, lattice_of, on_grid, with_normal
 from streamsketch.estimation.square_sums import (
+    SMALLEST,
     WINDOW,
     FewCells,
     Gamma,
@@ -129,9 +130,14 @@ class GapLaw:
         return max(law.tail(gap) for law in self.laws)
 
     def line(self, level: float = 0.05) -> float:
-        """Return the smallest value of T whose p-value is at most ``level``, in squared data units."""
+        """Return the smallest value of T whose p-value is at most ``level``, in squared data units.
+
+        It is infinite if ``level`` is below `SMALLEST`, unless there is neither noise nor tolerance.
+        """
         check_level(level)
         first, *others = self.laws
+        if level < SMALLEST and not isinstance(first, Point):
+            return math.inf
         line = first.line(level)
         for law in others:
             if not isinstance(law, FewCells) or law.tail(line) > level:
@@ -152,6 +158,8 @@ class GapLaw:
         """
         check_level(power, "power")
         line = self.line(level)
+        if line == math.inf:
+            return math.inf
         low, high = self.tolerance, max(math.sqrt(line), 2 * self.tolerance)
         if line < np.finfo(np.float64).tiny:
             return 0.0

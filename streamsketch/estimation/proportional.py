@@ -14,24 +14,23 @@ from streamsketch.core.numbers import Floats
 from streamsketch.estimation.gap_law import GapLaw, gap_law
 from streamsketch.estimation.noise_effect import effect_of
 from streamsketch.estimation.noise_law import NoiseTerm
-from streamsketch.estimation.square_sums import SMALLEST, Law, NormalSquares
+from streamsketch.estimation.square_sums import Law, NormalSquares
 from streamsketch.privacy.mechanism import NoisePlace
 from streamsketch.projections.base import Projection
 
 NoiseOf: TypeAlias = Callable[[float, float], tuple[NoiseTerm, ...]]
 """Returns the noise in a cell of s·x - t·y, for s and t ≥ 0."""
 
-_Tail: TypeAlias = Callable[[tuple[Law, ...], float], float]
+LEAST = 1e-9
+"""The least p-value under noise: a smaller one is given as this, as tails that are exact so far out take seconds."""
 
-_LEVELS = 1e-6, SMALLEST
+_LEVELS = 1e-6, 1e-10
 """Of what a cell of the search may add to a p-value: the second for p-values below a thousand times the first."""
 _NEGLIGIBLE = 1e-3  # of a p-value
-_LOOSE = 1.1, 10.0  # p-values are at most so many times the largest; where they are tiny
+_LOOSE = 1.1  # p-values are at most so many times the largest
 _LARGE = 0.2  # a p-value that is no evidence, so that larger ones may be bounded loosely
-_TINY = 1e-6
 _ERROR = 1e-11  # of quick tails
-_LEAST_TOLERANT = 1e-9  # p-value with a tolerance, whose exact tails take seconds
-_MOST_DIVISIONS = 12, 6  # of cells; where p-values are tiny, or laws those of a tolerance
+_MOST_DIVISIONS = 12, 6  # of cells; where laws are those of a tolerance
 _TOLERANT_DEPTH = 5
 _DEPTHS = 3, 8  # of the search: cells of 1/8 to 1/256
 _NORMAL_DEPTH = 10  # where laws take no time
@@ -185,19 +184,13 @@ class _Search(NamedTuple):
         if self.tolerance and (alike := self._multiple_within()) is not None:
             return self._found(1.0, *alike)
         cells = self._first_cells()
-        if not cells:
+        if not cells:  # with negligible p-values
             line = min((0, 1), key=lambda line: self.lines[line].nearest)
             count = 2**self._depth
             node = round(min(max(self.lines[line].nearest, 0.0), 1.0) * count) / count
-            return self._found(self._least if self.is_noisy else 0.0, line, node)
-        found = self._largest(cells, _quick_tail, _LOOSE[0], _MOST_DIVISIONS[bool(self.tolerance)])
-        if self.tolerance or found.p_value >= _TINY:
-            return found._replace(p_value=max(found.p_value, self._least))
-        return self._largest(cells, _tail, _LOOSE[1], _MOST_DIVISIONS[1])
-
-    @property
-    def _least(self) -> float:
-        return _LEAST_TOLERANT if self.tolerance else 2 * SMALLEST
+            return self._found(LEAST if self.is_noisy else 0.0, line, node)
+        found = self._largest(cells)
+        return found._replace(p_value=max(found.p_value, LEAST))
 
     def _multiple_within(self) -> tuple[int, float] | None:
         """Return a line and its coarsest node that is no evidence against the tolerance, if it is found at once.
@@ -215,21 +208,21 @@ class _Search(NamedTuple):
                     return line, node
         return None
 
-    def _largest(self, cells: list[_Cell], tail: _Tail, loose: float, most_divisions: int) -> Proportional:
+    def _largest(self, cells: list[_Cell]) -> Proportional:
         """Return the largest bound of cells, which are divided while the largest may be far too large."""
         best, heap = 0.0, list[tuple[float, _Cell]]()
 
         def add(cell: _Cell, most: float) -> float:
             laws = self._laws(cell.line, cell.node)
-            heapq.heappush(heap, (-min(self._bound(cell, laws, tail), most), cell))
+            heapq.heappush(heap, (-min(self._bound(cell, laws), most), cell))
             within = cell.low <= cell.node <= cell.high
-            return tail(laws, self.lines[cell.line].distance(cell.node)) if within else 0.0
+            return _tail(laws, self.lines[cell.line].distance(cell.node)) if within else 0.0
 
         for cell in cells:
             best = max(best, add(cell, 1.0))
-        for _ in range(most_divisions):
+        for _ in range(_MOST_DIVISIONS[bool(self.tolerance)]):
             most, top = -heap[0][0], heap[0][1]
-            if top.depth >= self._depth or most <= loose * best or best >= _LARGE:
+            if top.depth >= self._depth or most <= _LOOSE * best or best >= _LARGE:
                 break
             heapq.heappop(heap)
             for cell in top.parts():
@@ -270,11 +263,11 @@ class _Search(NamedTuple):
 
     def _is_near(self, cell: _Cell) -> bool:
         """Return whether some p-value of a cell may not be negligible: P(‖N‖ ≥ q) + P(‖N'‖ ≥ q') bounds them."""
-        own, other = self._length(cell.line, SMALLEST, of_noise=False), self._length(1 - cell.line, SMALLEST)
+        own, other = self._length(cell.line, _LEVELS[1], of_noise=False), self._length(1 - cell.line, _LEVELS[1])
         least = self.lines[cell.line].least_within(cell.low, cell.high, cell.low, other)
         return least < own + cell.low * other
 
-    def _bound(self, cell: _Cell, laws: tuple[Law, ...], tail: _Tail) -> float:
+    def _bound(self, cell: _Cell, laws: tuple[Law, ...]) -> float:
         """Return a bound on the p-values of a cell.
 
         The noise N - t·N' is at most |t - node|·‖N'‖ longer than at the node, and ‖N'‖ is at most q but for a
@@ -283,7 +276,7 @@ class _Search(NamedTuple):
         for level in _LEVELS:
             slack = self._length(1 - cell.line, level)
             least = self.lines[cell.line].least_within(cell.low, cell.high, cell.node, slack)
-            bound = tail(laws, max(least, 0.0)) + level
+            bound = _tail(laws, max(least, 0.0)) + level
             if level <= _NEGLIGIBLE * bound:
                 break
         return bound
@@ -304,20 +297,13 @@ class _Search(NamedTuple):
 
 @functools.lru_cache(maxsize=_KEPT)
 def _length_of(law: GapLaw, level: float) -> float:
-    """Return a length that is reached with a probability of ``level`` at most; with a tolerance, 2e-11 more."""
+    """Return a length that is reached with a probability of ``level`` at most."""
     square = max(*(mean + 4 * deviation for mean, deviation in (one.moments for one in law.laws)), _LEAST_SQUARE)
-    tail, level = (_quick_tail, level + 2 * _ERROR) if law.tolerance else (_tail, level)
-    while tail(law.laws, math.sqrt(square)) > level:
+    while _tail(law.laws, math.sqrt(square)) > level:
         square *= _FARTHER
     return math.sqrt(square)
 
 
 def _tail(laws: tuple[Law, ...], length: float) -> float:
-    """Return the probability of this length or more, of the least favourable difference."""
-    rough = max(law.rough_tail(length**2) for law in laws)
-    return rough if rough >= _TINY else max(law.tail(length**2) for law in laws)
-
-
-def _quick_tail(laws: tuple[Law, ...], length: float) -> float:
-    """Return that probability, or up to 1e-11 more."""
+    """Return the probability of this length or more, of the least favourable difference, or up to 1e-11 more."""
     return max(law.rough_tail(length**2) for law in laws) + _ERROR

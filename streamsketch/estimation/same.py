@@ -20,7 +20,7 @@ from streamsketch.estimation.means import Averages, averages_of, check_known, me
 from streamsketch.estimation.measures import MEASURES, pairwise
 from streamsketch.estimation.noise_effect import OutputNoise, noise_unit
 from streamsketch.estimation.noise_law import NoiseTerm, noise_terms, terms_between, terms_of, weights_of_ranges
-from streamsketch.estimation.proportional import NoiseOf, Proportional, nearest_multiple, proportional
+from streamsketch.estimation.proportional import LEAST, NoiseOf, Proportional, nearest_multiple, proportional
 from streamsketch.estimation.sample_law import NORMAL_KURTOSIS, SAMPLE_ERRORS, kept_share, longest_norms, samples_apart
 from streamsketch.privacy.mechanism import NoisePlace
 from streamsketch.privacy.noise import NoiseMoments
@@ -35,7 +35,7 @@ OF_SHAPE: tuple[SameBy, ...] = "profile", "cosine"
 _LEAST_OF_MEANS = 1e-9
 _SHOWN_LEVEL = 0.05
 _BEYOND = 1e-9  # of a line that is no alarm
-_LEAST_LINED, _MOST_LINED = 1e-6, 0.999  # p-values at which a law's line is quick
+_MOST_LINED = 0.999  # a p-value at which a law's line is quick
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -124,11 +124,22 @@ class SameTest:
         return math.sqrt(2 - 2 * math.sqrt(1 - found**2 / self.squared_norm))
 
     def line(self, level: float = 0.05) -> float:
-        """Return the smallest estimate with a p-value of at most ``level``; the largest cosine."""
+        """Return the smallest estimate with a p-value of at most ``level``; the largest cosine.
+
+        It is infinite if ``level`` is below the least p-value of the test: -∞ for a cosine.
+        """
+        if level < self._least_p and self.p_value:
+            return -math.inf if self.by == "cosine" else math.inf
         line = self.law.line(level)
         if self.by not in OF_SHAPE:
             return line - (self.gap - self.distance.value)
         return self._shape_line(line, level)
+
+    @property
+    def _least_p(self) -> float:
+        if self.by in OF_SHAPE:
+            return LEAST
+        return _LEAST_OF_MEANS if self.law.drift else 0.0
 
     def _shape_line(self, line: float, level: float) -> float:
         """Return the estimate at which the least distance of multiples would be as far beyond the line as it is now.
@@ -138,11 +149,10 @@ class SameTest:
         """
         lengths = math.sqrt(line), math.sqrt(self.gap)
         slack = 0.0
-        if self.p_value >= _LEAST_LINED:
+        if self.p_value > LEAST:
             slack = max(lengths[1] - math.sqrt(self.law.line(min(self.p_value, _MOST_LINED))), 0.0)
         more = (lengths[0] + slack) ** 2 - self.gap
-        if self.p_value > level:
-            more = max(more, _BEYOND * self.gap)
+        more = max(more, _BEYOND * self.gap) if self.p_value > level else min(more, 0.0)
         value = self.distance.value
         cosine = value if self.by == "cosine" else 1 - value / 2
         if cosine > 0:  # the product of both streams stays
@@ -226,8 +236,8 @@ def sameness(
       one, ‖x - c·y‖ ≤ ``tolerance`` or ‖y - c·x‖ ≤ ``tolerance`` for some c from 0 to 1. The p-value is a bound on the
       largest over all c, with the distribution of the noise that is left. Without a tolerance the bound assumes nothing
       but the distributions of both noises, and it needs no count of units. In simulations with 256 cells, alarms at
-      5 % were false in 1 to 5 % of cases, with two cells in 0 to 5 %. p-values above 0.2 may be much too large; with
-      a tolerance none is below 1e-9. Both measures have the same test; their estimates differ.
+      5 % were false in 1 to 5 % of cases, with two cells in 0 to 5 %. p-values above 0.2 may be much too large;
+      none is below 1e-9. Both measures have the same test; their estimates differ.
     - ``samples=True``: the units are samples of two populations, and the hypothesis is about the averages of these
       populations. Two samples of one population differ by (C² - ‖μ‖²)(1/n_x + 1/n_y) in squared distance, where C is
       the bound of `SketchL2` and μ the average; the distance is smaller if shorter units are not lengthened

@@ -22,7 +22,8 @@ WINDOW = 24.0
 """How many standard deviations of a sum are looked at."""
 
 _NEGLIGIBLE = 1e-20  # of a transform
-_UNTILTED = 1e-6  # levels down to this are read from the untilted law
+_UNTILTED = 1e-6  # tails down to this are read from the untilted law
+_QUICK = 1e-9, 1e-12  # levels down to the first have lines that are read from it; the second is its error
 _ROUNDING = 1e-9
 _BISECTIONS = 40
 _GOLDEN = (math.sqrt(5) - 1) / 2
@@ -55,7 +56,7 @@ class Law(ABC):
         """Mean and standard deviation."""
 
     def line(self, level: float) -> float:
-        """Return about the least value with P(T ≥ value) ≤ ``level``."""
+        """Return about the least value with P(T ≥ value) ≤ ``level``, which is at least `SMALLEST`."""
         tail = self.rough_tail if level >= _UNTILTED else self.tail
         mean, deviation = self.moments
         low, high = 0.0, mean + 4 * deviation
@@ -361,8 +362,9 @@ class Squares(Law):
 
     def line(self, level: float) -> float:
         """Return the least value on the grid with P(T ≥ value) ≤ ``level``, between its points if not exact."""
-        if level < _UNTILTED:
+        if level < _QUICK[0]:
             return super().line(level)
+        level -= _QUICK[1] if level < _UNTILTED else 0.0
         start, tails = self._untilted
         place = int(np.searchsorted(-tails, -level))  # the first with a tail ≤ level
         if self.exact or place == 0 or place >= tails.size:
@@ -475,10 +477,11 @@ class Squares(Law):
 
     def _law(self, laws: Sequence[Floats], rate: float, size: int) -> Floats:
         """Return the law of T, tilted, modulo ``size``."""
-        transforms = []
-        logs = [_log_mean(np.arange(law.size), law, rate) for law in laws]
+        transforms, logs = [], [0.0] * len(laws)
+        if rate:
+            logs = [_log_mean(np.arange(law.size), law, rate) for law in laws]
         for law, log in zip(laws, logs, strict=True):
-            tilted = law * np.exp(rate * np.arange(law.size) - log)
+            tilted = law * np.exp(rate * np.arange(law.size) - log) if rate else law / law.sum()
             transforms.append(np.fft.rfft(tilted, size))
         if self.hits is None:
             found = np.ones(transforms[0].size, dtype=np.complex128)

@@ -209,3 +209,14 @@ def test_a_long_series_does_not_keep_all_of_its_laws() -> None:
     kept = [law for law in gc.get_objects() if type(law) is Gamma]  # a proxy of what is gone has no class to ask for
     assert len(kept) < len(series)
     assert [law.p_value(9.0) for law in series] == before
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(40)])
+def test_lines_of_small_levels_are_safe_and_close(scale: Fraction) -> None:
+    """They are read from the law as it is down to 1e-9, and there is none below the least p-value."""
+    law = GapLaw(count_sketch(64), (NoiseTerm(DiscreteLaplace(scale), 1.0),) * 2)
+    for level in (1e-6, 1e-7, 1e-8, 1.01e-9, 0.99e-9, 1e-12):
+        assert law.p_value(law.line(level) * (1 + 1e-9)) <= level * (1 + 1e-4)
+        assert law.p_value(law.line(level) * 0.98) > level
+    assert law.line(1e-16) == math.inf
+    assert law.visible(level=1e-16) == math.inf

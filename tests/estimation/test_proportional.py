@@ -205,6 +205,19 @@ def test_lines_are_where_alarms_begin() -> None:
             assert (apart <= line if by == "cosine" else apart >= line) == (found.p_value <= level)
 
 
+@pytest.mark.parametrize("tolerance", [0.0, 40.0])
+def test_below_the_least_p_value_no_estimate_is_an_alarm(tolerance: float) -> None:
+    found = ss.sameness(month(3000, 400), month(400, 3000), tolerance, by="profile")
+    assert found.p_value == 1e-9
+    assert found.line(1.1e-9) < found.distance.value
+    assert found.line(0.9e-9) == math.inf
+    assert ss.sameness(month(3000, 400), month(400, 3000), tolerance, by="cosine").line(1e-12) == -math.inf
+    series = ss.changes([month(3000, 400), month(400, 3000)], by="profile", level=1e-12)
+    assert series.alarms == []
+    assert series.table["line"].to_pylist() == [None]
+    assert "profile" in str(series)
+
+
 def test_what_is_within_the_tolerance_of_a_multiple_is_no_alarm() -> None:
     a, b = month(3000, 400), month(1500, 300)
     assert ss.sameness(a, b, by="profile").p_value < 1e-4
