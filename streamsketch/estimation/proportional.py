@@ -10,11 +10,13 @@ import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
+
 from streamsketch.core.numbers import Floats
 from streamsketch.estimation.gap_law import GapLaw, gap_law
 from streamsketch.estimation.noise_effect import effect_of
 from streamsketch.estimation.noise_law import NoiseTerm
-from streamsketch.estimation.square_sums import Law, NormalSquares
+from streamsketch.estimation.square_sums import NormalSquares
 from streamsketch.privacy.mechanism import NoisePlace
 from streamsketch.projections.base import Projection
 
@@ -40,6 +42,9 @@ _FARTHER = 1.15
 _LEAST_SQUARE = 1e-300
 _ROUNDING = 2.0**-50  # of cells, which are rounded to floats
 _KEPT = 64  # lengths
+_KEPT_TAILS = 256  # of a tolerance, 0.1 MB each
+_KNOTS = 1 << 13  # of them
+_BELOW = 8.0  # standard deviations of a square, below which its tail is taken as 1
 
 
 class Proportional(NamedTuple):
@@ -204,7 +209,7 @@ class _Search(NamedTuple):
                 node = round(min(max(chosen.nearest, 0.0), 1.0) * 2**depth) / 2**depth
                 noise = count * sum(term.moments.k2 for term in self._noise(line, node))
                 length = chosen.distance(node)
-                if length**2 <= noise + self.tolerance**2 and _tail(self._laws(line, node), length) >= _LARGE:
+                if length**2 <= noise + self.tolerance**2 and _tail(self._law(line, node), length) >= _LARGE:
                     return line, node
         return None
 
@@ -213,16 +218,16 @@ class _Search(NamedTuple):
         best, heap = 0.0, list[tuple[float, _Cell]]()
 
         def add(cell: _Cell, most: float) -> float:
-            laws = self._laws(cell.line, cell.node)
-            heapq.heappush(heap, (-min(self._bound(cell, laws), most), cell))
+            law = self._law(cell.line, cell.node)
+            heapq.heappush(heap, (-min(self._bound(cell, law), most), cell))
             within = cell.low <= cell.node <= cell.high
-            return _tail(laws, self.lines[cell.line].distance(cell.node)) if within else 0.0
+            return _tail(law, self.lines[cell.line].distance(cell.node)) if within else 0.0
 
         for cell in cells:
             best = max(best, add(cell, 1.0))
         for _ in range(_MOST_DIVISIONS[bool(self.tolerance)]):
             most, top = -heap[0][0], heap[0][1]
-            if top.depth >= self._depth or most <= _LOOSE * best or best >= _LARGE:
+            if top.depth >= self._depth or most <= max(_LOOSE * best, LEAST) or best >= _LARGE:
                 break
             heapq.heappop(heap)
             for cell in top.parts():
@@ -233,8 +238,8 @@ class _Search(NamedTuple):
     def _found(self, p_value: float, line: int, node: float) -> Proportional:
         chosen = self.lines[line]
         gap = chosen.distance(min(max(chosen.nearest, 0.0), 1.0)) ** 2
-        law = self._law(line, node, self.tolerance)
-        squared_norm = chosen.squared_norm - self._law(line, 0.0, 0.0).of_noise[0]
+        law = self._law(line, node)
+        squared_norm = chosen.squared_norm - self._noise_law(line, 0.0).of_noise[0]
         return Proportional(min(p_value, 1.0), law, gap, squared_norm)
 
     def _first_cells(self) -> list[_Cell]:
@@ -257,7 +262,7 @@ class _Search(NamedTuple):
         """How finely to divide the numbers up to 1: noise of a cell is longer than at its node by a share of 1/√k."""
         if self.tolerance:
             return _TOLERANT_DEPTH
-        if all(isinstance(law, NormalSquares) for line in (0, 1) for law in self._laws(line, 0.0)):
+        if all(isinstance(law, NormalSquares) for line in (0, 1) for law in self._law(line, 0.0).laws):
             return _NORMAL_DEPTH
         return min(max(math.ceil(math.log2(2 * math.sqrt(self.projection.sketch_dim))), _DEPTHS[0]), _DEPTHS[1])
 
@@ -267,7 +272,7 @@ class _Search(NamedTuple):
         least = self.lines[cell.line].least_within(cell.low, cell.high, cell.low, other)
         return least < own + cell.low * other
 
-    def _bound(self, cell: _Cell, laws: tuple[Law, ...]) -> float:
+    def _bound(self, cell: _Cell, law: GapLaw) -> float:
         """Return a bound on the p-values of a cell.
 
         The noise N - t·N' is at most |t - node|·‖N'‖ longer than at the node, and ‖N'‖ is at most q but for a
@@ -276,7 +281,7 @@ class _Search(NamedTuple):
         for level in _LEVELS:
             slack = self._length(1 - cell.line, level)
             least = self.lines[cell.line].least_within(cell.low, cell.high, cell.node, slack)
-            bound = _tail(laws, max(least, 0.0)) + level
+            bound = _tail(law, max(least, 0.0)) + level
             if level <= _NEGLIGIBLE * bound:
                 break
         return bound
@@ -284,26 +289,47 @@ class _Search(NamedTuple):
     def _noise(self, line: int, t: float) -> tuple[NoiseTerm, ...]:
         return self.noise_of(1.0, t) if line == 0 else self.noise_of(t, 1.0)
 
-    def _laws(self, line: int, t: float) -> tuple[Law, ...]:
-        return self._law(line, t, self.tolerance).laws
+    def _law(self, line: int, t: float) -> GapLaw:
+        return gap_law(self.projection, self._noise(line, t), self.place, self.tolerance, (), 0.0)
 
-    def _law(self, line: int, t: float, tolerance: float) -> GapLaw:
-        return gap_law(self.projection, self._noise(line, t), self.place, tolerance, (), 0.0)
+    def _noise_law(self, line: int, t: float) -> GapLaw:
+        return gap_law(self.projection, self._noise(line, t), self.place, 0.0, (), 0.0)
 
     def _length(self, line: int, level: float, *, of_noise: bool = True) -> float:
         """Return the length that the noise of a line's first stream has with a probability of ``level`` at most."""
-        return _length_of(self._law(line, 0.0, 0.0 if of_noise else self.tolerance), level)
+        return _length_of(self._noise_law(line, 0.0) if of_noise else self._law(line, 0.0), level)
 
 
 @functools.lru_cache(maxsize=_KEPT)
 def _length_of(law: GapLaw, level: float) -> float:
     """Return a length that is reached with a probability of ``level`` at most."""
-    square = max(*(mean + 4 * deviation for mean, deviation in (one.moments for one in law.laws)), _LEAST_SQUARE)
-    while _tail(law.laws, math.sqrt(square)) > level:
+    square = _square_beyond(law, 4)
+    while _quick_tail(law, square) > level:
         square *= _FARTHER
     return math.sqrt(square)
 
 
-def _tail(laws: tuple[Law, ...], length: float) -> float:
-    """Return the probability of this length or more, of the least favourable difference, or up to 1e-11 more."""
-    return max(law.rough_tail(length**2) for law in laws) + _ERROR
+def _square_beyond(law: GapLaw, deviations: float) -> float:
+    return max(*(mean + deviations * deviation for mean, deviation in (one.moments for one in law.laws)), _LEAST_SQUARE)
+
+
+def _tail(law: GapLaw, length: float) -> float:
+    """Return the probability of this length or more, of the least favourable difference, or slightly more."""
+    if not law.tolerance:
+        return _quick_tail(law, length**2)
+    squares, tails = _tails_of(law)
+    return float(tails[max(int(np.searchsorted(squares, length**2, side="right")) - 1, 0)])
+
+
+def _quick_tail(law: GapLaw, square: float) -> float:
+    """Return a tail, or up to 1e-11 more."""
+    return max(one.rough_tail(square) for one in law.laws) + _ERROR
+
+
+@functools.lru_cache(maxsize=_KEPT_TAILS)
+def _tails_of(law: GapLaw) -> tuple[Floats, Floats]:
+    """Return squared lengths and their tails: those of all nodes in a series, whose laws would fill the memory."""
+    last = max(_length_of(law, _LEVELS[1]) ** 2, _square_beyond(law, 4))
+    first = max(min(mean - _BELOW * deviation for mean, deviation in (one.moments for one in law.laws)), 0.0)
+    squares = np.append(0.0, np.linspace(first, last, _KNOTS))
+    return squares, np.max([one.rough_tails(squares) for one in law.laws], axis=0) + _ERROR
