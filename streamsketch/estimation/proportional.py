@@ -252,10 +252,10 @@ class _Search(NamedTuple):
                 for line in (0, 1)
                 for node in nodes
             ]
-            near = [cell for cell in cells if self._is_near(cell)]
-            if not near or len(near) >= _FEW:
+            candidates = [cell for cell in cells if self._is_near(cell)]
+            if not candidates or len(candidates) >= _FEW:
                 break
-        return near
+        return candidates
 
     @property
     def _depth(self) -> int:

@@ -148,7 +148,8 @@ class BaseExplanation(ShownAsText, ABC):
     def _text(self, heading: str, rows: Sequence[Sequence[str]]) -> str:
         """Return the sections, a table under its heading if there is one, and what is not protected."""
         lines = [
-            filled(" ".join(said), first=label.ljust(_LABELS), indent=" " * _LABELS) for label, said in self.sections
+            filled(" ".join(sentences), first=label.ljust(_LABELS), indent=" " * _LABELS)
+            for label, sentences in self.sections
         ]
         if rows:
             lines.append(heading)

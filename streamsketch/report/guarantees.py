@@ -113,7 +113,7 @@ def _guarantee(explanation: Explanation, names: Sequence[str], *, alone: bool) -
     return {
         "whose": sentences.EVERY_RELEASE if alone else ", ".join(map(shorten, names)),
         "guarantee": " ".join(first[1]),
-        "sections": [(label, " ".join(said)) for label, said in rest],
+        "sections": [(label, " ".join(paragraphs)) for label, paragraphs in rest],
         "not_protected": explanation.not_protected,
         "warning": explanation.check.verdict == "too little",
     }

@@ -137,7 +137,7 @@ def test_sketches_of_different_projections_are_refused(estimate: Estimator) -> N
 @pytest.mark.parametrize("estimate", ESTIMATORS)
 def test_one_release_is_not_compared_with_itself(estimate: Estimator) -> None:
     release = as_release(sketch_of([3], [50]), b"release1")
-    with pytest.raises(ss.errors.DependentNoiseError, match="for one sketch's own size use squared_norm"):
+    with pytest.raises(ss.errors.DependentNoiseError, match="for one sketch's own size squared_norm"):
         estimate(release, release)
     with pytest.raises(ss.errors.DependentNoiseError):
         ss.pairwise([release, release])
