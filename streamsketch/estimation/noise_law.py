@@ -26,6 +26,8 @@ _MOST_PRODUCTS = 1 << 19  # of two laws, before the lattice becomes coarser
 _SMOOTHER = 24.0  # steps in a normal law's standard deviation, at least then
 _REACH = 10.0  # of it, in standard deviations
 _MOST_STEPS = 512  # in a standard deviation, of a lattice that holds those of all terms
+_COARSE = 8.0  # steps in a standard deviation, up to which noise of several grids is rounded away from 0
+_FINER = 1024.0  # steps of the lattice in a standard deviation, then
 _DENOMINATOR = 64  # of the ratio of two steps, to have a lattice in common
 _ROUNDING = 1e-9
 _ALIKE = 1e-6  # of cumulants
@@ -158,11 +160,15 @@ class Lattice:
         The probabilities of -m … m steps: float64, (2m + 1,).
     exact
         Whether it is the law itself; otherwise one close to it, of the same variance.
+    lumpy
+        Whether the law has values in lumps, close to one another beside the distance of lumps. Values that are not
+        exact were rounded away from 0, so that no tail is too small.
     """
 
     step: float
     weights: Floats
     exact: bool
+    lumpy: bool = False
 
     @property
     def points(self) -> Floats:
@@ -182,15 +188,19 @@ def lattice_of(terms: tuple[NoiseTerm, ...]) -> Lattice:
 
     Noise of at most 64 steps a standard deviation keeps its lattice, if all have one in common: the law is exact, but
     for less than 1e-24 in its tails. Wider noise is put on a coarser lattice with the same variance, and the same rate
-    in its tails.
+    in its tails. Noise of few steps that has no lattice in common with other noise is rounded away from 0.
     """
     if not terms:
         return Lattice(1.0, np.ones(1), exact=True)
     laws = [_law(term) for term in terms]
     deviation = math.sqrt(sum(law.variance for law in laws))
     step = _common_step(laws, deviation)
+    exact = all(law.exact and _whole(law.step / step) for law in laws)
+    lumpy = any(_is_coarse(law) and law.step > step * (1 + _ROUNDING) for law in laws)
+    if lumpy and not exact and (listed := _outward(laws, deviation / _FINER)) is not None:
+        return Lattice(deviation / _FINER, listed, exact=False, lumpy=True)
     found = functools.reduce(_convolved, [_placed(law, step) for law in laws])
-    return Lattice(step, found, all(law.exact and _whole(law.step / step) for law in laws))
+    return Lattice(step, found, exact, lumpy and exact)
 
 
 def _law(term: NoiseTerm) -> Lattice:
@@ -278,6 +288,24 @@ def gcd_of_ratios(a: Fraction, b: Fraction) -> Fraction:
 
 def _whole(ratio: float) -> bool:
     return round(ratio) > 0 and abs(ratio - round(ratio)) < _ROUNDING * ratio
+
+
+def _is_coarse(law: Lattice) -> bool:
+    return law.variance < (_COARSE * law.step) ** 2
+
+
+def _outward(laws: Sequence[Lattice], step: float) -> Floats | None:
+    """Return the weights of a sum of laws on a lattice, values rounded away from 0; None if it has too many."""
+    points, weights = np.zeros(1), np.ones(1)
+    for law in laws:
+        kept = law.weights != 0
+        if points.size * int(kept.sum()) > _MOST_PRODUCTS:
+            return None
+        points = np.add.outer(points, law.points[kept]).ravel()
+        weights = np.outer(weights, law.weights[kept]).ravel()
+    sizes = np.ceil(np.abs(points) / step - _ROUNDING).astype(np.int64)
+    half = int(sizes.max())
+    return _trimmed(np.bincount(half + np.where(points < 0, -sizes, sizes), weights, 2 * half + 1).astype(np.float64))
 
 
 def _placed(law: Lattice, step: float) -> Floats:

@@ -220,3 +220,28 @@ def test_lines_of_small_levels_are_safe_and_close(scale: Fraction) -> None:
         assert law.p_value(law.line(level) * 0.98) > level
     assert law.line(1e-16) == math.inf
     assert law.visible(level=1e-16) == math.inf
+
+
+@pytest.mark.parametrize("noise", [DiscreteLaplace(Fraction(1, 4)), DiscreteGaussian(Fraction(1, 2))])
+@pytest.mark.parametrize("step", [97 / 89, 1001 / 1000, 97 / 8900, 1 / 64])
+@pytest.mark.parametrize("cells", [1, 2])
+def test_noise_of_few_steps_on_two_grids_raises_no_more_false_alarms_than_stated(
+    noise: Noise, step: float, cells: int
+) -> None:
+    """Nor are p-values larger than those of values a little less: such noise has values close together, in lumps."""
+    cell = {x: p for x, p in squares(total(law_of(noise, 1.0), law_of(noise, step))).items() if p > 1e-5}
+    exact = {x: p for x, p in total(*[cell] * cells).items() if p > 1e-4}
+    law = GapLaw(Identity(dim=cells), (NoiseTerm(noise, 1.0), NoiseTerm(noise, step)))
+    for value in exact:
+        stated = law.p_value(value - 1e-8)
+        assert tail(exact, value) <= stated <= tail(exact, 0.99 * value - 1e-3) + 5e-3
+    assert len(exact) > 4
+
+
+@pytest.mark.parametrize("tolerance", [0.3, 1.0, 100.0])
+def test_a_difference_within_the_tolerance_raises_no_more_either(tolerance: float) -> None:
+    noise, step = DiscreteLaplace(Fraction(1, 4)), 97 / 89
+    exact = squares(total(law_of(noise, 1.0), law_of(noise, step)), tolerance)
+    law = GapLaw(Identity(dim=1), (NoiseTerm(noise, 1.0), NoiseTerm(noise, step)), tolerance=tolerance)
+    likely = [value for value, chance in exact.items() if chance > 1e-4]
+    assert all(tail(exact, value) <= law.p_value(value - 1e-7) + 1e-9 for value in likely)
