@@ -6,6 +6,7 @@ import os
 import secrets
 import sys
 import threading
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -50,13 +51,14 @@ def fixed_noise(name: str) -> Iterator[Mapping[str, KeyedBits]]:
     What it yields is empty as long as nothing is drawn.
 
     Each module draws from a stream of its own: what another draws when it is first imported, or for the name of a
-    file, does not change the noise.
+    file, does not change the noise. UUIDs are the system's: Beam tells classes that it pickles apart by them, and would
+    mistake one for another where a fixture that is set up twice repeats them.
     """
     streams: dict[str, KeyedBits] = {}
     lock, own = threading.RLock(), os.getpid()  # a finaliser may draw while a draw is under way
 
     def drawn(module: str, size: int) -> bytes:
-        if os.getpid() != own:
+        if os.getpid() != own or module == uuid.__name__:
             return _SYSTEM(size)
         with lock:
             if module not in streams:

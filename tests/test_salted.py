@@ -4,11 +4,12 @@ import os
 import re
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
 
-from tests.noise import SALT_NAME
+from tests.noise import SALT_NAME, fixed_noise
 from tests.salted import is_explained, outcomes, table_of
 
 ROOT = Path(__file__).parent
@@ -40,6 +41,17 @@ def test_a_salt_changes_all_that_statistical_tests_draw() -> None:
     assert none == again
     for several in zip(none, first, second, strict=True):
         assert len(set(several)) == 3
+
+
+def test_noise_of_one_name_is_the_same_and_uuids_are_not() -> None:
+    """A fixture that is set up twice draws the same noise twice, and other names of files and classes."""
+    drawn = []
+    for _ in range(2):
+        with fixed_noise("a fixture"):
+            drawn.append((os.urandom(16), uuid.uuid4()))
+    (noise, name), (again, other) = drawn
+    assert noise == again
+    assert name != other
 
 
 def test_each_file_that_draws_by_the_salt_states_how_often_it_rejects() -> None:
