@@ -105,7 +105,7 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
     errors = "standard errors"
     return Study(
         [
-            Table("By kind of streams", _SUMMARY, _by(found, "kind", KINDS), shown=True),
+            Table("By kind of streams", _SUMMARY, _by(found, "kind", KINDS)),
             Table("By how they are published", _SUMMARY, _others(found)),
             Table("All settings", Found._fields, found),
         ],

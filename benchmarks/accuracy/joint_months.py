@@ -69,7 +69,7 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
     long, short = (next(one for one in best if (one.shop, one.epsilon) == (shop, 1.0)) for shop in SHOPS)
     return Study(
         [
-            Table("Best over the sketch dimensions", Best._fields, best, shown=True),
+            Table("Best over the sketch dimensions", Best._fields, best),
             Table("All sketch dimensions", Found._fields, found),
         ],
         f"At ε = 1 joint estimates of 24 months err {long.together:.3f} at best and pairs alone {long.alone:.3f}, "

@@ -171,10 +171,10 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     all.
 
     $ streamsketch agree --index item:text --unit-column customer:text --missing drop --epsilon 1 --delta 1e-6 \
-        -o terms.json
+        --set sketch-dim=1024 -o terms.json
 
     $ streamsketch agree sales.csv --index item --key shop --unit-column customer --max-keys 1 --missing drop \
-        -o agreement.json
+        --set sketch-dim=1024 -o agreement.json
     """
     new_file(output, ".json", "an agreement")
     more = set_fields(Further(), FIELDS, further)

@@ -24,10 +24,10 @@ example guide
 example plan streams
 example plan units
 example plan sites
-agree --index item:text --unit-column customer:text --l1 5 --missing drop -o columns.json
+agree --set sketch-dim=1024 --index item:text --unit-column customer:text --l1 5 --missing drop -o columns.json
 example plan windows
 example plan signs
-agree --index item:text --unit-column customer:text --l1 5 --missing drop -o people.json
+agree --set sketch-dim=1024 --index item:text --unit-column customer:text --l1 5 --missing drop -o people.json
 example check
 example choose-bound
 example agree
@@ -36,7 +36,7 @@ agree north.raw-sketch --epsilon 1 --delta 1e-6 --keys-are-public -o north.json
 sketch sales.csv --agreement agreement.json -o south.raw-sketch
 agree south.raw-sketch --epsilon 1 --delta 1e-6 --keys-are-public -o south.json
 release south.raw-sketch --agreement south.json -o south.parquet
-agree --index item --key shop --unit-column customer --epsilon 1 --delta 1e-6 --keys-are-public -o shops.json
+agree --set sketch-dim=1024 --index item --key shop --unit-column customer --epsilon 1 --delta 1e-6 --keys-are-public -o shops.json
 example release
 example explain
 example compare
@@ -48,7 +48,7 @@ example party key show
 example party sign
 example party verify
 party key new south.pem --name South
-agree --index item:text --unit-column customer:text --epsilon 1 --delta 1e-6 -o total.json
+agree --set sketch-dim=1024 --index item:text --unit-column customer:text --epsilon 1 --delta 1e-6 -o total.json
 sketch sales.csv --agreement total.json -o total.raw-sketch
 sketch sales.csv --agreement total.json -o second.raw-sketch
 example party round new
@@ -66,7 +66,7 @@ example merge
 agree --features features.json --unit-column customer:text --epsilon 1 --delta 1e-6 -o sites.json
 release people.csv --agreement sites.json -o clinic.sketch
 example describe
-agree --index item:text --l1 1 --unit sale --window day --time day --set windows=keys \
+agree --set sketch-dim=1024 --index item:text --l1 1 --unit sale --window day --time day --set windows=keys \
 --first 2024-05-01 --set last=2024-05-11 --epsilon 1 -o days.json
 release dated.csv --agreement days.json -o windows.parquet
 example changes
