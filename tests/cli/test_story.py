@@ -36,7 +36,8 @@ agree north.raw-sketch --epsilon 1 --delta 1e-6 --keys-are-public -o north.json
 sketch sales.csv --agreement agreement.json -o south.raw-sketch
 agree south.raw-sketch --epsilon 1 --delta 1e-6 --keys-are-public -o south.json
 release south.raw-sketch --agreement south.json -o south.parquet
-agree --set sketch-dim=1024 --index item --key shop --unit-column customer --epsilon 1 --delta 1e-6 --keys-are-public -o shops.json
+agree --set sketch-dim=1024 --index item --key shop --unit-column customer --epsilon 1 --delta 1e-6 --keys-are-public \
+-o shops.json
 example release
 example explain
 example compare
