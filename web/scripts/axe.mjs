@@ -24,7 +24,7 @@ addEventListener("load", async () => {
   for (const [name, text] of Object.entries(${JSON.stringify(cases.find((one) => one.name === which).releases)})) files.items.add(new File([Uint8Array.from(atob(text), (one) => one.charCodeAt(0))], name + ".sketch"));
   files.items.add(new File([Array.from({ length: 30 }, (_, item) => item).join("\\n")], "items.txt"));
   document.dispatchEvent(new DragEvent("drop", { dataTransfer: files, bubbles: true, cancelable: true }));
-  for (let wait = 0; wait < 900 && document.querySelector(".hm-box") === null; wait++) await new Promise((done) => setTimeout(done, 100));
+  for (let wait = 0; wait < 900 && [".hm-box", ".vt table"].some((part) => document.querySelector(part) === null); wait++) await new Promise((done) => setTimeout(done, 100));
   const isTesting = () => /^Testing/.test(document.querySelector("section [role=status]")?.textContent ?? "");
   for (let wait = 0; wait < 900 && isTesting(); wait++) await new Promise((done) => setTimeout(done, 100));
   let found;

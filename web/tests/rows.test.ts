@@ -81,7 +81,7 @@ test("two releases of the same rows have other noise and other ids", () => {
   const { agreement, csv } = cases[0];
   const rows = new ss.AgreedRows(agreement, utf8(csv));
   const [one, other] = [0, 1].map(() => rows.release({ leaveOut: true }) as ss.Release);
-  assert.notDeepEqual(one.cells.toArray(), other.cells.toArray());
+  assert.notEqual(one.cells.toArray().join(), other.cells.toArray().join());
   assert.notEqual(one.releaseIds[0], other.releaseIds[0]);
 });
 
