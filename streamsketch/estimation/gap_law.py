@@ -179,7 +179,12 @@ class GapLaw:
     @property
     def of_noise(self) -> tuple[float, float]:
         """Mean and standard deviation of T if nothing differs, in squared data units."""
-        return self._noisy.moments
+        effect = effect_of(self.projection, self.place)
+        if isinstance(effect, InputNoise):
+            return self._noisy.moments
+        moments = [term.moments for term in self.noise]
+        second, fourth = sum(each.k2 for each in moments), sum(each.k4 for each in moments)
+        return float(effect.count * second), math.sqrt(effect.count * (fourth + 2 * second**2))
 
     @property
     def laws(self) -> tuple[Law, ...]:
