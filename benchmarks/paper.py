@@ -134,7 +134,7 @@ def numbers(kept: Kept) -> dict[str, str]:
             "statements": str(len(checks)),
             "statements_hold": str(checks.count(True)),
             "statements_differ": str(checks.count(False)),
-            "statements_untold": str(checks.count(None)),
+            "statements_undecided": str(checks.count(None)),
             "targets": str(len(targets)),
             "targets_missed": str(len(targets) - sum(targets)),
             "memory_growth": digits(memory["observed"]),

@@ -59,11 +59,11 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
         for differ in DIFFER
         for ratios in [[one.ratio for one in found if one.differ == differ]]
     }
-    told = "; ".join(f"{differ}: {low:.2f} to {high:.2f}" for differ, (low, high) in ends.items())
+    spans = "; ".join(f"{differ}: {low:.2f} to {high:.2f}" for differ, (low, high) in ends.items())
     return Study(
         [Table("Errors of squared distances of columns", Found._fields, found)],
         f"Drawn to the mean of all sites, column differences have these errors over those of each pair alone, cut off "
-        f"at 0, by which sites differ: {told}. The gain is where there is little to find, and the loss where few sites "
+        f"at 0, by which sites differ: {spans}. The gain is where there is little to find, and the loss where few sites "
         f"differ, which is what column differences are read for.",
     )
 

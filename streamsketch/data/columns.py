@@ -287,7 +287,7 @@ def is_bytes_type(kind: "pa.DataType") -> bool:
 def bytes_of_texts(array: "pa.Array") -> tuple[NDArray[np.uint8], NDArray[Any]] | None:
     """Return all bytes of a column of text, and where each text ends behind a 0: uint8, (m,), and integers, (n + 1,).
 
-    Nothing is copied or read as UTF-8, and bytes of nulls may be anything. None for views, no texts or unsound offsets.
+    Nothing is copied or read as UTF-8, and bytes of nulls may be anything. None for views, no texts or invalid offsets.
     """
     if not len(array) or not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
         return None
