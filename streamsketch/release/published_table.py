@@ -3,7 +3,7 @@
 import datetime as dt
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
 from streamsketch.agreement.same import check_same
@@ -221,13 +221,13 @@ def _ordered(names: list[Any]) -> list[Any] | None:
     return None
 
 
-def _are_apart(releases: Iterable[Any]) -> bool:
+def _are_apart(releases: Collection[Any]) -> bool:
     """Return whether all releases have data ids, and no two share one: the usual case, in little time."""
     ids = [release.data_ids for release in releases]
     return all(ids) and len(set(itertools.chain(*ids))) == sum(map(len, ids))
 
 
-def _check_draws(releases: Iterable[Any], neighbours: Neighbours) -> None:
+def _check_draws(releases: Collection[Any], neighbours: Neighbours) -> None:
     """Raise `InvalidInputError` if, by the data ids, one unit may be in more releases than the neighbours allow.
 
     That is ``max_keys``, each of them moved by the bound. A bound on all sketches together, `SketchL2`, is for one
