@@ -63,8 +63,8 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
     return Study(
         [Table("Errors of squared distances of columns", Found._fields, found)],
         f"Drawn to the mean of all sites, column differences have these errors over those of each pair alone, cut off "
-        f"at 0, by which sites differ: {spans}. The gain is where there is little to find, and the loss where few sites "
-        f"differ, which is what column differences are read for.",
+        f"at 0, by which sites differ: {spans}. The gain is where there is little to find, and the loss where few "
+        f"sites differ, which is what column differences are read for.",
     )
 
 
