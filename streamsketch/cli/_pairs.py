@@ -24,7 +24,8 @@ from streamsketch.cli._showing import (
     selected_fields,
 )
 from streamsketch.estimation.blocks import AnySketch, block_of, check_comparable, is_secret
-from streamsketch.estimation.estimate import Estimates, interval_text, value_text
+from streamsketch.estimation.estimate import interval_text, value_text
+from streamsketch.estimation.estimate_arrays import Estimates
 from streamsketch.estimation.joint import JOINT_BY
 from streamsketch.estimation.joint_estimate import JointEstimates
 from streamsketch.estimation.measures import MEASURES, By

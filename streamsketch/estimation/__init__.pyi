@@ -1,6 +1,7 @@
 from .changes import Against, Changes, Control, changes
 from .differences import DifferenceBy, Differences, top_differences
-from .estimate import Estimate, Estimates, SecretEstimate, SecretEstimates
+from .estimate import Estimate, SecretEstimate
+from .estimate_arrays import Estimates, SecretEstimates
 from .estimators import (
     cosine,
     inner_product,

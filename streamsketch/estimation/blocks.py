@@ -11,7 +11,8 @@ from streamsketch.agreement.same import check_same
 from streamsketch.core.numbers import Ints
 from streamsketch.core.wrong import SKETCH, SKETCHES, listed, wrong_type
 from streamsketch.estimation.equal_units import EqualUnits, equal_units_of
-from streamsketch.estimation.estimate import Estimate, Estimates
+from streamsketch.estimation.estimate import Estimate
+from streamsketch.estimation.estimate_arrays import Estimates
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise, effect_of, noise_unit
 from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.projections.base import Projection

@@ -14,7 +14,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import Block, mark_secret
 from streamsketch.estimation.coarse_noise import grain_of_products
 from streamsketch.estimation.distances import steps_of_pairs
-from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.estimate_arrays import Estimates
 from streamsketch.estimation.intervals import Grain
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
 from streamsketch.projections.variance import MapVariance

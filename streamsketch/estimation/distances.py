@@ -7,7 +7,7 @@ from streamsketch.core.numbers import Floats
 from streamsketch.estimation.blocks import Block, difference, mark_secret
 from streamsketch.estimation.coarse_noise import grain_of_norms, grain_of_products
 from streamsketch.estimation.equal_units import EqualUnits, MapPart, of_norms, of_products
-from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.estimate_arrays import Estimates
 from streamsketch.estimation.intervals import norm_growth
 
 _TAKEN = 2 / 3  # of a sum of fourth powers that makes an error smaller

@@ -24,7 +24,8 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, block_of, check_comparable, pair_of
 from streamsketch.estimation.cosines import cosines_between, profiles_from
 from streamsketch.estimation.distances import distances_between, norms_of, products_between
-from streamsketch.estimation.estimate import Estimate, Estimates
+from streamsketch.estimation.estimate import Estimate
+from streamsketch.estimation.estimate_arrays import Estimates
 
 
 def squared_distance(x: AnySketch, y: AnySketch) -> Estimate:

@@ -15,7 +15,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import Block
 from streamsketch.estimation.cosines import cosines_between, least_norm, profiles_from
 from streamsketch.estimation.distances import distances_between, products_among
-from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.estimate_arrays import Estimates
 from streamsketch.estimation.joint_estimate import CosineLaw, JointEstimates, JointModel
 from streamsketch.estimation.joint_fit import FOLDS, Chosen, choose
 from streamsketch.estimation.noise_effect import OutputNoise

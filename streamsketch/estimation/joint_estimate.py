@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from streamsketch.core import sentences
 from streamsketch.core.numbers import Floats
-from streamsketch.estimation.estimate import Estimate, Estimates, SecretEstimate, SecretEstimates
+from streamsketch.estimation.estimate import Estimate, SecretEstimate
+from streamsketch.estimation.estimate_arrays import Estimates, SecretEstimates
 from streamsketch.estimation.intervals import Interval, Intervals, Method, quantile
 
 JOINT_METADATA = "streamsketch.joint"

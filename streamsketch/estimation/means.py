@@ -30,7 +30,8 @@ from streamsketch.estimation.distances import (
     squared_gaps,
     steps_of_pairs,
 )
-from streamsketch.estimation.estimate import Estimate, Estimates
+from streamsketch.estimation.estimate import Estimate
+from streamsketch.estimation.estimate_arrays import Estimates
 from streamsketch.estimation.intervals import norm_growth
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
 from streamsketch.projections.variance import MapVariance

@@ -12,7 +12,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable, streams_of
 from streamsketch.estimation.cosines import below_noise_floor, cosines_between, profiles_from
 from streamsketch.estimation.distances import distances_between, products_among
-from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.estimate_arrays import Estimates
 from streamsketch.estimation.joint import JOINT_BY, JointBy, joint_between
 from streamsketch.estimation.means import few_units, mean_distances_between
 

@@ -15,7 +15,8 @@ from streamsketch.core.numbers import Floats
 from streamsketch.core.wrong import AGREEMENT, wrong_type
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable, is_secret, pair_of
-from streamsketch.estimation.estimate import SECRET_METADATA, Estimate, Estimates
+from streamsketch.estimation.estimate import SECRET_METADATA, Estimate
+from streamsketch.estimation.estimate_arrays import Estimates
 from streamsketch.estimation.intervals import ErrorModel, Intervals, invert, invert_selected, quantile
 from streamsketch.estimation.means import averages_of, check_known, few_units, mean_distances_in, mean_norms_of
 from streamsketch.estimation.noise_effect import OutputNoise

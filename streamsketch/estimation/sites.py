@@ -14,7 +14,8 @@ from streamsketch.agreement.agreement import Agreement
 from streamsketch.core.numbers import Floats
 from streamsketch.errors import InvalidInputError, printable
 from streamsketch.estimation.blocks import block_of, check_comparable
-from streamsketch.estimation.estimate import Estimate, Estimates
+from streamsketch.estimation.estimate import Estimate
+from streamsketch.estimation.estimate_arrays import Estimates
 from streamsketch.estimation.gap_law import check_level
 from streamsketch.estimation.means import few_units, mean_distances_between
 from streamsketch.estimation.populations import column_differences, describe, mmd

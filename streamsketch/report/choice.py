@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, block_of, check_comparable
 from streamsketch.estimation.cosines import below_noise_floor
-from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.estimate_arrays import Estimates
 from streamsketch.estimation.intervals import Intervals
 from streamsketch.estimation.joint_estimate import JointEstimates, JointModel
 from streamsketch.estimation.measures import (

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from streamsketch.estimation.estimate import Estimate, Estimates, estimate_cells, format_value
+from streamsketch.estimation.estimate import Estimate, estimate_cells, format_value
+from streamsketch.estimation.estimate_arrays import Estimates
 from streamsketch.estimation.groups import ordered_tree
 from streamsketch.estimation.intervals import Interval
 from streamsketch.release.private_sketch import PrivateSketch

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core.numbers import Floats
-from streamsketch.estimation.estimate import Estimate, Estimates, estimate_cells
+from streamsketch.estimation.estimate import Estimate, estimate_cells
+from streamsketch.estimation.estimate_arrays import Estimates
 from streamsketch.estimation.intervals import Interval, Intervals
 
 _EXACT = 5_000  # pairs, up to which a page has all digits

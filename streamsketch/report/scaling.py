@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from streamsketch.core.libraries import linalg
 from streamsketch.core.numbers import Floats
-from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.estimate_arrays import Estimates
 
 
 class Scaling(NamedTuple):

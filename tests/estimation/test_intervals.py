@@ -13,7 +13,7 @@ from scipy.stats import chi2
 import streamsketch as ss
 from streamsketch.core.numbers import Floats
 from streamsketch.estimation.cosines import cosines as cosines_of
-from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.estimate_arrays import Estimates
 from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.projections import MapVariance
 

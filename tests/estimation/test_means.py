@@ -16,7 +16,7 @@ import streamsketch as ss
 from streamsketch.errors import DependentNoiseError, IncompatibleAgreementsError, NoiseMismatchWarning
 from streamsketch.estimation.blocks import Block, Units
 from streamsketch.estimation.distances import distances_between, norms_of, products_between
-from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.estimate_arrays import Estimates
 from streamsketch.estimation.means import mean_distances_between, mean_norms_of, mean_products_between
 from streamsketch.estimation.measures import compare_blocks
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise

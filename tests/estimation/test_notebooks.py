@@ -13,7 +13,8 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.core.notebooks import MOST_ROWS
-from streamsketch.estimation.estimate import Estimate, Estimates
+from streamsketch.estimation.estimate import Estimate
+from streamsketch.estimation.estimate_arrays import Estimates
 from streamsketch.planning import StreamFacts, TypicalUnit, plan_units
 from streamsketch.planning.bounds import plan_bounds
 

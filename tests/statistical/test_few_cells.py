@@ -16,7 +16,7 @@ import streamsketch as ss
 from streamsketch.estimation.blocks import Block
 from streamsketch.estimation.cosines import cosines
 from streamsketch.estimation.distances import distances_between
-from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.estimate_arrays import Estimates
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
 from streamsketch.projections import MapVariance
 from tests.audit.record import judged

@@ -11,7 +11,7 @@ from streamsketch.agreement.same import check_same
 from streamsketch.data.columns import plain_key
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import Block, block_of, check_comparable
-from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.estimate_arrays import Estimates
 from streamsketch.estimation.measures import By, compare_blocks
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.release.published import check_disjoint, check_same_place

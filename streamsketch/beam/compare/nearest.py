@@ -11,7 +11,7 @@ from streamsketch.beam.compare.distances import blocks_of, key_kinds, references
 from streamsketch.beam.compare.results import Form, check_form, check_kinds, key_column, table_of, taken
 from streamsketch.beam.run.runner import refuse_broken_runner
 from streamsketch.core.numbers import check_int
-from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.estimate_arrays import Estimates
 from streamsketch.estimation.measures import MEASURES, By, check_by
 from streamsketch.release.private_sketch import PrivateSketch
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation.estimate import Estimates
+from streamsketch.estimation.estimate_arrays import Estimates
 from streamsketch.estimation.measures import MEASURES, By, check_by
 
 Form: TypeAlias = Literal["estimates", "rows", "columns"]
