@@ -6,9 +6,6 @@ T = ‖X - Y‖², of the cells in data units. Their difference is S z plus nois
 import dataclasses
 import functools
 import math
-from collections import Counter
-from collections.abc import Sequence
-from typing import TypeAlias
 
 import numpy as np
 
@@ -16,50 +13,25 @@ from streamsketch.core import special
 from streamsketch.core.numbers import Floats
 from streamsketch.core.roots import root_of
 from streamsketch.errors import InvalidInputError
+from streamsketch.estimation.few_cells import FewCells, falls
 from streamsketch.estimation.noise_effect import InputNoise, effect_of
-from streamsketch.estimation.noise_law import Lattice, NoiseTerm, lattice_of, on_grid, with_normal
-from streamsketch.estimation.square_sums import (
-    SMALLEST,
-    WINDOW,
-    FewCells,
-    Gamma,
-    Hits,
-    Law,
-    Mixture,
-    NormalSquares,
-    Point,
-    Squares,
-    Stretched,
-    falls,
-    sizes_of,
-)
+from streamsketch.estimation.noise_law import Lattice, NoiseTerm, lattice_of
+from streamsketch.estimation.signal_squares import of_blocks, of_entries, of_even, of_noise_alone, of_normal, of_sparse
+from streamsketch.estimation.tail_law import SMALLEST, Law, Mixture, NormalSquares, Point, Stretched
+from streamsketch.estimation.whole_steps import FEW_CELLS_EXACT, longest_vectors, of_steps, vector_of_alike
 from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.mechanism import NoisePlace
 from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.projections.base import Projection
 
-Signal: TypeAlias = tuple[Floats, Floats]
-"""What is in a cell besides noise: sizes, in data units, and their probabilities; the sign is random."""
-
-_LARGEST_GRID = 1 << 20
-_LEAST_GRID = 1 << 12  # points up to the largest square of a cell
-_FINE = 24.0  # points of the grid in a standard deviation of a cell's square
-_LARGE_GRID = 1 << 18  # where squares are rounded up to it
-_ROUNDED = 0.02  # standard deviations of T, that it may be larger by
-_COARSE = 64.0  # steps² in a standard deviation of a cell's square, up to which T is exact
-_FEW_CELLS = 8  # in which it is if possible
-_SMOOTH = 1.2  # steps of a lattice, in a normal law's standard deviation, to be put on it
-_MOST_PAIRS = 1 << 16  # of noise and signal in a cell
-_NODES = 32, 2048  # of a normal signal, at least and at most
-_REACH = 9.0  # of it, in standard deviations
-_MOST_HITS = 6  # of one cell, by a few items
 _FEW = 1, 2, 3, 5, 8, 12  # items
-_MANY_COORDINATES = 1 << 16  # of noise before the map, beyond which its squared norm has nearly a Gamma law
 _WIDE = 1000.0  # steps in the standard deviation of noise that is taken as normal
 _SMALL = 1e-3  # of a standard deviation of T: what makes so little difference is left out
+
 _CLASSES = {True: (0.1, 128), False: (0.5, 64)}
 """Widths of classes of drifts, in standard deviations of T, and how many there are: finer ones where nothing differs
 but by drift. With a width of 1, p of averages of few units was up to 1.8 times too small; with 0.5 it is 4 % off."""
+
 _UNSEEN = 1e-12  # of the probability of drifts
 _LEVELS = 0.05, 1e-4
 _DOUBLINGS = 40
@@ -72,9 +44,6 @@ _MOST_STEPS = 64.0  # of noise with whole steps: in its standard deviation, and 
 _MOST_VECTORS = 24  # longest ones within a tolerance, for the law of each
 _MOST_COARSE = 128  # of them, in few cells with noise of few steps
 _COARSE_STEPS = 4.0  # in a standard deviation
-_FEW_CELLS_EXACT = 3  # where a law is known for every tolerance
-_MOST_SUMS = 1 << 18  # of noises in all cells but one
-_NOTHING: Signal = np.zeros(1), np.ones(1)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -196,7 +165,7 @@ class GapLaw:
         if self._is_normal:  # alike in all directions
             return (self._at(self.tolerance),)
         if (longest := self._longest) is not None:
-            return _of_steps(self._lattice, longest, self.projection.sketch_dim)
+            return of_steps(self._lattice, longest, self.projection.sketch_dim)
         # of drift alone, averages of few items have no longer tail than those of many (simulated to 0.1 %)
         items = self._few if self.tolerance**2 > _SMALL * self._noisy.moments[1] else ()
         if self.drift and len(items) > 1:  # those that are least favourable without drift
@@ -238,7 +207,7 @@ class GapLaw:
         deviation = math.sqrt(self._lattice.variance) / self._lattice.step
         is_rough = deviation <= _COARSE_STEPS * (1 + _ROUNDING) or not falls(self._lattice.weights)
         squares = math.floor(length**2 * (1 + _ROUNDING))
-        if cells > _FEW_CELLS_EXACT or not is_rough:
+        if cells > FEW_CELLS_EXACT or not is_rough:
             vectors = longest_vectors(squares, cells, _MOST_VECTORS)
             if vectors is None and is_rough:
                 numbers = sorted({*(number for number in _FEW if number < cells), cells})
@@ -301,23 +270,20 @@ class GapLaw:
         effect, noise = effect_of(self.projection, self.place), self._lattice
         if isinstance(effect, InputNoise):
             spread = effect.variance.of_squared_norm(1.0)
-            length = _even(noise, effect.count, distance)
+            length = of_even(noise, effect.count, distance)
             return Stretched(length, 2 / spread) if spread else length
         count, projection = effect.count, self.projection
         if distance == 0:
-            return _sum(noise, [_NOTHING], (count,))
+            return of_noise_alone(noise, count)
         if _is_exact(projection):
-            return _even(noise, count, distance) if items is None else _entries(noise, count, items, distance)
+            return of_even(noise, count, distance) if items is None else of_entries(noise, count, items, distance)
         if items is None:
-            return _normal(noise, count, distance, count * projection.variance.of_squared_norm(1.0, 0.0))
+            return of_normal(noise, count, distance, count * projection.variance.of_squared_norm(1.0, 0.0))
         blocks, _ = projection.collisions
         if blocks:
-            size = distance / math.sqrt(items * blocks)
-            hits = Hits(items, blocks, count // blocks)
-            signals = [_walk(number, size) for number in range(min(items, _MOST_HITS) + 1)]
-            return _sum(noise, signals, (count,), size, hits)
+            return of_blocks(noise, count, items, blocks, distance)
         kurtosis = 3 + count * projection.variance.fourth
-        return _sparse(noise, count, items, distance * math.sqrt(kurtosis / (count * items)), 1 / kurtosis)
+        return of_sparse(noise, count, items, distance * math.sqrt(kurtosis / (count * items)), 1 / kurtosis)
 
 
 @functools.lru_cache(maxsize=_KEPT)
@@ -356,233 +322,9 @@ def _is_wide_normal(term: NoiseTerm) -> bool:
     return isinstance(term.noise, DiscreteGaussian) and term.noise.cumulants.k2 >= _WIDE**2
 
 
-def longest_vectors(squares: int, cells: int, most: int) -> list[tuple[int, ...]] | None:
-    """Return the vectors of whole numbers with Σz² ≤ ``squares`` that none other exceeds in every cell.
-
-    Each as its positive entries, descending, as signs and order do not matter; None if there are more than ``most``.
-    """
-    vectors: list[tuple[int, ...]] = []
-
-    def extend(chosen: tuple[int, ...], left: int) -> bool:
-        """Add all that begin with these entries; return whether there is room for more."""
-        largest = min(math.isqrt(left), chosen[-1] if chosen else left)
-        if len(chosen) == cells or largest == 0:
-            last = chosen[-1] if len(chosen) == cells else 0
-            # the entry that is the cheapest to lengthen is the least
-            if left < 2 * last + 1:
-                vectors.append(chosen)
-            return len(vectors) <= most
-        remaining = cells - len(chosen)
-        for entry in range(largest, 0, -1):
-            if remaining * entry**2 + 2 * entry + 1 <= left:  # all later ones could be longer by a step
-                break
-            if not extend((*chosen, entry), left - entry**2):
-                return False
-        return True
-
-    return vectors if extend((), squares) else None
-
-
-def vector_of_alike(squares: int, number: int, cells: int) -> tuple[int, ...]:
-    """Return a vector of whole numbers with Σz² ≤ ``squares``, descending, without zeros.
-
-    It has ``number`` entries of one size, the first ones by 1 larger where that fits; others are as large as is left.
-    """
-    size = math.isqrt(squares // number)
-    vector, left = [size] * number, squares - number * size**2
-    for place in range(min(left // (2 * size + 1), number)):
-        vector[place] += 1
-        left -= 2 * size + 1
-    while left > 0 and len(vector) < cells:
-        vector.append(min(math.isqrt(left), vector[-1]))
-        left -= vector[-1] ** 2
-        if vector[-1] == 0:
-            break
-    return tuple(entry for entry in vector if entry)
-
-
 def _is_exact(projection: Projection) -> bool:
     """Return whether the map keeps every norm."""
     return projection.variance.of_squared_norm(1.0, 0.0) == 0
-
-
-def _even(noise: Lattice, count: int, distance: float) -> Law:
-    """Return the law of ‖z + η‖² for z of this length with entries of one size."""
-    if noise.weights.size == 1:
-        return Point(distance**2)
-    if count > _MANY_COORDINATES:
-        points = noise.points
-        second, fourth = float(noise.weights @ points**2), float(noise.weights @ points**4)
-        mean = count * second + distance**2
-        return Gamma(mean, 2 * mean**2 / (count * (fourth - second**2) + 4 * second * distance**2))
-    return _sum(noise, [(np.full(1, distance / math.sqrt(count)), np.ones(1)) if distance else _NOTHING], (count,))
-
-
-def _of_steps(noise: Lattice, vectors: Sequence[tuple[int, ...]], count: int) -> tuple[Law, ...]:
-    """Return for each vector the law of ‖z + η‖², z of ``count`` whole steps: its entries, and zeros."""
-    laws = sizes_of(noise.weights, {0}.union(*vectors))
-    found: list[Law] = []
-    for vector in vectors:
-        if count <= _FEW_CELLS_EXACT and noise.weights.size ** (count - 1) <= _MOST_SUMS:
-            few = (*vector, *[0] * (count - len(vector)))
-            found.append(FewCells(tuple(laws[entry] for entry in few), noise.step))
-            continue
-        numbers = Counter(vector)
-        numbers[0] += count - len(vector)
-        kept = {entry: number for entry, number in numbers.items() if number}
-        found.append(_of_sizes([laws[entry] for entry in kept], tuple(kept.values()), noise.step))
-    return tuple(found)
-
-
-def _of_sizes(sizes: Sequence[Floats], counts: tuple[int, ...], unit: float) -> Law:
-    """Return the law of a sum of squares of whole numbers of ``unit``, ``counts`` of each law of 0, 1, … units.
-
-    Where it has too many values for a grid, squares are rounded up, so that no tail is too small. In many cells, where
-    that would add up, they keep their means.
-    """
-    places = [np.flatnonzero(law > 0).astype(np.float64) for law in sizes]
-    weights = [law[law > 0] for law in sizes]
-    squares, variance, largest = [place**2 for place in places], 0.0, 0.0
-    for square, weight, count in zip(squares, weights, counts, strict=True):
-        mean = float(weight @ square)
-        variance += count * float(weight @ (square - mean) ** 2)
-        largest = max(largest, float(square[-1] - square[0]))
-    deviation = math.sqrt(variance)
-    spread = 2 * largest + WINDOW * deviation
-    exact, step = spread <= _LARGEST_GRID, 1.0
-    if not exact:
-        step = spread / _LARGE_GRID
-        exact = sum(counts) * step <= _ROUNDED * deviation
-    if not exact:
-        step = max(min(deviation / math.sqrt(sum(counts)) / _FINE, largest / _LEAST_GRID), spread / _LARGEST_GRID)
-    laws: list[Floats] = []
-    offset = 0
-    for square, weight, count in zip(squares, weights, counts, strict=True):
-        least = math.floor(square[0] / step)
-        if exact:
-            whole = np.ceil(square / step - _ROUNDING).astype(np.int64) - least
-            laws.append(np.bincount(whole, weight).astype(np.float64))
-        else:
-            least -= 1
-            laws.append(on_grid((square, weight), step, (least, math.ceil(square[-1] / step) + 1)))
-        offset += count * least
-    return Squares(tuple(laws), counts, step * unit**2, exact, None, 0.0 if exact else unit**2 / 2, offset)
-
-
-def _entries(noise: Lattice, count: int, items: int, distance: float) -> Law:
-    """Return the law of ‖z + η‖² for z of this length with so many entries of one size."""
-    if noise.weights.size == 1:
-        return Point(distance**2)
-    signals = [_NOTHING, (np.full(1, distance / math.sqrt(items)), np.ones(1))]
-    return _sum(noise, signals, (count - items, items))
-
-
-def _normal(noise: Lattice, count: int, distance: float, variance: float) -> Law:
-    """Return the law where the cells of S z are normal, or mixed so that Var‖S z‖² is ``variance`` / k · ‖z‖⁴.
-
-    Not less than 2: maps of less variance are taken as if they had that.
-    """
-    excess = max(variance - 2, 0.0) / 3
-    if noise.weights.size == 1 and excess < _ROUNDING:
-        return Gamma(distance**2, count)
-    deviation = distance / math.sqrt(count)
-    if excess < _ROUNDING and deviation >= _SMOOTH * noise.step and noise.weights.size > 1:
-        return _sum(with_normal(noise, deviation), [_NOTHING], (count,))
-    number = int(np.clip(_MOST_PAIRS / noise.weights.size, *_NODES))
-    places = _REACH * (np.arange(number) + 0.5) / number
-    chances = np.exp(-(places**2) / 2)
-    chances /= chances.sum()
-    sizes = places * deviation
-    if excess < _ROUNDING:
-        return _sum(noise, [(sizes, chances)], (count,))
-    if excess < 1:  # the variance of a cell is one of two
-        factors, weights = np.array([1 - math.sqrt(excess), 1 + math.sqrt(excess)]), np.full(2, 0.5)
-    else:
-        factors, weights = np.array([0.0, 1 + excess]), np.array([excess, 1.0]) / (1 + excess)
-    mixed = np.outer(np.sqrt(factors), sizes).ravel(), np.outer(weights, chances).ravel()
-    return _sum(noise, [mixed], (count,))
-
-
-def _sparse(noise: Lattice, count: int, items: int, size: float, chance: float) -> Law:
-    """Return the law where each of a few items is in a cell with this chance, independently, with this size."""
-    most = min(items, _MOST_HITS)
-    hit = [math.comb(items, number) * chance**number * (1 - chance) ** (items - number) for number in range(most + 1)]
-    walks = [_walk(number, size) for number in range(most + 1)]
-    sizes = np.concatenate([walk[0] for walk in walks])
-    chances = np.concatenate([one * walk[1] for one, walk in zip(hit, walks, strict=True)])
-    return _sum(noise, [(sizes, chances / chances.sum())], (count,), size)
-
-
-def _walk(number: int, size: float) -> Signal:
-    """Return the law of the absolute sum of ``number`` signs, times a size."""
-    chances = np.array([math.comb(number, up) for up in range(number + 1)]) / 2**number
-    return size * np.abs(np.arange(-number, number + 1, 2)), chances
-
-
-def _sum(
-    noise: Lattice,
-    signals: Sequence[Signal],
-    counts: tuple[int, ...],
-    unit: float = 0.0,
-    hits: Hits | None = None,
-) -> Law:
-    """Return the law of the sum of squares of cells: ``counts`` of each signal, or as items hit them.
-
-    ``unit`` is a step of all signals, where they have one. Squares of noise in lumps are rounded up.
-    """
-    silent = all(not sizes.any() for sizes, _ in signals)
-    if silent and noise.weights.size == 1:
-        return Point(0.0)
-    if silent and noise.exact:
-        unit = noise.step
-    elif noise.weights.size > 1:
-        unit = 0.0
-    points, weights = noise.points, noise.weights
-    largest = (points[-1] + max(sizes.max() for sizes, _ in signals)) ** 2
-    moments = float(weights @ points**2), float(weights @ points**4)
-    if hits is None:
-        spreads = [_deviation(moments, [signal], np.ones(1)) for signal in signals]
-        deviation = math.sqrt(float(np.average(np.square(spreads), weights=counts)))
-    else:
-        deviation = _deviation(moments, signals, hits.chances(len(signals)))
-    spread = 2 * largest + WINDOW * math.sqrt(sum(counts)) * deviation
-    coarse = deviation <= _COARSE * unit**2 or sum(counts) <= _FEW_CELLS
-    step, exact = unit**2, coarse and unit > 0 and spread <= _LARGEST_GRID * unit**2
-    if not exact:
-        step = max(min(deviation / _FINE, largest / _LEAST_GRID), spread / _LARGEST_GRID)
-    if noise.lumpy and not exact:
-        step = spread / _LARGEST_GRID
-        size = math.ceil((math.sqrt(largest) + noise.step) ** 2 / step) + 2
-        raised = tuple(_rounded_up(noise, signal, step, size) for signal in signals)
-        return Squares(raised, counts, step, exact=True, hits=hits)
-    size = math.ceil(largest / step) + 2
-    laws = []
-    for sizes, chances in signals:
-        places = (points[:, None] + sizes) ** 2
-        laws.append(on_grid((places, weights[:, None] * chances), step, (0, size)))
-    return Squares(tuple(laws), counts, step, exact, hits, 0.0 if exact else unit**2 / 2)
-
-
-def _rounded_up(noise: Lattice, signal: Signal, step: float, size: int) -> Floats:
-    """Return the law of the square of a cell on a grid, none smaller than it is.
-
-    Noise in lumps makes squares near one another. A grid that keeps their means would halve P(T ≥ t) at such a square.
-    """
-    values = np.abs(noise.points[:, None] + signal[0])
-    if signal[0].any() and not noise.exact:
-        values += noise.step  # as noise is rounded away from 0, not from the signal
-    places = np.ceil(values**2 / step - _ROUNDING).astype(np.int64)
-    weights = noise.weights[:, None] * signal[1]
-    return np.bincount(places.ravel(), weights.ravel(), size).astype(np.float64)
-
-
-def _deviation(noise: tuple[float, float], signals: Sequence[Signal], shares: Floats) -> float:
-    """Return the standard deviation of the square of a cell, with noise of these two moments and one of the signals."""
-    second, fourth = noise
-    squares = np.array([chances @ sizes**2 for sizes, chances in signals])
-    fourths = np.array([chances @ sizes**4 for sizes, chances in signals])
-    mean = second + float(shares @ squares)
-    return math.sqrt(max(fourth + float(shares @ (6 * second * squares + fourths)) - mean**2, 0.0))
 
 
 def _drifted(drift: Lattice, distance: float, spread: float, width: float, most: int) -> tuple[Floats, Floats]:

@@ -16,7 +16,7 @@ from streamsketch.core.numbers import Floats
 from streamsketch.estimation.gap_law import GapLaw, gap_law
 from streamsketch.estimation.noise_effect import effect_of
 from streamsketch.estimation.noise_law import NoiseTerm
-from streamsketch.estimation.square_sums import NormalSquares
+from streamsketch.estimation.tail_law import NormalSquares
 from streamsketch.privacy.mechanism import NoisePlace
 from streamsketch.projections.base import Projection
 

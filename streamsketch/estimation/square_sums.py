@@ -1,10 +1,9 @@
-"""Laws of sums of squares, and their tails: of the squared distance of two sketches' cells (Theory 4.7)."""
+"""The sum of squares of many cells, whose law is a tilted Fourier transform (Theory 4.7)."""
 
 import dataclasses
 import functools
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,267 +11,26 @@ from numpy.typing import NDArray
 
 from streamsketch.core import special
 from streamsketch.core.numbers import Floats
-from streamsketch.core.roots import interpolated
+from streamsketch.estimation.tail_law import SMALLEST, WINDOW, Law
 
-SMALLEST = 1e-15
-"""The least p-value under noise: a smaller one is given as this."""
+LARGEST_GRID = 1 << 20
+"""The most points of the grid of a law of squares."""
+
+LEAST_GRID = 1 << 12
+"""The fewest points up to the largest square of a cell."""
+
+FINE = 24.0
+"""Points of the grid in a standard deviation of a cell's square, where it is not exact."""
 
 _LOG_SMALLEST = math.log(SMALLEST / 100)
-WINDOW = 24.0
-"""How many standard deviations of a sum are looked at."""
-
 _NEGLIGIBLE = 1e-20  # of a transform
 _UNTILTED = 1e-6  # tails down to this are read from the untilted law
 _QUICK = 1e-9, 1e-12  # levels down to the first have lines that are read from it; the second is its error
 _ROUNDING = 1e-9
-_BISECTIONS = 40
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _GOLDEN_STEPS = 16
 _BELOW = 1e-5  # the probability of a sum that is further below its mean than is allowed for
 _JUMPS = 8.0  # of the largest square, that a tilted sum is from its mean
-_STRETCHES = 4000  # of a factor, to integrate over
-_PLACES = 2001  # of a normal variable, to integrate over
-_LENGTHS = 48  # of a vector, between which the logarithm of the tail is interpolated
-
-
-class Law(ABC):
-    """The law of a number T ≥ 0."""
-
-    @abstractmethod
-    def tail(self, value: float) -> float:
-        """Return P(T ≥ value), at least `SMALLEST` where T has no largest value."""
-
-    def rough_tail(self, value: float) -> float:
-        """Return P(T ≥ value) with an error of 1e-12, which is quicker far out."""
-        return float(self.rough_tails(np.array([value]))[0])
-
-    def rough_tails(self, values: Floats) -> Floats:
-        """Return P(T ≥ each value) with errors of 1e-12."""
-        return np.array([self.tail(value) for value in values.tolist()])
-
-    @property
-    @abstractmethod
-    def moments(self) -> tuple[float, float]:
-        """Mean and standard deviation."""
-
-    def line(self, level: float) -> float:
-        """Return about the least value with P(T ≥ value) ≤ ``level``, which is at least `SMALLEST`."""
-        tail = self.rough_tail if level >= _UNTILTED else self.tail
-        mean, deviation = self.moments
-        low, high = 0.0, mean + 4 * deviation
-        while tail(high) > level:
-            low, high = high, high + 4 * (high - low) + deviation
-        for _ in range(_BISECTIONS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if tail(middle) > level else (low, middle)
-        return high
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Point(Law):
-    """T is this value."""
-
-    value: float
-
-    def tail(self, value: float) -> float:
-        """Return 1 up to the value, else 0."""
-        return float(value <= self.value * (1 + _ROUNDING))
-
-    @property
-    def moments(self) -> tuple[float, float]:
-        """The value, and 0."""
-        return self.value, 0.0
-
-    def line(self, level: float) -> float:
-        """Return the least float above the value."""
-        del level
-        return float(np.nextafter(self.value * (1 + _ROUNDING), math.inf))
-
-
-def sizes_of(weights: Floats, entries: Iterable[int]) -> dict[int, Floats]:
-    """Return for each entry e the law of |n + z|, of the whole z with |z| ≤ e that is the least favourable.
-
-    That is z = e where the law of n falls on both sides. Elsewhere P(|n + z| ≥ r) is the largest over z for each r
-    alone: no z has a law of larger sizes.
-
-    Parameters
-    ----------
-    weights
-        The probabilities of n = -m … m, symmetric: float64, (2m + 1,).
-    entries
-        Whole numbers, 0 or more.
-
-    Returns
-    -------
-    dict[int, Floats]
-        The probabilities of 0 … m + e: float64, (m + e + 1,) each.
-    """
-    half, laws = weights.size // 2, {}
-    if falls(weights):
-        steps = np.arange(-half, half + 1)
-        return {entry: np.bincount(np.abs(steps + entry), weights).astype(np.float64) for entry in entries}
-    upper = np.append(np.cumsum(weights[::-1])[::-1], 0.0)  # P(n ≥ -m), …, P(n ≥ m), 0
-
-    def beyond(sizes: NDArray[np.int64], z: int) -> Floats:
-        """Return P(|n + z| ≥ each size), for sizes above 0."""
-        ends = (upper[np.clip(sizes + side * z + half, 0, weights.size)] for side in (-1, 1))
-        return np.minimum(sum(ends), 1.0)
-
-    errors = np.arange(1, half + 1)  # beyond, the larger z is the less favourable
-    largest, z = np.zeros(half), 0
-    for entry in sorted(set(entries)):
-        while z <= min(entry, 2 * half):  # from 2m on, n + z is beyond all of them
-            largest = np.maximum(largest, beyond(errors, z))
-            z += 1
-        tails = np.concatenate([np.ones(1), largest, beyond(np.arange(half + 1, half + entry + 2), entry)])
-        laws[entry] = tails[:-1] - tails[1:]
-    return laws
-
-
-def falls(weights: Floats) -> bool:
-    """Return whether a symmetric law falls on both sides, but for rounding."""
-    right = weights[weights.size // 2 :]
-    return bool((right[1:] <= right[:-1] * (1 + _ROUNDING)).all())
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class FewCells(Law):
-    """T = Σ a_i² over one to three cells, a_i whole numbers of steps with laws of their own.
-
-    Tails are sums over all values in all cells but the last one.
-
-    Parameters
-    ----------
-    sizes
-        For each cell the probabilities of 0, 1, … steps.
-    step
-        In data units.
-    """
-
-    sizes: tuple[Floats, ...]
-    step: float
-
-    def tail(self, value: float) -> float:
-        """Return P(T ≥ value), at least `SMALLEST`."""
-        place = value / self.step**2
-        return max(self._tail_from(math.ceil(place - _ROUNDING * max(place, 1.0))), SMALLEST)
-
-    @functools.cached_property
-    def moments(self) -> tuple[float, float]:
-        """Mean and standard deviation."""
-        mean = variance = 0.0
-        for law in self.sizes:
-            squares = np.arange(law.size, dtype=np.float64) ** 2
-            first = float(law @ squares)
-            mean += first
-            variance += float(law @ (squares - first) ** 2)
-        return self.step**2 * mean, self.step**2 * math.sqrt(variance)
-
-    def line(self, level: float) -> float:
-        """Return the least whole number of squared steps with P(T ≥ it) ≤ ``level``."""
-        mean, deviation = (one / self.step**2 for one in self.moments)
-        low, high = 0, math.ceil(mean + 4 * deviation) + 1
-        while self._tail_from(high) > level:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self._tail_from(middle) > level else (low, middle)
-        return high * self.step**2
-
-    def _tail_from(self, squares: int) -> float:
-        """Return P(T ≥ this number of squared steps)."""
-        sums, chances = self._others
-        least = np.ceil(np.sqrt(np.maximum(squares - sums, 0.0))).astype(np.int64)
-        beyond = self._upper[np.minimum(least, self.sizes[-1].size)]
-        return min(float(chances @ beyond), 1.0)
-
-    @functools.cached_property
-    def _upper(self) -> Floats:
-        """The probability that the last cell has at least 0, 1, … steps; the last one is 0."""
-        return np.append(np.cumsum(self.sizes[-1][::-1])[::-1], 0.0)
-
-    @property
-    def _others(self) -> tuple[Floats, Floats]:
-        """The sums of squares in all cells but the last one, in squared steps, and their probabilities."""
-        sums, chances = np.zeros(1), np.ones(1)
-        for law in self.sizes[:-1]:
-            places = np.flatnonzero(law)
-            sums = np.add.outer(sums, places.astype(np.float64) ** 2).ravel()
-            chances = np.outer(chances, law[places]).ravel()
-        return sums, chances
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Gamma(Law):
-    """T has a Gamma law: ``mean`` · χ²_f / f with f = ``freedom``."""
-
-    mean: float
-    freedom: float
-
-    def tail(self, value: float) -> float:
-        """Return P(T ≥ value)."""
-        return self.rough_tail(value)
-
-    def rough_tails(self, values: Floats) -> Floats:
-        """Return P(T ≥ each value)."""
-        half = self.freedom / 2
-        found: Floats = special.gammaincc(half, half * np.maximum(values, 0.0) / self.mean)
-        return found
-
-    @property
-    def moments(self) -> tuple[float, float]:
-        """Mean and standard deviation."""
-        return self.mean, self.mean * math.sqrt(2 / self.freedom)
-
-    def line(self, level: float) -> float:
-        """Return the quantile at 1 - level."""
-        return self.mean * float(special.gammainccinv(self.freedom / 2, level)) * 2 / self.freedom
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class NormalSquares(Law):
-    """T is the squared norm of a normal vector: of ``cells`` cells of variance ``variance``, moved along one direction.
-
-    That is by ``distance`` and by a normal number of variance ``drift``.
-    """
-
-    variance: float
-    cells: int
-    distance: float
-    drift: float
-
-    def tail(self, value: float) -> float:
-        """Return P(T ≥ value)."""
-        return max(self.rough_tail(value), SMALLEST)
-
-    def rough_tails(self, values: Floats) -> Floats:
-        """Return P(T ≥ each value), the mean over the cell along the direction."""
-        deviation = math.sqrt(self.variance + self.drift)
-        if self.cells == 1:
-            ends = np.sqrt(np.maximum(values, 0.0))
-            found: Floats = special.ndtr((self.distance - ends) / deviation) + special.ndtr(
-                -(self.distance + ends) / deviation
-            )
-            return found
-        places, weights = _normal_rule()
-        left = np.maximum(values[:, None] - (self.distance + deviation * places) ** 2, 0.0)
-        tails: Floats = special.gammaincc((self.cells - 1) / 2, left / (2 * self.variance)) @ weights
-        return np.minimum(tails, 1.0)
-
-    @property
-    def moments(self) -> tuple[float, float]:
-        """Mean and standard deviation."""
-        along, others = self.variance + self.drift, self.cells - 1
-        square = 2 * others * self.variance**2 + 2 * along**2 + 4 * self.distance**2 * along
-        return others * self.variance + along + self.distance**2, math.sqrt(square)
-
-
-@functools.cache
-def _normal_rule() -> tuple[Floats, Floats]:
-    """Return places and weights for a mean over a standard normal variable."""
-    places = np.linspace(-WINDOW / 2, WINDOW / 2, _PLACES)
-    weights = np.exp(-(places**2) / 2)
-    return places, weights / weights.sum()
 
 
 class Hits(NamedTuple):
@@ -543,87 +301,3 @@ def _block(ratios: Any, hits: Hits) -> Any:
         most = min(n, len(series) - 1)
         powers.append(sum((i * (hits.cells + 1) - n) * series[i] * powers[n - i] for i in range(1, most + 1)) / n)
     return powers[hits.items] * math.exp(math.lgamma(hits.items + 1) - hits.items * math.log(hits.cells))
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Stretched(Law):
-    """T = L·G, G independent of L, of a Gamma law of mean 1 and ``freedom`` degrees: a map of a vector with noise."""
-
-    length: Law
-    freedom: float
-
-    def tail(self, value: float) -> float:
-        """Return P(T ≥ value): the mean of P(L ≥ value / G)."""
-        rough = self.rough_tail(value)
-        if rough > _UNTILTED:
-            return rough
-        factors, weights = self._factors
-        places, logs = self._lengths
-        found = np.exp(np.interp(value / factors, places, logs, left=0.0, right=-math.inf))
-        return min(max(float(weights @ found), SMALLEST), 1.0)
-
-    def rough_tails(self, values: Floats) -> Floats:
-        """Return P(T ≥ each value), from rough tails of L."""
-        factors, weights = self._factors
-        return np.array(
-            [min(float(weights @ self.length.rough_tails(value / factors)), 1.0) for value in values.tolist()]
-        )
-
-    @functools.cached_property
-    def moments(self) -> tuple[float, float]:
-        """Mean and standard deviation."""
-        mean, deviation = self.length.moments
-        return mean, math.sqrt((mean**2 + deviation**2) * (1 + 2 / self.freedom) - mean**2)
-
-    @functools.cached_property
-    def _factors(self) -> tuple[Floats, Floats]:
-        """Values of G, and their weights: a rule of equal steps of log G, whose density is smooth."""
-        half = self.freedom / 2
-        low, high = (
-            math.log(end / half)
-            for end in (special.gammaincinv(half, SMALLEST), special.gammainccinv(half, SMALLEST / 100))
-        )
-        logs = np.linspace(low, high, _STRETCHES)
-        density = half * (logs - np.exp(logs))
-        weights = np.exp(density - density.max())
-        return np.exp(logs), weights / weights.sum()
-
-    @functools.cached_property
-    def _lengths(self) -> tuple[Floats, Floats]:
-        """Lengths, and log P(L ≥ length), fine enough to interpolate: log tails are nearly quadratic between knots."""
-        mean, deviation = self.length.moments
-        knots = np.linspace(max(mean - 9 * deviation, 0.0), mean + WINDOW * deviation, _LENGTHS)
-        tails = np.array([self.length.tail(knot) for knot in knots])
-        seen = tails > SMALLEST
-        fine = np.linspace(knots[0], knots[seen][-1], _STRETCHES)
-        return fine, interpolated(knots[seen], np.log(tails[seen]), fine)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Mixture(Law):
-    """T has each of these laws with a probability."""
-
-    chances: Floats
-    laws: tuple[Law, ...]
-
-    def tail(self, value: float) -> float:
-        """Return the mean of the tails, with an error of 1e-12."""
-        return self.rough_tail(value)
-
-    def rough_tail(self, value: float) -> float:
-        """Return the mean of rough tails."""
-        tails = np.array([[law.rough_tail(value)] for law in self.laws])
-        return float(np.minimum(self.chances @ tails, 1.0)[0])
-
-    def rough_tails(self, values: Floats) -> Floats:
-        """Return the means of rough tails."""
-        tails = np.array([law.rough_tails(values) for law in self.laws])
-        found: Floats = np.minimum(self.chances @ tails, 1.0)
-        return found
-
-    @functools.cached_property
-    def moments(self) -> tuple[float, float]:
-        """Mean and standard deviation."""
-        means, deviations = np.array([law.moments for law in self.laws]).T
-        mean = float(self.chances @ means)
-        return mean, math.sqrt(float(self.chances @ (deviations**2 + means**2)) - mean**2)

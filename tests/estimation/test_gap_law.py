@@ -15,7 +15,7 @@ from scipy.stats import chi2, ncx2, norm
 import streamsketch as ss
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import GapLaw, NoiseTerm
-from streamsketch.estimation.square_sums import Gamma
+from streamsketch.estimation.tail_law import Gamma
 from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.laplace import DiscreteLaplace
 from streamsketch.privacy.noise import Noise, NoiseMoments

@@ -19,8 +19,8 @@ from streamsketch.estimation import Estimates, GapLaw, NoiseTerm
 from streamsketch.estimation.blocks import Block, Units, block_of
 from streamsketch.estimation.cosines import cosines_between, profiles_from
 from streamsketch.estimation.distances import distances_between, norms_of, products_between
-from streamsketch.estimation.gap_law import longest_vectors, vector_of_alike
 from streamsketch.estimation.means import mean_distances_between, mean_norms_of, mean_products_between
+from streamsketch.estimation.whole_steps import longest_vectors, vector_of_alike
 from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.laplace import DiscreteLaplace
 from streamsketch.privacy.noise import Noise
