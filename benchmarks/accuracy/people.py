@@ -51,7 +51,7 @@ from benchmarks.study import Study, Table
 from benchmarks.verdicts import Check
 from pipelines.data import make_retail, make_visits
 from streamsketch.planning import TypicalUnit, UnitSample, plan_units
-from streamsketch.planning.typical import UnitFacts
+from streamsketch.planning.unit_facts import UnitFacts
 from streamsketch.planning.unit_options import Question
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)

@@ -10,15 +10,8 @@ import numpy as np
 from streamsketch.core.numbers import Floats, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.planning.facts import Goal
-from streamsketch.planning.typical import (
-    TypicalUnit,
-    UnitFacts,
-    UnitSizes,
-    UnitSums,
-    key_sizes,
-    modelled_norms,
-    modelled_sums,
-)
+from streamsketch.planning.typical import TypicalUnit, key_sizes, modelled_norms, modelled_sums
+from streamsketch.planning.unit_facts import UnitFacts, UnitSizes, UnitSums
 from streamsketch.planning.unit_options import QUESTIONS, Question, UnitGoal, clipped, with_each_mechanism
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.neighbours import Neighbours

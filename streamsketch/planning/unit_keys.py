@@ -12,7 +12,7 @@ from streamsketch.core import special
 from streamsketch.core.numbers import Floats
 from streamsketch.estimation.means import LEAST_UNITS
 from streamsketch.planning.noise_floor import NoiseFloor
-from streamsketch.planning.typical import UnitFacts
+from streamsketch.planning.unit_facts import UnitFacts
 from streamsketch.planning.unit_options import UnitOption, clipped, cosine_variances
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.noise import NOISES

@@ -20,7 +20,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.planning.facts import Goal
 from streamsketch.planning.noise_floor import NoiseFloor
-from streamsketch.planning.typical import UnitFacts, UnitSums
+from streamsketch.planning.unit_facts import UnitFacts, UnitSums
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.calibration import candidates
 from streamsketch.privacy.l1 import L1

@@ -21,7 +21,8 @@ from streamsketch.estimation.estimate import format_value
 from streamsketch.planning.facts import Goal
 from streamsketch.planning.noise_floor import NoiseFloor
 from streamsketch.planning.plan_text import plan_text
-from streamsketch.planning.typical import MOST_SUMS, UnitFacts, either, key_sizes
+from streamsketch.planning.typical import either, key_sizes
+from streamsketch.planning.unit_facts import MOST_SUMS, UnitFacts
 from streamsketch.planning.unit_keys import KeyPlanner, PlannedKey, Remedy
 from streamsketch.planning.unit_options import (
     QUESTIONS,
