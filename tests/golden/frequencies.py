@@ -14,9 +14,11 @@ from itertools import accumulate, pairwise
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
-from tests.golden import estimates, laws
-from tests.golden.estimates import ULP, Ends, Expected, Message, Sized, UndefinedError, decimal, sized, total
+from tests.golden import estimates, interval_ends, laws
+from tests.golden.exact_numbers import ULP, Expected, Sized, UndefinedError, decimal, sized, total
+from tests.golden.interval_ends import Ends, interval_at, reach_of, reach_of_noise, widened
 from tests.golden.reader import cells_of, values_message
+from tests.golden.views import Message, View, tolerance, view_of
 
 EDGE = Fraction(1, 10**9)
 """How far probabilities must be apart that are compared, and how far off a median's law may be."""
@@ -193,7 +195,7 @@ def difference(x: Message, y: Message) -> Message:
 
 def frequency(message: Message, column: list[int], estimator: str) -> Point:
     """Estimate x_j, of the item whose column of A this is."""
-    view = estimates.view_of(message)
+    view = view_of(message)
     law = None
     try:
         law = None if estimator == "mean" else law_of_median(message)
@@ -216,12 +218,12 @@ def frequency(message: Message, column: list[int], estimator: str) -> Point:
     value = s * _step(message) * middle, s * abs(_step(message)) * size
     noise = min(variance, view.k2.value * s * Fraction(normal_median_variance(s)))
     off = (Fraction(1, 20) if law.is_coarse else EDGE) * variance
-    bounds = (estimates.tolerance(view) * value[1], noise / 100 + off, noise / 100 + off)
+    bounds = (tolerance(view) * value[1], noise / 100 + off, noise / 100 + off)
     return Point(Expected(value[0], variance - noise, noise, None, None, bounds), law)
 
 
 def _mean(message: Message, column: list[int]) -> Expected:
-    view, place = estimates.view_of(message), message["noise"]["place"]
+    view, place = view_of(message), message["noise"]["place"]
     pairs = zip(column, cells_of(message), strict=True)
     value = _step(message) * total(entry * sized(cell) for entry, cell in pairs)
     norm = _squared_norm(view).clipped(Fraction(0))
@@ -231,7 +233,7 @@ def _mean(message: Message, column: list[int]) -> Expected:
     noise = k2
     if before is not None:
         noise = (view.count * before.a * k2 + (before.b + before.c + 1) * k2).clipped(Fraction(0))
-    near = estimates.tolerance(view)
+    near = tolerance(view)
     parts = value, variance, noise
     found = Expected(*(one.value for one in parts), None, None, tuple(near * one.size for one in parts))
     growth = law.b + law.c
@@ -251,10 +253,10 @@ def _noise_reach(message: Message, draws: int) -> Any:
     scale = laws.scale_squared(fields)
     unit = scale * fields["resolution"] ** 2 if place == "" else fields["resolution"] ** 2
     messages = message.get("_of", [message])
-    return estimates.reach_of_noise(messages * draws, [Fraction(1)], unit * scale)
+    return reach_of_noise(messages * draws, [Fraction(1)], unit * scale)
 
 
-def _squared_norm(view: estimates.View) -> Sized:
+def _squared_norm(view: View) -> Sized:
     return view.factor * total(cell * cell for cell in view.cells) - view.count * view.k2
 
 
@@ -263,7 +265,7 @@ def interval(point: Point, confidence: float, method: str, candidates: int = 1) 
     found = point.expected
     one = 1 - (1 - Fraction(confidence)) / candidates
     if point.law is None:
-        return estimates.interval(found, float(one), method)
+        return interval_ends.interval(found, float(one), method)
     with localcontext() as context:
         context.prec = 50
         variance = found.projection_variance + found.noise_variance
@@ -280,7 +282,7 @@ def interval(point: Point, confidence: float, method: str, candidates: int = 1) 
 
 def missed(message: Message, columns: list[list[int]]) -> Expected:
     """Estimate the squared norm of what items with these columns leave out."""
-    view, m = estimates.view_of(message), len(columns)
+    view, m = view_of(message), len(columns)
     law, k2, k4, k = view.law, view.k2, view.k4, view.count
     if message["noise"]["place"]:
         raise UndefinedError
@@ -289,7 +291,7 @@ def missed(message: Message, columns: list[list[int]]) -> Expected:
         others = [cell for place, cell in enumerate(view.cells) if not any(column[place] for column in columns)]
         if not others:
             one = view.k4.value + 2 * view.k2.value**2
-            slack = estimates.tolerance(view) * one
+            slack = tolerance(view) * one
             return Expected(Fraction(0), Fraction(0), one, Fraction(0), None, (Fraction(0), Fraction(0), slack))
         return estimates.squared(others, view.k2, view.k4, view._replace(count=len(others)), view.step_squared)
     means = [
@@ -315,7 +317,7 @@ def missed(message: Message, columns: list[list[int]]) -> Expected:
         variance = (law.a + law.b) * (inside * inside + outside * outside) + factor * (length * length)
         noise += k * (k4 + 2 * (k2 * k2)) + factor * (longer * longer - length * length)
     noise += Fraction(1, 1 << 100) * (q * q)
-    near = estimates.tolerance(view) + m * ULP
+    near = tolerance(view) + m * ULP
     parts = value, variance, noise
     return Expected(*(one.value for one in parts), Fraction(0), None, tuple(near * one.size for one in parts))
 
@@ -330,19 +332,19 @@ def together(found: Expected, candidates: int, confidence: float) -> Ends:
         context.prec = 50
         z = -Decimal(_NORMAL.inv_cdf(beta))
         if found.lowest is not None and found.highest is not None:
-            ends = _between(found, estimates.reach_of(z, found))
-            return estimates.widened(ends, found, (1 - confidence) / candidates)
+            ends = _between(found, reach_of(z, found))
+            return widened(ends, found, (1 - confidence) / candidates)
         miss = (1 - confidence) / candidates
-        usual = estimates.widened(estimates.interval_at(found, estimates.reach_of(z, found), 28), found, miss)
+        usual = widened(interval_at(found, reach_of(z, found), 28), found, miss)
         if candidates == 1 or found.lowest is None or found.curvature <= Fraction(1, 10**7):
             return usual
         freedom = 2 / float(found.curvature)
         spread = math.sqrt(2 * freedom)
         above = (chi_squared(freedom, 1 - beta) - freedom) / spread
         below = (freedom - chi_squared(freedom, beta)) / spread
-        first, second = (estimates.interval_at(found, Decimal(one), 28) for one in (below, above))
+        first, second = (interval_at(found, Decimal(one), 28) for one in (below, above))
         ends = Ends(min(first.low, second.low), first.high, max(first.within, second.within))
-        return estimates.widened(ends, found, miss)
+        return widened(ends, found, miss)
 
 
 def chi_squared(freedom: float, share: float) -> float:

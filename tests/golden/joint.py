@@ -11,9 +11,10 @@ from fractions import Fraction
 from statistics import NormalDist
 from typing import NamedTuple
 
-from tests.golden import estimates
-from tests.golden.estimates import Expected, Message
+from tests.golden import estimates, interval_ends, views
+from tests.golden.exact_numbers import Expected
 from tests.golden.reader import cells_of
+from tests.golden.views import Message
 
 Matrix = list[list[float]]
 
@@ -238,10 +239,10 @@ class Stream(NamedTuple):
 
 
 def stream_of(message: Message) -> Stream:
-    view = estimates.view_of(message)
+    view = views.view_of(message)
     unit = math.copysign(math.sqrt(view.factor), message["multiplier"]) * abs(float(message["multiplier"]))
     k2, k4 = float(view.k2.value), float(view.k4.value)
-    norm = float(estimates._plain_norm(view).value)
+    norm = float(estimates.plain_norm(view).value)
     cells = [unit * cell for cell in cells_of(message)]
     return Stream(cells, k2, k4, norm, 2 * math.sqrt(max(len(cells) * (k4 + 2 * k2**2), 0.0)))
 
@@ -263,7 +264,7 @@ def joint(messages: list[Message], by: str, *, in_time: bool) -> Joint:
         (i, j): estimates.cosine(messages[i], messages[j]) for i, j in pairs if both[i][j]
     }
     of_map, of_noise, value = {}, {}, {}
-    law = estimates.view_of(messages[0]).law
+    law = views.view_of(messages[0]).law
     alpha = float(law.a + max(law.c, Fraction(0)) / 2)
     mean, mean_square = (sum(whole[i][j] ** power for i, j in pairs) / len(pairs) for power in (1, 2))
     likeness = (1 - 1 / len(pairs)) * (mean**2 / max(mean_square, 1e-12)) ** 2
@@ -287,7 +288,7 @@ def joint(messages: list[Message], by: str, *, in_time: bool) -> Joint:
         below = (1 - 2 * common) * noise + excess
         weight = 0.0 if noise <= 0 or n == 2 else 1.0 if below <= 0 else clip((1 - common) * noise / below, 0, 1)
         r = clip(float(own[i, j].value), -1 - math.sqrt(noise), 1 + math.sqrt(noise))
-        ends = estimates.interval(own[i, j], 0.95, "normal")
+        ends = interval_ends.interval(own[i, j], 0.95, "normal")
         moved = clip(r + weight * (whole[i][j] - r), -1, 1)
         mixed[i][j] = mixed[j][i] = clip(moved, float(ends.low), float(ends.high))
         weights[i, j] = weight
@@ -461,7 +462,7 @@ def _pair(
     if alone is None:
         ends = (lowest, highest)
     else:
-        found = estimates.interval(alone, 0.95, "normal")
+        found = interval_ends.interval(alone, 0.95, "normal")
         ends = float(found.low), float(found.high)
         if by == "cosine":
             ends = within(ends, clip(float(alone.value), -1, 1), laws[0], laws[1][pair])

@@ -8,12 +8,23 @@ estimates from exact fractions. The same golden files give the same kit.
 import itertools
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from tests.golden import estimates, frequencies, joint, laws, reader, sameness, sign_estimates
+from tests.golden import (
+    averages,
+    estimates,
+    exact_numbers,
+    frequencies,
+    interval_ends,
+    joint,
+    laws,
+    reader,
+    sameness,
+    sign_estimates,
+)
 from tests.golden.kit_agreements import agreements
 from tests.golden.kit_features import features
 from tests.golden.kit_local import local
@@ -32,7 +43,18 @@ KIT = Path(__file__).parents[2] / "streamsketch" / "conformance"
 STRINGS = {"dim", "seed", "numerator", "denominator"}
 """Integers that may pass 2^53 are decimal strings."""
 
-_FUNCTIONS = {"total": "total_of_units"}
+_ESTIMATORS: dict[str, Callable[..., exact_numbers.Expected]] = {
+    "squared_norm": estimates.squared_norm,
+    "squared_distance": estimates.squared_distance,
+    "inner_product": estimates.inner_product,
+    "cosine": estimates.cosine,
+    "normalised_inner_product": estimates.normalised_inner_product,
+    "mean_norm": averages.mean_norm,
+    "mean_product": averages.mean_product,
+    "mean_distance": averages.mean_distance,
+    "units": averages.units,
+    "total": averages.total_of_units,
+}
 CROWDS = ["a range of a crowd", "a range of a crowd of another town"]
 """Of enough units for averages, in different steps."""
 SQUARES = ("squared_norm", "squared_distance", "inner_product")
@@ -199,26 +221,24 @@ def estimate_of(case: Message, messages: list[Message]) -> Message:
         }
     norms = {"norms": case["norms"]} if "norms" in case else {}
     try:
-        found = getattr(estimates, _FUNCTIONS.get(kind, kind))(
-            *messages, *(Fraction(norm) for norm in norms.get("norms", ()))
-        )
-    except estimates.UndefinedError:
+        found = _ESTIMATORS[kind](*messages, *(Fraction(norm) for norm in norms.get("norms", ())))
+    except exact_numbers.UndefinedError:
         return {"estimate": kind, "of": of, "undefined": True}
     return _estimate(kind, of, found) | norms
 
 
-def _estimate(kind: str, names: Iterable[str], found: estimates.Expected) -> Message:
+def _estimate(kind: str, names: Iterable[str], found: exact_numbers.Expected) -> Message:
     case: Message = {"estimate": kind, "of": list(names)} | _parts(found)
     case["intervals"] = [
-        {"confidence": confidence, "method": method} | _ends(estimates.interval(found, confidence, method))
+        {"confidence": confidence, "method": method} | _ends(interval_ends.interval(found, confidence, method))
         for confidence, method in ((0.95, "normal"), (0.5, "normal"), (0.9, "chebyshev"))
     ]
     return case
 
 
-def _parts(found: estimates.Expected) -> Message:
+def _parts(found: exact_numbers.Expected) -> Message:
     """Return the value, both variances, the standard error and the range."""
-    error, near = estimates.standard_error(found)
+    error, near = exact_numbers.standard_error(found)
     case: Message = {}
     for name, slack in zip(("value", "projection_variance", "noise_variance"), found.tolerances, strict=True):
         case[name] = {"value": float(getattr(found, name)), "within": above(slack)}
@@ -266,7 +286,7 @@ def frequency_of(given: Message, message: Message) -> Message:
     columns = column(json_of(message["projection"]), int(given["item"]))
     try:
         point = frequencies.frequency(message, columns, given["estimator"])
-    except estimates.UndefinedError:
+    except exact_numbers.UndefinedError:
         return given | {"undefined": True}
     found = point.expected
     case = given | {"chosen": "mean" if point.law is None else "median"} | _parts(found)
@@ -287,9 +307,9 @@ def missed_of(given: Message, message: Message) -> Message:
     text = json_of(message["projection"])
     try:
         found = frequencies.missed(message, [column(text, int(item)) for item in given["dictionary"]])
-    except estimates.UndefinedError:
+    except exact_numbers.UndefinedError:
         return given | {"undefined": True}
-    ends = estimates.interval(found, 0.95, "normal")
+    ends = interval_ends.interval(found, 0.95, "normal")
     return given | _parts(found) | {"intervals": [{"confidence": 0.95, "method": "normal"} | _ends(ends)]}
 
 
@@ -321,7 +341,7 @@ def simultaneous_of(given: Message, messages: list[Message]) -> Message:
     """Return a case with an interval that holds for all candidates."""
     kind = given["estimate"]
     norms = [Fraction(norm) for norm in given.get("norms", ())]
-    found = getattr(estimates, _FUNCTIONS.get(kind, kind))(*messages, *norms)
+    found = _ESTIMATORS[kind](*messages, *norms)
     return given | {"interval": _ends(frequencies.together(found, given["candidates"], given["confidence"]))}
 
 
@@ -398,7 +418,7 @@ def same_of(given: Message, messages: list[Message]) -> Message:
     return given | {"p_value": {"value": float(f"{found:.5g}"), "within": above(slack)}}
 
 
-def _ends(ends: estimates.Ends) -> Message:
+def _ends(ends: interval_ends.Ends) -> Message:
     low, high = (float(end) if end.is_finite() else None for end in (ends.low, ends.high))
     return {"low": low, "high": high, "within": above(ends.within)}
 
@@ -428,7 +448,7 @@ def sign_estimate_of(names: list[str], pair: list[Message]) -> Message:
     for kind in ("angle", "cosine"):
         try:
             found = getattr(sign_estimates, kind)(*pair, norms)
-        except estimates.UndefinedError:
+        except exact_numbers.UndefinedError:
             case[kind] = {"undefined": True}
             continue
         parts = ("value", "projection_variance", "noise_variance")

@@ -13,10 +13,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.golden import estimates, laws
-from tests.golden.estimates import Message
+from tests.golden import laws, views
 from tests.golden.frequencies import lower_gamma
 from tests.golden.kit_releases import as_parts
+from tests.golden.views import Message
 
 Array: TypeAlias = NDArray[np.float64]
 Signal: TypeAlias = tuple[Array, Array]
@@ -52,7 +52,7 @@ class Noise(NamedTuple):
 
 def p_value(x: Message, y: Message, tolerance: float) -> float:
     """Return the p-value of ‖x - y‖ ≤ tolerance."""
-    first, second = estimates.view_of(x), estimates.view_of(y)
+    first, second = views.view_of(x), views.view_of(y)
     gap = [one.value - other.value for one, other in zip(first.cells, second.cells, strict=True)]
     exact = sum(one * one for one in gap)  # of (scale · resolution)²
     noise = _noise_between(x, y, first)
@@ -67,22 +67,20 @@ def p_value(x: Message, y: Message, tolerance: float) -> float:
 
 def is_exact(x: Message, y: Message, tolerance: float) -> bool:
     """Return whether no law of the p-value is an approximation."""
-    view = estimates.view_of(x)
+    view = views.view_of(x)
     if not tolerance or x["noise"]["place"]:
         return not tolerance
     return longest_within(_noise_between(x, y, view), view.fields["sketch_dim"], view, tolerance) is not None
 
 
-def _noise_between(x: Message, y: Message, view: estimates.View) -> Noise:
+def _noise_between(x: Message, y: Message, view: views.View) -> Noise:
     resolution = float(view.fields["resolution"])
     grids = {"": math.sqrt(view.factor), "input": resolution}
     grid = grids.get(x["noise"]["place"], resolution / math.sqrt(view.count))
     return noise_of([*as_parts(x), *as_parts(y)], grid)
 
 
-def _least_favourable(
-    noise: Noise, k: int, view: estimates.View, tolerance: float, value: float, exact: Fraction
-) -> float:
+def _least_favourable(noise: Noise, k: int, view: views.View, tolerance: float, value: float, exact: Fraction) -> float:
     if tolerance == 0:
         if noise.lattice is not None:
             steps = exact / noise.lattice**2
@@ -178,7 +176,7 @@ def _gcd(a: Fraction, b: Fraction) -> Fraction:
 # --- differences of whole steps ------------------------------------------------------------------------------------
 
 
-def longest_within(noise: Noise, k: int, view: estimates.View, tolerance: float) -> list[tuple[int, ...]] | None:
+def longest_within(noise: Noise, k: int, view: views.View, tolerance: float) -> list[tuple[int, ...]] | None:
     """Return the vectors of whole steps within a tolerance of which no entry can be longer; None if not defined.
 
     Where few cells have too many, return those of more steps each: every vector of steps is shorter than one of them.

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from tests.golden import laws
 from tests.golden import local_numbers as numbers
-from tests.golden.estimates import Expected, Message, UndefinedError
+from tests.golden.exact_numbers import Expected, UndefinedError
+from tests.golden.views import Message
 from tests.oracles import naive_maps
 
 CONSTANT = 2.0**-40  # tolerances, see WIRE.md

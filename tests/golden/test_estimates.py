@@ -18,7 +18,7 @@ from streamsketch.privacy.laplace import DiscreteLaplace
 from streamsketch.privacy.layout import Layout
 from streamsketch.privacy.mechanism import AddedNoise, NoisePlace
 from streamsketch.privacy.noise import NoiseMoments
-from tests.golden import estimates, frequencies, laws, reader, sign_estimates
+from tests.golden import averages, estimates, exact_numbers, frequencies, interval_ends, laws, reader, sign_estimates
 from tests.golden.kit_releases import guarantee, load, projection_fields, projection_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the noise is made up
@@ -30,11 +30,11 @@ GUARANTEE = ss.Guarantee(1.0, 0.0, ss.L1(1), Mechanism.stated("made up"))
 each_projection = pytest.mark.parametrize("text", PROJECTIONS, ids=lambda text: json.loads(text)["kind"])
 
 
-def check(found: Any, expected: estimates.Expected) -> None:
+def check(found: Any, expected: exact_numbers.Expected) -> None:
     for part, slack in zip(PARTS, expected.tolerances, strict=True):
         assert abs(Fraction(getattr(found, part)) - Fraction(getattr(expected, part))) <= Fraction(slack), part
     for confidence, method in ((0.95, "normal"), (0.5, "normal"), (0.9, "chebyshev")):
-        low, high, within = estimates.interval(expected, confidence, method)
+        low, high, within = interval_ends.interval(expected, confidence, method)
         for end, exact in zip(found.interval(confidence, method), (low, high), strict=True):
             assert end == exact or abs(Decimal(end) - exact) <= within, (confidence, method, found)
 
@@ -122,11 +122,11 @@ def test_averages_of_every_projection(text: str, bits: int, scale: int) -> None:
     ]
     messages = [message_of(release) for release in releases]
     for release, message in zip(releases, messages, strict=True):
-        check_or_refused(ss.estimation.mean_norm, estimates.mean_norm, [release], [message])
+        check_or_refused(ss.estimation.mean_norm, averages.mean_norm, [release], [message])
     for i, j in [(0, 1), (1, 0), (0, 2), (3, 1)]:
         for found, expected in (
-            (ss.estimation.mean_distance, estimates.mean_distance),
-            (ss.estimation.mean_product, estimates.mean_product),
+            (ss.estimation.mean_distance, averages.mean_distance),
+            (ss.estimation.mean_product, averages.mean_product),
         ):
             check_or_refused(found, expected, [releases[i], releases[j]], [messages[i], messages[j]])
 
@@ -134,7 +134,7 @@ def test_averages_of_every_projection(text: str, bits: int, scale: int) -> None:
 def check_or_refused(found: Any, expected: Any, releases: list[ss.PrivateSketch], messages: list[Any]) -> None:
     try:
         known = expected(*messages)
-    except estimates.UndefinedError:
+    except exact_numbers.UndefinedError:
         with pytest.raises(ss.InvalidInputError, match="the average is undefined"):
             found(*releases)
     else:
@@ -190,7 +190,7 @@ def check_signs(kind: str, message: dict[str, Any], other: dict[str, Any], norms
     check(ss.signs.angle(*pair, **named), sign_estimates.angle(message, other, norms))
     try:
         expected = sign_estimates.cosine(message, other, norms)
-    except estimates.UndefinedError:
+    except exact_numbers.UndefinedError:
         with pytest.raises(ss.InvalidInputError, match="too large to estimate the cosine"):
             ss.signs.cosine(*pair, **named)
     else:
