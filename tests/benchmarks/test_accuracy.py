@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import streamsketch as ss
-from benchmarks.accuracy import comparison, crossover, people_grid, planner, populations
+from benchmarks.accuracy import comparison, crossover, feature_releases, patients, people_grid, planner
 from benchmarks.accuracy.people_grid import EQUAL, GAUSSIAN, LAPLACE, QUESTIONS, SCALE, Choice, People
 from streamsketch.estimation.blocks import block_of
 from streamsketch.features import Category, Features
@@ -106,11 +106,11 @@ def test_releases_of_people_are_the_library_s(protection: str) -> None:
 
 
 def test_sums_of_drawn_people_are_those_that_are_bounded() -> None:
-    patients = populations._patient_map(4, seed=1)
+    held = patients.patient_map(4, seed=1)
     drawn = np.array([0, 3, 3, 7])
-    rows = populations._patient_table(binned=False).take(drawn).set_column(0, "person", [np.arange(4)])
-    found = populations.sums_of(patients.cells, np.bincount(drawn, minlength=569), patients.agreement)
-    expected = populations._bound(rows, patients.agreement)
+    rows = patients.patient_table(binned=False).take(drawn).set_column(0, "person", [np.arange(4)])
+    found = feature_releases.sums_of(held.cells, np.bincount(drawn, minlength=569), held.agreement)
+    expected = feature_releases.bound_of(rows, held.agreement)
     assert np.abs(found.state() - expected.state()).max() <= drawn.size  # steps, to which rows are lengthened
     assert found.counts is not None
     assert found.counts.tolist() == [4, 0]
@@ -119,12 +119,12 @@ def test_sums_of_drawn_people_are_those_that_are_bounded() -> None:
 
 @pytest.mark.parametrize(("times", "expected"), [(1.0, 1.0), (3.0, 1e-6)])
 def test_histograms_and_classifiers_find_what_differs(times: float, expected: float) -> None:
-    features = {f"number {place}": Category([str(one) for one in range(populations.BINS)]) for place in range(30)}
-    held = populations._Map.of(Features(features, seed=0), binned=True)
+    features = {f"number {place}": Category([str(one) for one in range(patients.BINS)]) for place in range(30)}
+    held = patients.PatientMap.of(Features(features, seed=0), binned=True)
     random = np.random.default_rng(2)
-    samples = populations._sample(20_000, 1.0, random), populations._sample(20_000, times, random)
+    samples = patients.sample_of(20_000, 1.0, random), patients.sample_of(20_000, times, random)
     p_values = (
-        populations._of_histograms(*held.released(samples, f"{times}"), Features(features, seed=0)),
-        populations._classified(*samples, 1),
+        patients.p_of_histograms(*held.released(samples, f"{times}"), Features(features, seed=0)),
+        patients.p_of_classifier(*samples, 1),
     )
     assert all(one > 0.01 if expected == 1 else one < expected for one in p_values), p_values
