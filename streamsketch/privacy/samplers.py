@@ -66,25 +66,32 @@ class KeyedBits:
     """
 
     _BLOCK = 1 << 12
+    _SPARE = 64  # for the id of a release, which is read after its noise
 
     def __init__(self, secret: bytes, context: bytes) -> None:
         if len(secret) != 32:
             raise InvalidInputError(f"a noise secret must be 32 bytes, got {len(secret)}; use secrets.token_bytes(32)")
         self._prefix = b"streamsketch.noise.3" + secret + hashlib.sha512(context).digest()
-        self._block = 0
-        self._rest = b""
+        self._block, self._at = 0, 0
+        self._held = b""  # the beginning of the block
 
     def read(self, size: int) -> bytes:
         """Return the next ``size`` bytes of the stream."""
-        parts = [self._rest]
-        missing = size - len(self._rest)
-        while missing > 0:
-            parts.append(hashlib.shake_256(self._prefix + self._block.to_bytes(8, "little")).digest(self._BLOCK))
-            self._block += 1
-            missing -= self._BLOCK
-        joined = b"".join(parts)
-        self._rest = joined[size:]
-        return joined[:size]
+        parts: list[bytes] = []
+        while size > 0:
+            end = min(self._at + size, self._BLOCK)
+            if end > len(self._held):
+                self._squeeze(min(max(end + self._SPARE, 2 * len(self._held)), self._BLOCK))
+            parts.append(self._held[self._at : end])
+            size -= end - self._at
+            self._at = end
+            if end == self._BLOCK:
+                self._block, self._at, self._held = self._block + 1, 0, b""
+        return b"".join(parts)
+
+    def _squeeze(self, size: int) -> None:
+        """Compute the beginning of the block: a shorter digest is the beginning of a longer one, in less time."""
+        self._held = hashlib.shake_256(self._prefix + self._block.to_bytes(8, "little")).digest(size)
 
     def __reduce__(self) -> Any:
         raise TypeError("a KeyedBits holds a secret and a position; pickle the secret where it is safe instead")

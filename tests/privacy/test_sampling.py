@@ -358,7 +358,9 @@ def test_keyed_bits_are_equal_for_equal_secret_and_context_and_differ_otherwise(
     assert len({same, *others}) == 6
 
 
-@pytest.mark.parametrize("sizes", [[1] * 300, [4095, 2, 4096, 1], [0, 5, 0, 4091, 0, 8192], [200_000]])
+@pytest.mark.parametrize(
+    "sizes", [[1] * 300, [4095, 2, 4096, 1], [0, 5, 0, 4091, 0, 8192], [400, 8, 3000, 900], [200_000]]
+)
 def test_keyed_bits_do_not_depend_on_how_they_are_read(sizes: list[int]) -> None:
     bits = KeyedBits(SECRET, b"sizes")
     parts = [bits.read(size) for size in sizes]
