@@ -82,6 +82,7 @@ def _hash() -> None:
         projection.sketch().update(items)
     projection.sketch().update(projection.indices_of(words, _PLACES.tolist(), _PEOPLE))
     ss.frequency(_sketch(projection).release(epsilon=1.0, neighbours=ss.L1(1)), words[:2])
+    projection.sketch().data_ids.published_of_keys(words)
 
 
 def _sketch(projection: ss.projections.Projection, least: int = 0) -> ss.Sketch:

@@ -18,12 +18,16 @@ of different sketches or if more was merged in between.
 
 import hashlib
 import os
+import struct
 from collections.abc import Iterable
 from typing import NamedTuple
+
+import numpy as np
 
 from streamsketch.core.concealed import concealed
 from streamsketch.data.canonical import canonical_bytes
 from streamsketch.errors import InvalidInputError
+from streamsketch.kernels.blake2b import digest_under_keys
 
 ID_BYTES = 8
 """Length of a published id, in bytes."""
@@ -33,6 +37,11 @@ SECRET_BYTES = 16
 
 PUBLISHED = 16
 """Number of ids that a release of one sketch publishes."""
+
+_PUBLISHED_PERSON = b"streamsketch.pub"
+_NUMBERS = [b"", *(b"%d" % number for number in range(1, PUBLISHED))]  # of the ids of data without other parts
+_PUBLISHED_IDS = struct.Struct(f"{ID_BYTES}s" * PUBLISHED)
+_FEW = 32  # keys for which no kernel is compiled
 
 
 @concealed
@@ -55,8 +64,9 @@ class DataIds(NamedTuple):
     def of_key(self, key: object) -> "DataIds":
         """Return the ids of one key's data in a table; they differ from those of other keys."""
         suffix = canonical_bytes(key)
-        derived = frozenset(_derived(one, suffix) for one in self.parts)
-        return DataIds(_derived(self.own, suffix), derived, self.parts | self.related)
+        own = _derived(self.own, suffix)
+        others = (_derived(one, suffix) for one in self.parts if one != self.own)
+        return DataIds(own, frozenset([own, *others]), self.parts | self.related)
 
     def with_keys(self, keys: Iterable[object]) -> "DataIds":
         """Return the ids of a table, related to those of its keys."""
@@ -71,6 +81,17 @@ class DataIds(NamedTuple):
             number += 1
             ids.add(published_id(self.own, b"%d" % number))
         return tuple(sorted(ids))
+
+    def published_of_keys(self, keys: Iterable[object]) -> list[tuple[bytes, ...]]:
+        """Return what `published` of each key's ids (`of_key`) returns: for many keys in less time."""
+        keys = list(keys)
+        if len(keys) < _FEW or len(self.parts) > 1:
+            return [self.of_key(key).published() for key in keys]
+        owns = b"".join(_derived(self.own, canonical_bytes(key)) for key in keys)
+        words = np.frombuffer(owns, dtype="<u8").reshape(-1, 2).astype(np.uint64)
+        ids = np.sort(digest_under_keys(words, _PUBLISHED_PERSON, _NUMBERS).byteswap(), axis=1)  # as bytes are sorted
+        # two ids of a key are equal in one of 10^17, where `published` has another one and a release refuses them
+        return list(_PUBLISHED_IDS.iter_unpack(ids.byteswap().astype("<u8").tobytes()))
 
     def entered(self) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
         """Return the ids that a ledger enters with data: `published`, and `further`."""
@@ -130,4 +151,4 @@ def _derived(one: bytes, suffix: bytes) -> bytes:
 
 def published_id(one: bytes, number: bytes) -> bytes:
     """Return the id that is published for one of several data ids."""
-    return hashlib.blake2b(number, key=one, digest_size=ID_BYTES, person=b"streamsketch.pub").digest()
+    return hashlib.blake2b(number, key=one, digest_size=ID_BYTES, person=_PUBLISHED_PERSON).digest()

@@ -1,9 +1,10 @@
-"""Keyed BLAKE2b (RFC 7693) of a whole column of texts, eight at a time.
+"""Keyed BLAKE2b (RFC 7693) of a whole column of texts, or of few under many keys, eight at a time.
 
 Each lane of a vector hashes its own text, block by block, and takes the next text of the column when that one ends.
 LLVM does not find such vectors in loops over lanes. An intrinsic therefore names them, as wide as the processor's.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -251,13 +252,84 @@ def keyed_state(key: bytes, person: bytes) -> Words:
     person
         At most 16 bytes.
     """
-    parameters = bytes([8, len(key), 1, 1]) + bytes(44) + person.ljust(16, b"\0")
-    start = _IV ^ np.frombuffer(parameters, dtype="<u8").astype(np.uint64)
-    lanes = _lanes()
+    start, lanes = _start(len(key), person), _lanes()
     lanes.m[:, 0] = np.frombuffer(key.ljust(_BLOCK, b"\0"), dtype="<u8")
     lanes.fresh[0], lanes.counts[0] = _ALL, _BLOCK
     compress_lanes(start, *lanes)
     return lanes.h[:, 0].copy()
+
+
+def _start(key_bytes: int, person: bytes) -> Words:
+    """Return the state of a keyed hash of eight bytes before the block with its key: uint64, (8,)."""
+    parameters = bytes([8, key_bytes, 1, 1]) + bytes(44) + person.ljust(16, b"\0")
+    return _IV ^ np.frombuffer(parameters, dtype="<u8").astype(np.uint64)
+
+
+def digest_under_keys(keys: Words, person: bytes, messages: Sequence[bytes]) -> Words:
+    """Return the digest of each message under each key, as little-endian words: uint64, (n, len(messages)).
+
+    Parameters
+    ----------
+    keys
+        Of 16 bytes, as little-endian words: uint64, (n, 2).
+    person
+        At most 16 bytes.
+    messages
+        Of at most 8 bytes.
+    """
+    groups = -(-len(keys) // _LANES)
+    padded = np.zeros((groups * _LANES, 2), dtype=np.uint64)
+    padded[: len(keys)] = keys
+    words = np.frombuffer(b"".join(one.ljust(8, b"\0") for one in messages), dtype="<u8").astype(np.uint64)
+    sizes = np.array([len(one) for one in messages], dtype=np.int64)
+    out = np.empty((len(padded), len(messages)), dtype=np.uint64)
+    hash_under_keys(_start(16, person), padded, words, sizes, out, np.empty((8, _LANES), dtype=np.uint64), *_lanes())
+    return out[: len(keys)]
+
+
+@kernel
+def hash_under_keys(  # noqa: PLR0913, PLR0917 - and arrays to work in
+    start: Words,
+    keys: Words,
+    words: Words,
+    sizes: Ints,
+    out: Words,
+    keyed: Words,
+    fresh: Words,
+    h: Words,
+    m: Words,
+    counts: Words,
+    last: Words,
+) -> None:
+    """Do what `digest_under_keys` does, for a multiple of eight keys, each in a lane.
+
+    Parameters
+    ----------
+    words, sizes
+        The messages as words, and their lengths.
+    keyed
+        An array to work in: uint64, (8, lanes).
+    fresh, h, m, counts, last
+        As in `compress_lanes`: 0.
+    """
+    for first in range(0, len(keys), _LANES):
+        for place in range(-1, len(words)):  # at -1, the states after the block with the key
+            is_empty = place >= 0 and sizes[place] == 0  # then that block is the last
+            of_key = place < 0 or is_empty
+            for lane in range(_LANES):
+                m[0, lane] = keys[first + lane, 0] if of_key else words[place]
+                m[1, lane] = keys[first + lane, 1] if of_key else np.uint64(0)
+                fresh[lane] = _ALL if of_key else np.uint64(0)
+                counts[lane] = _BLOCK if of_key else _BLOCK + sizes[place]
+                last[lane] = np.uint64(0) if place < 0 else _ALL
+            if not of_key:
+                h[:] = keyed
+            compress_lanes(start, fresh, h, m, counts, last)
+            if place < 0:
+                keyed[:] = h
+            else:
+                for lane in range(_LANES):
+                    out[first + lane, place] = h[0, lane]
 
 
 def digest_column(state: Words, tag: int, data: NDArray[np.uint8], ends: Ints) -> Words:

@@ -339,7 +339,7 @@ class Ready(Generic[PublishedT]):
         """Charge the release to a data set, if there is a ledger, before it is drawn; errors as `Ledger.charge`."""
         charge_for(ledger, dataset, self.guarantee, self.calibrated.projection, self.stated.ids or ())
 
-    def draw(self, bits: BitSource | None = None, *, ids: DataIds | None = None) -> PublishedT:
+    def draw(self, bits: BitSource | None = None, *, ids: DataIds | Iterable[bytes] | None = None) -> PublishedT:
         """Return what may be published. Each call is another release, unless it is drawn from the same bits.
 
         Parameters
@@ -347,7 +347,7 @@ class Ready(Generic[PublishedT]):
         bits
             Secret and uniform; by default of the operating system's CSPRNG.
         ids
-            Ids of the data to publish in place of the sketch's own, as a stream names its data.
+            Ids of the data, or published ones, in place of the sketch's own, as a stream names its data.
         """
         stated = self.stated if ids is None else self.stated._replace(ids=ids)
         released: PublishedT
@@ -393,9 +393,10 @@ class ReadyTable(Mapping[Any, Ready[PublishedT]]):
         ids
             Ids of all the data, from which those of each key follow, in place of the sketches' own.
         """
+        published = [None] * len(self) if ids is None else ids.published_of_keys(self)
         return {
-            key: ready.draw(None if bits_of is None else bits_of(key), ids=None if ids is None else ids.of_key(key))
-            for key, ready in self._ready.items()
+            key: ready.draw(None if bits_of is None else bits_of(key), ids=its_ids)
+            for (key, ready), its_ids in zip(self._ready.items(), published, strict=True)
         }
 
     def __getitem__(self, key: Any) -> Ready[PublishedT]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from streamsketch.core.jit import kernel
 from streamsketch.data.canonical import HASHED_DIM, fingerprint
 from streamsketch.data.keys import indices_of
-from streamsketch.kernels.blake2b import digest_column, keyed_state
+from streamsketch.kernels.blake2b import digest_column, digest_under_keys, keyed_state
 from streamsketch.kernels.words import bytes_at, put_word
 
 Guarded = Callable[[bytes], Iterator[NDArray[np.uint8]]]
@@ -50,6 +50,23 @@ def digests(texts: Sequence[bytes]) -> list[int]:
 def test_digests_are_those_of_hashlib(texts: list[bytes], tag: bytes, key: bytes, person: bytes, before: bytes) -> None:
     found = digest_column(keyed_state(key, person), ord(tag), *joined(texts, before))
     assert found.tolist() == expected(texts, tag, key, person)
+
+
+@given(
+    st.lists(st.binary(min_size=16, max_size=16), max_size=20),
+    st.binary(max_size=16),
+    st.lists(st.binary(max_size=8), max_size=20),
+)
+@example([bytes([place] * 16) for place in range(17)], b"p", [b"", b"1", b"12345678", b""])
+def test_digests_under_many_keys_are_those_of_hashlib(keys: list[bytes], person: bytes, messages: list[bytes]) -> None:
+    words = np.frombuffer(b"".join(keys), dtype="<u8").reshape(-1, 2).astype(np.uint64)
+    found = digest_under_keys(words, person, messages)
+    wanted = [
+        [hashlib.blake2b(message, digest_size=8, key=key, person=person).digest() for message in messages]
+        for key in keys
+    ]
+    assert found.shape == (len(keys), len(messages))
+    assert [[int(digest).to_bytes(8, "little") for digest in row] for row in found] == wanted
 
 
 def test_texts_of_every_length_are_hashed_beside_each_other() -> None:

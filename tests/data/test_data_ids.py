@@ -73,6 +73,16 @@ def test_a_merge_and_its_part_are_never_disjoint(combine: Callable[[ss.Sketch, s
     assert disjoint(release(one), release(other)).epsilon == 1.0
 
 
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("keys", [0, 3, 31, 32, 200])
+def test_ids_of_many_keys_are_those_of_each(parts: int, keys: int) -> None:
+    ids = data_ids.new()
+    for _ in range(parts - 1):
+        ids = ids.merged(data_ids.new())
+    names = [f"key {number}" if number % 2 else number for number in range(keys)]
+    assert ids.published_of_keys(names) == [ids.of_key(name).published() for name in names]
+
+
 def test_published_sums_keep_the_ids_of_both() -> None:
     sketches = [sketch_of(number) for number in range(3)]
     total = release(sketches[0]).combine(release(sketches[1]), populations="disjoint")

@@ -10,6 +10,7 @@ import pytest
 
 from streamsketch import SJLT
 from streamsketch.kernels import carryless
+from streamsketch.kernels.blake2b import digest_under_keys
 from streamsketch.kernels.popcount import in_blocks
 from streamsketch.local import MeanAggregator, ProjUnit
 from streamsketch.privacy.samplers import KeyedBits
@@ -78,6 +79,7 @@ def digests() -> Iterator[bytes]:
     texts = pa.array([rng.bytes(size) for size in [*range(300), *range(60)]])
     yield SJLT(sketch_dim=8, sparsity=1, seed=1).indices_of(texts).tobytes()
     yield UnitDigests(bytes(32)).of(texts).tobytes()
+    yield digest_under_keys(rng.integers(0, 1 << 63, (20, 2)).view(np.uint64), b"p", [b"", b"12"]).tobytes()
 
 
 PARTS = {
