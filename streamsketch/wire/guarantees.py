@@ -49,8 +49,9 @@ def guarantee_message(guarantee: Guarantee | IndividualGuarantee) -> wire_pb2.Gu
     for last, message in _LAST:
         if last is guarantee:
             return message
-    _LAST[:] = [(guarantee, _written(guarantee))]
-    return _LAST[0][1]
+    written = _written(guarantee)
+    _LAST[:] = [(guarantee, written)]
+    return written
 
 
 def _written(guarantee: Guarantee | IndividualGuarantee) -> wire_pb2.Guarantee:

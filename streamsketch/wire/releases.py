@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable
 from fractions import Fraction
 from math import copysign
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from streamsketch.core.numbers import Ints
 from streamsketch.core.wrong import BYTES, wrong_type
 from streamsketch.errors import IncompatibleProjectionsError, InvalidInputError, WireFormatError
 from streamsketch.privacy.guarantee import Guarantee
+from streamsketch.privacy.mechanism import NoisePlace
 from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.projections.base import Projection
 from streamsketch.projections.families import projection_from_fields
@@ -48,7 +49,7 @@ _MOST_KEPT = 4096  # bytes of a guarantee
 
 def encode_release(release: PrivateSketch) -> bytes:
     """Return a release as a framed message; equal releases give equal bytes."""
-    return frame(PrivateSketch.magic, _bytes_of(_message(release)))
+    return frame(PrivateSketch.magic, _payload(release))
 
 
 def decode_release(data: bytes, *, expect: Projection | None, max_bytes: int | None) -> PrivateSketch:
@@ -133,25 +134,76 @@ def checksum(framed: bytes | memoryview) -> bytes:
 # --- to messages ------------------------------------------------------------------------------------------------
 
 
-def _message(release: PrivateSketch) -> wire_pb2.PrivateSketch:
-    return wire_pb2.PrivateSketch(
-        projection=projection_message(release.projection),
-        values=values_message(release.values),
-        noise=wire_pb2.Noise(k2=release.noise.k2, k4=release.noise.k4, place=place_name(release.noise_place)),
-        guarantee=guarantee_message(release.guarantee),
-        multiplier=ratio_message(release.multiplier),
-        release_ids=release.release_ids,
-        data_ids=release.data_ids,
-        parts=_part_messages(release.parts),
-        agreement=agreement_bytes(release.agreement),
-        counts=None if release.counts is None else values_message(release.counts),
-        clip=release.clip,
-        history=_history_message(release.history),
+class _Terms(NamedTuple):
+    """What all rows of a table have in common, in the order of their numbers."""
+
+    projection: Projection
+    noise: NoiseMoments
+    place: NoisePlace
+    guarantee: Guarantee
+    multiplier: Fraction
+    parts: tuple[NoisePart, ...]
+    agreement: str | None
+    clip: str | None
+    history: HistoryPart | None
+
+
+class _Fixed(NamedTuple):
+    """The bytes of `_Terms`, between which a release's own fields are."""
+
+    before_values: bytes
+    after_values: bytes
+    after_ids: bytes
+    after_counts: bytes
+
+
+_LAST: list[tuple[_Terms, _Fixed]] = []
+"""The last terms that were written: they take longer than the fields of a row."""
+
+
+def _payload(release: PrivateSketch) -> bytes:
+    """Return a release as the bytes of a message, of which the fields are in the order of their numbers."""
+    fixed, message = _fixed(release), wire_pb2.PrivateSketch
+    counts = b"" if release.counts is None else _bytes_of(message(counts=values_message(release.counts)))
+    values = _bytes_of(message(values=values_message(release.values)))
+    ids = _bytes_of(message(release_ids=release.release_ids, data_ids=release.data_ids))
+    return b"".join([fixed.before_values, values, fixed.after_values, ids, fixed.after_ids, counts, fixed.after_counts])
+
+
+def _fixed(release: PrivateSketch) -> _Fixed:
+    terms = _Terms(
+        release.projection,
+        release.noise,
+        release.noise_place,
+        release.guarantee,
+        release.multiplier,
+        release.parts,
+        release.agreement,
+        release.clip,
+        release.history,
     )
+    for last, fixed in _LAST:
+        if last == terms:
+            return fixed
+    fixed = _written(terms)
+    _LAST[:] = [(terms, fixed)]
+    return fixed
+
+
+def _written(terms: _Terms) -> _Fixed:
+    message = wire_pb2.PrivateSketch
+    noise = wire_pb2.Noise(k2=terms.noise.k2, k4=terms.noise.k4, place=place_name(terms.place))
+    after_values = message(
+        noise=noise, guarantee=guarantee_message(terms.guarantee), multiplier=ratio_message(terms.multiplier)
+    )
+    after_ids = message(parts=_part_messages(terms.parts), agreement=agreement_bytes(terms.agreement))
+    after_counts = message(clip=terms.clip, history=_history_message(terms.history))
+    first = message(projection=projection_message(terms.projection))
+    return _Fixed(*map(_bytes_of, (first, after_values, after_ids, after_counts)))
 
 
 def _is_as_written(message: wire_pb2.PrivateSketch, release: PrivateSketch) -> bool:
-    """Return whether `_message` of a release that was read has the same fields, but for projection and guarantee.
+    """Return whether `_payload` of a release that was read has the same fields, but for projection and guarantee.
 
     Field by field this takes half as long as to write them again. Cells and the agreement cannot differ.
     """
