@@ -15,8 +15,10 @@ from streamsketch.sketching.sketch import Sketch
 
 def drawn_numbers(sketch: Sketch, guarantee: Guarantee) -> list[Ints]:
     """Return all exact numbers of a sketch that a release shows behind noise: its cells, and its counts if counted."""
+    if not guarantee.mechanism.layout.is_counted:
+        return [sketch.state()]
     sums = sketch.sums()
-    return [sums.cells[0], sums.counts[0]] if guarantee.mechanism.layout.is_counted else [sums.cells[0]]
+    return [sums.cells[0], sums.counts[0]]
 
 
 def name_of_draw(

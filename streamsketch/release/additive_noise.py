@@ -19,7 +19,7 @@ from streamsketch.privacy.counting import Counting
 from streamsketch.privacy.layout import CELLS, Layout
 from streamsketch.privacy.mechanism import NoisePlace
 from streamsketch.privacy.neighbours import Neighbours
-from streamsketch.privacy.noise import Noise, Sensitivity
+from streamsketch.privacy.noise import Noise, NoiseMoments, Sensitivity
 from streamsketch.privacy.samplers import BitSource
 from streamsketch.privacy.schedule import Schedule
 from streamsketch.projections.base import Projection
@@ -83,6 +83,8 @@ def numbers_of(sketch: Sketch, neighbours: Neighbours, layout: Layout) -> Ints:
     ndarray
         int64, (`Layout.width`,).
     """
+    if not layout.is_counted:
+        return sketch.state()
     numbers: Ints = layout.weighted(sketch.sums().rows(), neighbours, sketch.projection.grid)[0]
     return numbers
 
@@ -193,7 +195,7 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
         return PrivateSketch(
             self.projection,
             cells,
-            self.noise.cumulants.times(self.layers),
+            self._moments,
             self.guarantee,
             noise_place=self.noise_place,
             release_ids=[bits.read(RELEASE_ID_BYTES)],
@@ -203,6 +205,10 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
             agreement=stated.agreement,
             clip=self._clip_of(stated.bounds),
         )
+
+    @functools.cached_property
+    def _moments(self) -> NoiseMoments:
+        return self.noise.cumulants.times(self.layers)
 
     @property
     def row_bytes(self) -> int:

@@ -38,6 +38,7 @@ _SAY_POPULATIONS = (
     "depends on whether people are in both streams"
 )
 _MAX_CELL = (1 << 63) - 1
+_ONE = Fraction(1)
 
 
 class PrivateSketch(Published):
@@ -125,7 +126,7 @@ class PrivateSketch(Published):
         guarantee: Guarantee,
         *,
         noise_place: NoisePlace = "output",
-        multiplier: Exact = 1,
+        multiplier: Exact = _ONE,
         release_ids: Iterable[bytes],
         data_ids: Iterable[bytes] = (),
         parts: Iterable[NoisePart] = (),
@@ -146,7 +147,7 @@ class PrivateSketch(Published):
         known = tuple(sorted(data_ids))
         if known:
             ids_of_data.check(known)
-        stated = merge_parts(parts)
+        stated = merge_parts(parts) if parts else ()
         check_streams(stated)
         if stated and sum(part.count for part in stated) != len(ids):
             raise InvalidInputError(

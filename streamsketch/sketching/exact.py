@@ -103,6 +103,10 @@ class ExactSums:
         """Return a copy with the numbers of each key together: int64, (n, k + 2)."""
         return np.concatenate([self.cells, self.counts], axis=1)
 
+    def copy_of(self, place: int) -> Self:
+        """Return a copy of the sums of one key."""
+        return type(self)(1, self.dim, self.row(place))
+
     def row(self, place: int) -> Ints:
         """Return a copy of the numbers of one key, cells and then counts: int64, (k + 2,)."""
         return np.concatenate([self.cells[place], self.counts[place]])

@@ -142,8 +142,13 @@ class Sketch:
             sums = state.copy()
         else:
             sums, bounds = ExactSums.of(state), bounds.without_counts()
-        sketch, ids = cls.__new__(cls), ids or data_ids.new()
-        sketch._restore(projection, sums, mass, largest, ids, agreement, bounds)
+        return cls._of_sums(projection, sums, mass, largest, ids or data_ids.new(), agreement, bounds)
+
+    @classmethod
+    def _of_sums(cls, *known: Any) -> "Sketch":
+        """Return the sketch of what `_restore` takes; the sums are neither checked nor copied."""
+        sketch = cls.__new__(cls)
+        sketch._restore(*known)
         return sketch
 
     # --- updating -------------------------------------------------------------------------------------------

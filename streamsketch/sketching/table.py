@@ -403,7 +403,7 @@ class SketchTable(Mapping[Any, Sketch]):
                 f"the table has no sketch of {short(key)} (7 and '7' are different keys); sketch_of(key) returns an "
                 "empty sketch for a key without events"
             )
-        return self._sketch(self._sums.of_keys([slot]), int(self._masses[slot]), self._largest, key)
+        return self._sketch(self._sums.copy_of(slot), int(self._masses[slot]), self._largest, key)
 
     def sketch_of(self, key: Any) -> Sketch:
         """Return a copy of a key's sketch, or an empty sketch for a key without events."""
@@ -412,8 +412,8 @@ class SketchTable(Mapping[Any, Sketch]):
         return self._sketch(ExactSums(1, self._projection.sketch_dim), 0, 0, key)
 
     def _sketch(self, sums: ExactSums, mass: int, largest: int, key: Any) -> Sketch:
-        known: dict[str, Any] = {"agreement": self._agreement, "bounds": self._bounds, "ids": self._ids.of_key(key)}
-        return Sketch.from_state(self._projection, sums, mass, largest=largest, **known)
+        known = self._ids.of_key(key), self._agreement, self._bounds
+        return Sketch._of_sums(self._projection, sums, mass, largest, *known)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(sorted(self._slots, key=_rank))

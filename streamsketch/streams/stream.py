@@ -21,7 +21,7 @@ from streamsketch.once.draws import Draw, DrawSecret
 from streamsketch.once.keys import StateSecret, hkdf, number_bytes
 from streamsketch.once.names import drawn_numbers, names_of_keys
 from streamsketch.once.publishing import draw_window, in_order, put_window
-from streamsketch.once.rows import ANEW, OtherRowsError, Rows, RowsOf
+from streamsketch.once.rows import ANEW, NextRow, OtherRowsError, Rows, RowsOf
 from streamsketch.once.sinks import Sink, WindowFiles
 from streamsketch.once.slots import Slot, named_key
 from streamsketch.once.versions import Version, version_of, version_slot, version_tag
@@ -29,7 +29,7 @@ from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.release.in_windows import spent_in_window
 from streamsketch.release.keys_to_release import sketches_to_release
 from streamsketch.release.private_table import PrivateTable
-from streamsketch.release.ready import ReadyTable
+from streamsketch.release.ready import Calibrated, ReadyTable
 from streamsketch.sketching.bounding.contributions import NO_KEY
 from streamsketch.sketching.bounding.summary import BoundingSummary
 from streamsketch.sketching.bounding.units import SECRET_BYTES
@@ -377,7 +377,7 @@ class Stream:
         """Draw a window's release, charge it and let it wait; return alarms if another version of it is published."""
         row = None if self._rows is None else self._rows.next(table, number, self._draws, self._charge)
         release = row or self._single(number, table)
-        version = self._version(number, release.names)
+        version = self._version(number, release)
         drawn = draw_window(
             self.sink,
             self._slots(number),
@@ -398,13 +398,13 @@ class Stream:
             self._versions[number] = version.digest
         return []
 
-    def _version(self, number: int, names: dict[Any, tuple[bytes, ...]]) -> Version | None:
-        """Return the version of a window with these names of draws; None if the window is one file."""
+    def _version(self, number: int, release: "NextRow | _Single") -> Version | None:
+        """Return the version of a window with this release; None if the window is one file."""
         if self._sink is None:
             return None
         slot = version_slot(self._policy.job.stream or "", self._policy.windows.start(number))
         secret = hkdf(self._secret.value, b"stream", b"version", number_bytes(slot.start))
-        return Version(slot, version_of({key: version_tag(secret, name) for key, name in names.items()}))
+        return Version(slot, version_of({key: version_tag(secret, name) for key, name in release.names.items()}))
 
     def _version_of_waiting(self, number: int) -> Version | None:
         """Return the version of a window that waits; None if it is one file, or drawn by an earlier version of us."""
@@ -552,17 +552,17 @@ class Stream:
         """Return a window's release past every guard, which refuses before anything is charged."""
         sketches = self._sketches(table)
         draw = self._draws.draw(number, self._publisher, sketches)
-        numbers = {key: drawn_numbers(sketch, self._publisher.guarantee) for key, sketch in sketches.items()}
-        names, ready = names_of_keys(self._publisher, numbers), self._publisher.for_data(sketches)
+        ready = self._publisher.for_data(sketches)
         once = f"{self._id.hex()} {self._policy.windows.name(number)} {draw.id}"
-        ids, is_keyed = self._ids_of(number), self.windows.public is not None
-        return _Single(names, ready, ids, draw, self._spent, once, self._charge, is_keyed=is_keyed)
+        of = self._publisher, sketches, ready, self._ids_of(number), draw, self._spent, once, self._charge
+        return _Single(*of, is_keyed=self.windows.public is not None)
 
 
 class _Single(NamedTuple):
     """The release of one window by itself: **secret**. Its names, charge and draw are those of a `NextRow`."""
 
-    names: dict[Any, tuple[bytes, ...]]
+    publisher: Calibrated[Any]
+    sketches: dict[Any, Sketch]
     ready: ReadyTable[Any]
     ids: DataIds
     secret: Draw
@@ -570,6 +570,12 @@ class _Single(NamedTuple):
     once: str
     charging: Charge | None
     is_keyed: bool
+
+    @property
+    def names(self) -> dict[Any, tuple[bytes, ...]]:
+        """The names of its draws by key, for the version of its window."""
+        numbers = {key: drawn_numbers(sketch, self.publisher.guarantee) for key, sketch in self.sketches.items()}
+        return names_of_keys(self.publisher, numbers)
 
     def charge(self) -> bool:
         """Charge the window, and return True; raise `LedgerError` if that does not fit."""
