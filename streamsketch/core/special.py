@@ -358,7 +358,7 @@ def betaincinv(first: float, second: float, chance: float) -> float:
 
 
 def ive(orders: Any, x: Any) -> Floats:
-    """Return exp(-x) I_n(x) to 1e-16 in all: the mean of exp(x(cos t - 1)) cos nt over a circle.
+    """Return exp(-x) I_n(x) to 1e-16 in all: Fourier coefficients of exp(x(cos t - 1)).
 
     Parameters
     ----------
@@ -374,10 +374,9 @@ def ive(orders: Any, x: Any) -> Floats:
     """
     orders, x = np.asarray(orders), np.asarray(x, dtype=np.float64)
     count = 2 * (int(np.abs(orders).max(initial=0)) + 32 + math.ceil(8 * math.sqrt(x.max(initial=0.0))))
-    angles = 2 * math.pi * np.arange(count) / count
-    weights = np.exp(x * (np.cos(angles) - 1))
-    found: Floats = np.maximum(weights @ np.cos(np.multiply.outer(angles, orders)) / count, 0.0)
-    return found
+    heights = np.exp(x * (np.cos(2 * math.pi * np.arange(count) / count) - 1))
+    coefficients: Floats = np.fft.rfft(heights, norm="forward").real[..., np.abs(orders)]
+    return np.maximum(coefficients, 0.0)
 
 
 def log_kv(order: float, x: Floats) -> Floats:
