@@ -15,7 +15,7 @@ from streamsketch.release.redundancy import sharing_data
 
 if TYPE_CHECKING:
     from streamsketch.accounting.book import Entry, Left
-    from streamsketch.accounting.ledger import Receipt
+    from streamsketch.accounting.ledger import Ledger, Receipt
     from streamsketch.storage.sketches import PastRelease
 
 Epsilon = Annotated[float, option("Privacy", "EPSILON", "Privacy loss ε, > 0.")]
@@ -47,7 +47,7 @@ def ledger_name(where: str) -> str:
     return re.sub(r"\?.*", "", re.sub(r"(://[^/@]*?):[^/]*@", r"\1@", where)) if "://" in where else where
 
 
-def open_ledger(where: str) -> ss.Ledger:
+def open_ledger(where: str) -> "Ledger":
     """Return an existing ledger; a mistyped name does not make a new one."""
     if "://" not in where and not Path(where).exists():
         raise ss.InvalidInputError(
@@ -57,7 +57,7 @@ def open_ledger(where: str) -> ss.Ledger:
     return ledger_at(where)
 
 
-def ledger_at(where: str) -> ss.Ledger:
+def ledger_at(where: str) -> "Ledger":
     """Return a ledger, made if it does not exist."""
     try:
         return ss.Ledger(where)
@@ -65,7 +65,7 @@ def ledger_at(where: str) -> ss.Ledger:
         raise ss.InvalidInputError(str(error)) from None
 
 
-def ledger_for(where: str | None, dataset: str | None) -> ss.Ledger | None:
+def ledger_for(where: str | None, dataset: str | None) -> "Ledger | None":
     """Return the ledger to charge, if one is named."""
     if where is None:
         if dataset is not None:
@@ -79,7 +79,7 @@ def left_fields(left: "Left") -> dict[str, Any]:
     return dataclasses.asdict(left) | {"renewed": None if left.renewed is None else left.renewed.isoformat()}
 
 
-def remaining_facts(ledger: ss.Ledger | None, dataset: str | None) -> tuple[dict[str, Any], dict[str, str]]:
+def remaining_facts(ledger: "Ledger | None", dataset: str | None) -> tuple[dict[str, Any], dict[str, str]]:
     """Return what is left after a charge, as JSON fields and as facts; nothing if no ledger was named."""
     if ledger is None or dataset is None:
         return {}, {}
