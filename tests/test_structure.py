@@ -432,7 +432,7 @@ def test_commands_that_read_and_plan_load_nothing_heavy(tmp_path: Path) -> None:
     lines = [
         ("inspect a.sketch", HEAVY | MAKERS),
         ("explain a.sketch", HEAVY | MAKERS),
-        ("compare a.sketch b.sketch --json", HEAVY),
+        ("compare a.sketch b.sketch --json", HEAVY | MAKERS),
         ("verify --help", HEAVY),
         ("plan streams --epsilon 1 --delta 1e-6 --squared-distance 1000 --set l1=10 --set events=5000", HEAVY),
     ]

@@ -152,12 +152,6 @@ def published_keys(
     return "public" if keys_are_public else listed or None
 
 
-def given_options(options: Mapping[str, object]) -> str:
-    """Return the names of the options that were given: "--index, --max-keys"."""
-    given = [name for name, value in options.items() if value is not None and value is not False and value != []]
-    return ", ".join(f"--{name.replace('_', '-')}" for name in given)
-
-
 def projection_from(path: Path | None, **options: int | str | None) -> ss.projections.Projection:
     """Return the projection in a file, which excludes other options; without a file, a new SJLT by the options."""
     if path is None:

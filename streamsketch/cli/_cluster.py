@@ -6,9 +6,9 @@ from pathlib import Path
 
 import streamsketch as ss
 from streamsketch import jobs
-from streamsketch.cli._agreeing import given_options
 from streamsketch.cli._inputs import Reading
 from streamsketch.cli._jobs import extras
+from streamsketch.cli._options import given_options
 from streamsketch.cli._showing import guarantee_fields, plural, show_result
 from streamsketch.estimation.blocks import block_of
 from streamsketch.estimation.cosines import below_noise_floor

@@ -8,8 +8,8 @@ from typing import Any
 import streamsketch as ss
 from streamsketch.agreement.grids import fine_enough
 from streamsketch.agreement.infer import counting_of
-from streamsketch.cli._agreeing import given_options
 from streamsketch.cli._headers import columns_in
+from streamsketch.cli._options import given_options
 from streamsketch.cli._reading import load_raw_file
 from streamsketch.storage.first_bytes import is_raw
 from streamsketch.storage.raw_files import read_header

@@ -11,7 +11,6 @@ import streamsketch as ss
 from streamsketch.agreement.same import check_alike
 from streamsketch.cli._options import option
 from streamsketch.cli._reading import name_in_errors
-from streamsketch.cli._saying import say
 from streamsketch.cli._showing import join_names
 from streamsketch.core.libraries import pa
 from streamsketch.core.limits import current_limits, json_fields, read_bounded
@@ -21,7 +20,6 @@ from streamsketch.data.columns import NOT_SHOWN
 from streamsketch.estimation.blocks import AnySketch
 from streamsketch.features.columns import Category, Embedding, FeatureColumn, Number
 from streamsketch.features.features import JOINT
-from streamsketch.projections.identity import Identity
 
 Shares = Annotated[
     list[str] | None,
@@ -153,16 +151,6 @@ def load_agreement(path: Path, sketches: Mapping[str, AnySketch]) -> tuple[ss.Ag
         sketch.projection.check_same(agreed.projection)
         check_alike(sketch.agreement, agreed)
     return agreed, cast("ss.features.Features", agreed.features)
-
-
-def say_agreement_is_missing(sketch: AnySketch) -> None:
-    """Print a note that releases which may be of features need their agreement to be compared as populations."""
-    if (
-        isinstance(sketch.projection, Identity)
-        and isinstance(sketch, ss.PrivateSketch)
-        and sketch.clip in ("equal", "average")
-    ):
-        say("If these are sums of features, give --agreement FILE: populations are compared, whatever their sizes.")
 
 
 def shares_of(features: ss.Features, given: list[str] | None) -> dict[str, list[str]]:

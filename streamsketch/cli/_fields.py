@@ -108,6 +108,11 @@ def names_in(text: str) -> list[str]:
     return names_given([text], "--set")
 
 
+INDEX = Field(
+    "COLUMN", "column of the dictionary that holds the items, where no agreement says it; several: A,B", names_in
+)
+
+
 def yes_or_no(text: str) -> bool:
     """Return what "yes" or "no" means; `KeyError` for others."""
     return {"yes": True, "no": False}[text]

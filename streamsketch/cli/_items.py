@@ -2,33 +2,17 @@
 
 import csv
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import streamsketch as ss
 from streamsketch.agreement.casts import cast
-from streamsketch.cli._fields import Field, names_in
 from streamsketch.cli._headers import columns_in
-from streamsketch.cli._options import option
 from streamsketch.core.libraries import pa
 from streamsketch.data.columns import arrow_column
 from streamsketch.data.readers.formats import batches, format_of, parts_of
 from streamsketch.data.readers.opening import open_file
 from streamsketch.errors import IncompatibleAgreementsError
 from streamsketch.estimation.blocks import AnySketch
-
-INDEX = Field(
-    "COLUMN", "column of the dictionary that holds the items, where no agreement says it; several: A,B", names_in
-)
-FollowedAgreement = Annotated[
-    Path | None,
-    option(
-        "Input",
-        "FILE",
-        "Agreement by which the streams were sketched, a JSON file. It names the columns of items, and their types; or "
-        "the features of the cells.",
-        "--agreement",
-    ),
-]
 
 
 class Dictionary(NamedTuple):

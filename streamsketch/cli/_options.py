@@ -1,5 +1,6 @@
 """How an option of a command is declared: its group in the help, what it takes, and what it says."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import typer
@@ -22,3 +23,9 @@ def option(panel: str, takes: str, text: str, *names: str, **more: Any) -> Any:
         Further arguments of `typer.Option`.
     """
     return typer.Option(*names, help=text, metavar=takes or None, rich_help_panel=panel or None, **more)
+
+
+def given_options(options: Mapping[str, object]) -> str:
+    """Return the names of the options that were given: "--index, --max-keys"."""
+    given = [name for name, value in options.items() if value is not None and value is not False and value != []]
+    return ", ".join(f"--{name.replace('_', '-')}" for name in given)

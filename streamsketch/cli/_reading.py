@@ -18,6 +18,7 @@ from streamsketch.cli._saying import say
 from streamsketch.data.windows import key_and_window, window_time
 from streamsketch.estimation.blocks import AnySketch
 from streamsketch.once.slots import key_of_file
+from streamsketch.projections.identity import Identity
 from streamsketch.release.checking.release import check_release, mismatch
 from streamsketch.release.published import check_independent
 from streamsketch.storage.first_bytes import SUFFIX, is_raw
@@ -43,6 +44,16 @@ Files = Annotated[
 Force = Annotated[bool, option("Output", "", "Replace the output file if it is there.", "--force")]
 Raw = Annotated[
     bool, option("Input", "", "Accept raw sketches too. The output is then as secret as they are.", "--raw")
+]
+FollowedAgreement = Annotated[
+    Path | None,
+    option(
+        "Input",
+        "FILE",
+        "Agreement by which the streams were sketched, a JSON file. It names the columns of items, and their types; or "
+        "the features of the cells.",
+        "--agreement",
+    ),
 ]
 
 
@@ -363,6 +374,16 @@ def warn_of_mismatches(path: Path, releases: Mapping[Any, Any]) -> None:
                 say(f"warning: {mismatch(str(path) if key is None else f'{path}, key {key}', check)}")
     if short > _MOST_WARNINGS:
         say(f"warning: so do {short - _MOST_WARNINGS} more of the keys of {path}")
+
+
+def say_agreement_is_missing(sketch: AnySketch) -> None:
+    """Print a note that releases which may be of features need their agreement to be compared as populations."""
+    if (
+        isinstance(sketch.projection, Identity)
+        and isinstance(sketch, ss.PrivateSketch)
+        and sketch.clip in ("equal", "average")
+    ):
+        say("If these are sums of features, give --agreement FILE: populations are compared, whatever their sizes.")
 
 
 def load_raw_file(path: Path, load: Callable[[Path], Any] | None = None) -> Any:

@@ -20,7 +20,6 @@ from streamsketch.cli._agreeing import (
     Value,
     column_name,
     columns_from,
-    given_options,
     neighbours_of,
     projection_from,
     published_keys,
@@ -28,7 +27,7 @@ from streamsketch.cli._agreeing import (
 from streamsketch.cli._completing import Completion, base_of, check_header, refuse_to_change_the_map
 from streamsketch.cli._features import check_columns, features_text, load_features
 from streamsketch.cli._fields import FIELDS, Further, set_fields, set_option
-from streamsketch.cli._options import option
+from streamsketch.cli._options import given_options, option
 from streamsketch.cli._reading import new_file
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, show_result

@@ -10,13 +10,13 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._features import load_agreement, say_agreement_is_missing
+from streamsketch.cli._features import load_agreement
 from streamsketch.cli._fields import Field, set_fields, set_option, yes_or_no
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._layout import show, table_of
 from streamsketch.cli._options import option
 from streamsketch.cli._populations import apart_cells, apart_heads, column_fields, columns_apart
-from streamsketch.cli._reading import files_in, load_windows, new_file
+from streamsketch.cli._reading import files_in, load_windows, new_file, say_agreement_is_missing
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import UNDEFINED, Json, join_names, meant, plural, show_json
 from streamsketch.core.files import write_whole

@@ -5,19 +5,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import streamsketch as ss
-from streamsketch.cli._agreeing import given_options
-from streamsketch.cli._differences import Why, show_differences
-from streamsketch.cli._features import load_agreement, say_agreement_is_missing
-from streamsketch.cli._fields import Field, set_fields, set_option
-from streamsketch.cli._items import INDEX, FollowedAgreement
+from streamsketch.cli._fields import INDEX, Field, set_fields, set_option
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._layout import show, table_of
-from streamsketch.cli._options import option
+from streamsketch.cli._options import given_options, option
 from streamsketch.cli._pairs import BY_HELP, Joint, Norms, Only, Pairs, SketchPairs, check_top, load_pairs
-from streamsketch.cli._populations import show_populations
-from streamsketch.cli._reading import Files, Raw, hold_signs
+from streamsketch.cli._reading import Files, FollowedAgreement, Raw, hold_signs, say_agreement_is_missing
 from streamsketch.cli._showing import Confidence, Json, show_json
-from streamsketch.cli._spelling import show_spelling
 from streamsketch.estimation.measures import By
 
 FIELDS = {
@@ -108,6 +102,8 @@ def compare(  # noqa: C901, PLR0913 - a command's options are its parameters
             raise ss.InvalidInputError(
                 f"{stated}: --set dictionary shows whether streams spell alike, and takes none of these"
             )
+        from streamsketch.cli._spelling import show_spelling  # noqa: PLC0415 - most comparisons load no rows or items
+
         show_spelling(
             files,
             more.dictionary,
@@ -124,6 +120,8 @@ def compare(  # noqa: C901, PLR0913 - a command's options are its parameters
     if joint and (why is not None or (agreed_on_features is not None and by is None) or hold_signs(files)):
         raise ss.InvalidInputError("--joint is for distances and cosines of sketches: leave it out")
     if agreed_on_features is not None and by is None:
+        from streamsketch.cli._populations import show_populations  # noqa: PLC0415 - as above
+
         show_populations(
             files,
             agreed_on_features,
@@ -139,6 +137,8 @@ def compare(  # noqa: C901, PLR0913 - a command's options are its parameters
     if why is not None:
         if together:
             raise ss.InvalidInputError("the intervals of --why always hold together: leave out --together")
+        from streamsketch.cli._differences import Why, show_differences  # noqa: PLC0415 - as above
+
         asked = Why(why, more.index, more.category, agreement, more.picture)
         show_differences(
             files,
@@ -159,6 +159,8 @@ def compare(  # noqa: C901, PLR0913 - a command's options are its parameters
     among = load_pairs(files, "compare", by=by, norm=norm, joint=joint, only=only, signer=signer, raw=raw)
     if isinstance(among, SketchPairs):
         if agreed_on_features is not None:
+            from streamsketch.cli._features import load_agreement  # noqa: PLC0415 - as above
+
             load_agreement(agreed_on_features, among.sketches)
         elif by is None:
             say_agreement_is_missing(next(iter(among.sketches.values())))

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias, get_args
 
 import streamsketch as ss
-from streamsketch.cli._fields import Field, set_fields, set_option
-from streamsketch.cli._items import INDEX, FollowedAgreement, agreement_of, items_of_file, items_of_option, plain_item
+from streamsketch.cli._fields import INDEX, Field, set_fields, set_option
+from streamsketch.cli._items import agreement_of, items_of_file, items_of_option, plain_item
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._layout import show, table_of
 from streamsketch.cli._options import option
 from streamsketch.cli._pairs import Only, check_top, select_names
-from streamsketch.cli._reading import Files, Raw, load_sketches, new_file
+from streamsketch.cli._reading import Files, FollowedAgreement, Raw, load_sketches, new_file
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Confidence, Json, estimate_fields, interval_name, plural, progress_bar, show_json
 from streamsketch.core.files import replacing

@@ -7,11 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import streamsketch as ss
-from streamsketch.cli._agreeing import given_options
 from streamsketch.cli._index import write_index
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._layout import show, table_of
-from streamsketch.cli._options import option
+from streamsketch.cli._options import given_options, option
 from streamsketch.cli._pairs import WITHOUT_NORMS, ByOption, Norms, Only, check_top, load_pairs, select_names
 from streamsketch.cli._reading import Files, hold_signs, load_signs, name_in_errors
 from streamsketch.cli._saying import say

@@ -8,12 +8,11 @@ from typing import Annotated, Any
 import typer
 
 import streamsketch as ss
-from streamsketch.cli._agreeing import given_options
 from streamsketch.cli._features import Shares, load_agreement, shares_of
-from streamsketch.cli._fields import Field, set_fields, set_option
-from streamsketch.cli._items import INDEX, agreement_of, items_of_file
+from streamsketch.cli._fields import INDEX, Field, set_fields, set_option
+from streamsketch.cli._items import agreement_of, items_of_file
 from streamsketch.cli._keys import Signers
-from streamsketch.cli._options import option
+from streamsketch.cli._options import given_options, option
 from streamsketch.cli._pairs import BY_NAMES, Joint, Only, check_joint, select_names
 from streamsketch.cli._reading import Force, files_in, load_files, new_file
 from streamsketch.cli._saying import say
