@@ -401,6 +401,7 @@ MAKERS = {
     "streamsketch.agreement.agreement",
     "streamsketch.intake.rows",
     "streamsketch.local.mechanism",
+    "streamsketch.projections.families",
     "streamsketch.release.additive_noise",
     "streamsketch.release.publishers",
     "streamsketch.signs.publishers",

@@ -15,7 +15,7 @@ from streamsketch.privacy.neighbours import Neighbours
 from streamsketch.privacy.schedule import Schedule
 from streamsketch.privacy.schedule_kinds import schedule_of
 from streamsketch.products import SERVICES
-from streamsketch.projections.families import projection_from_fields
+from streamsketch.projections.from_fields import projection_from_fields
 
 VERSION = 1
 _LATER = (

@@ -13,7 +13,8 @@ from streamsketch.core.numbers import Floats
 from streamsketch.data.tables import schema_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.features.features import Features
-from streamsketch.projections.families import KINDS, projection_from_fields
+from streamsketch.projections.families import KINDS
+from streamsketch.projections.from_fields import projection_from_fields
 
 
 class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -422,7 +422,7 @@ class Projection(ABC):
             If the text is not JSON, is longer than `Limits.max_json_bytes`, names an unknown kind, or lacks, repeats or
             adds a field.
         """
-        from streamsketch.projections.families import projection_from_fields  # noqa: PLC0415 - all, where most need one
+        from streamsketch.projections.from_fields import projection_from_fields  # noqa: PLC0415 - families know this class
 
         return projection_from_fields(json_fields(text, "a projection"))
 

@@ -22,7 +22,7 @@ from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.mechanism import NoisePlace
 from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.projections.base import Projection
-from streamsketch.projections.families import projection_from_fields
+from streamsketch.projections.from_fields import projection_from_fields
 from streamsketch.release.history import HistoryPart
 from streamsketch.release.noise_parts import NoisePart
 from streamsketch.release.private_sketch import PrivateSketch, SketchClip

@@ -1,0 +1,31 @@
+"""A projection from its kind and fields. Most are of the families imported here; the others load when one is read."""
+
+import dataclasses
+from importlib import import_module
+from typing import Any
+
+from streamsketch.core.numbers import short
+from streamsketch.errors import InvalidInputError
+from streamsketch.projections import identity, sjlt
+from streamsketch.projections.base import KINDS, Projection
+
+__all__ = ["identity", "projection_from_fields", "sjlt"]
+
+
+def projection_from_fields(fields: dict[str, Any]) -> Projection:
+    """Build a projection from its kind and fields; raise `InvalidInputError` naming what is wrong."""
+    given = dict(fields)
+    kind = given.pop("kind", None)
+    if not isinstance(kind, str) or kind not in KINDS:
+        import_module("streamsketch.projections.families")  # registers all kinds
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InvalidInputError(f"unknown projection kind {short(kind)}; this version knows {', '.join(sorted(KINDS))}")
+    cls, fixed = KINDS[kind]
+    names = {field.name for field in dataclasses.fields(cls) if field.init} - fixed.keys()
+    if given.keys() != names:
+        missing, unknown = sorted(names - given.keys()), sorted(given.keys() - names)
+        raise InvalidInputError(
+            f"a projection of kind {kind!r} has the fields {sorted(names)}; "
+            f"missing: {missing}, unknown: {short(unknown)}"
+        )
+    return cls(**given, **fixed)
