@@ -435,7 +435,7 @@ def test_commands_that_read_and_plan_load_nothing_heavy(tmp_path: Path) -> None:
         ("explain a.sketch", HEAVY | MAKERS),
         ("compare a.sketch b.sketch --json", HEAVY | MAKERS),
         ("verify --help", HEAVY),
-        ("plan streams --epsilon 1 --delta 1e-6 --squared-distance 1000 --set l1=10 --set events=5000", HEAVY),
+        ("plan streams --epsilon 1 --delta 1e-6 --squared-distance 1000 --set l1=10 --set events=5000", HEAVY | MAKERS),
     ]
     command = [sys.executable, "-c", COMMANDS.format(lines)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)  # noqa: S603

@@ -9,11 +9,12 @@ import streamsketch as ss
 from streamsketch.agreement.terms import Selected
 from streamsketch.cli._dry_run import DryRun, show_dry_run
 from streamsketch.cli._inputs import Reading
-from streamsketch.cli._reading import SIGNS, SKETCH, TABLE, find_duplicate, new_file
+from streamsketch.cli._reading import SIGNS, SKETCH, TABLE, find_duplicate
 from streamsketch.cli._releasing import remaining_facts
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import guarantee_fields, show_result
 from streamsketch.cli._sketching import tell_seen
+from streamsketch.cli._writing import new_file
 from streamsketch.intake.events import Events
 from streamsketch.intake.files import RowReader
 from streamsketch.intake.rows import Intake

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import streamsketch as ss
 from streamsketch.agreement.columns import TYPES, is_type
-from streamsketch.agreement.infer import usual_map
 from streamsketch.cli._options import option
 from streamsketch.core.numbers import exact_fraction
 from streamsketch.core.text import names_given
@@ -155,6 +154,8 @@ def published_keys(
 def projection_from(path: Path | None, **options: int | str | None) -> ss.projections.Projection:
     """Return the projection in a file, which excludes other options; without a file, a new SJLT by the options."""
     if path is None:
+        from streamsketch.agreement.infer import usual_map  # noqa: PLC0415 - plans without an agreement load none
+
         return usual_map().replace(**{name: value for name, value in options.items() if value is not None})
     if named := ", ".join(name.replace("_", "-") for name, value in options.items() if value is not None):
         raise ss.InvalidInputError(f"{path} states the whole projection; leave out --set {named}")

@@ -8,9 +8,10 @@ import streamsketch as ss
 from streamsketch.cli._items import agreement_of, items_of_file, plain_item
 from streamsketch.cli._layout import show, table_of
 from streamsketch.cli._pairs import SketchPairs, load_pairs
-from streamsketch.cli._reading import name_in_errors, new_file
+from streamsketch.cli._reading import name_in_errors
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import interval_name, plural, show_json
+from streamsketch.cli._writing import new_file
 from streamsketch.core.files import write_whole
 from streamsketch.estimation.differences import DifferenceBy, Differences
 from streamsketch.estimation.measures import By

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import streamsketch as ss
 from streamsketch.cli._keys import public_keys
-from streamsketch.cli._reading import find_duplicate, holds_signs, new_file, warn_of_mismatches
+from streamsketch.cli._reading import find_duplicate, holds_signs, warn_of_mismatches
 from streamsketch.cli._showing import show_result
+from streamsketch.cli._writing import new_file
 from streamsketch.signs.sign_index import SignIndex
 
 INDEX = ".index"

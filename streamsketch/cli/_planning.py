@@ -4,7 +4,7 @@ import csv
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import typer
 
@@ -17,19 +17,22 @@ from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.data.readers.parquet import read_parquet
 from streamsketch.data.windows import microseconds
 
+if TYPE_CHECKING:
+    from streamsketch.agreement.agreement import Agreement
+    from streamsketch.agreement.windows import Windows
+    from streamsketch.planning.site_facts import SiteShift
+
 _TWO = 2
-MECHANISMS: dict[str, Any] = {
-    kind.name: kind
-    for kind in (
-        ss.signs.DPSignOPORPRR,
-        ss.signs.DPSignOPORPRRSmooth,
-        ss.signs.DPSignRPRRSmooth,
-        ss.signs.DPSignLogistic,
-        ss.signs.IDPSignOPORP,
-        ss.signs.IDPSignRPRR,
-    )
+MECHANISMS = {
+    "DP-SignOPORP-RR": "DPSignOPORPRR",
+    "DP-SignOPORP-RR-smooth": "DPSignOPORPRRSmooth",
+    "DP-SignRP-RR-smooth": "DPSignRPRRSmooth",
+    "DP-Sign-logistic": "DPSignLogistic",
+    "iDP-SignOPORP": "IDPSignOPORP",
+    "iDP-SignRP-RR": "IDPSignRPRR",
 }
-"""The mechanisms of signs that take ε and neighbours alone, by name."""
+"""The mechanisms of signs that take ε and neighbours alone, and their classes in `signs`, which load when one is used.
+"""
 
 
 @dataclass
@@ -241,8 +244,8 @@ def range_of(text: str, window: str | None, windows: int) -> int | Literal["pref
 
 
 def windows_in(
-    base: ss.Agreement | None, *, window: str | None, time: str | None, first: str | None, more: FurtherFacts
-) -> ss.Windows | None:
+    base: "Agreement | None", *, window: str | None, time: str | None, first: str | None, more: FurtherFacts
+) -> "Windows | None":
     """Return the windows of an agreement, or of options; None if neither states them."""
     stated = (time, first, more.zone, more.last, more.time_format)
     if base is not None and base.windows is not None:
@@ -267,9 +270,7 @@ def units_of_sites(text: str) -> float | list[float]:
     return units[0] if len(units) == 1 else units
 
 
-def shift_of(
-    shift: float | None, moved: float | None, times: float | None, columns: int | None
-) -> ss.planning.SiteShift:
+def shift_of(shift: float | None, moved: float | None, times: float | None, columns: int | None) -> "SiteShift":
     """Return the difference between sites that options state."""
     if (shift is not None) + (moved is not None) + (times is not None) != 1:
         raise ss.InvalidInputError(

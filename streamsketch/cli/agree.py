@@ -28,9 +28,9 @@ from streamsketch.cli._completing import Completion, base_of, check_header, refu
 from streamsketch.cli._features import check_columns, features_text, load_features
 from streamsketch.cli._fields import FIELDS, Further, set_fields, set_option
 from streamsketch.cli._options import given_options, option
-from streamsketch.cli._reading import new_file
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, show_result
+from streamsketch.cli._writing import new_file
 from streamsketch.core.libraries import pa, pq
 from streamsketch.core.numbers import short
 from streamsketch.core.text import names_given

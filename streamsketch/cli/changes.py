@@ -16,9 +16,10 @@ from streamsketch.cli._keys import Signers
 from streamsketch.cli._layout import show, table_of
 from streamsketch.cli._options import option
 from streamsketch.cli._populations import apart_cells, apart_heads, column_fields, columns_apart
-from streamsketch.cli._reading import files_in, load_windows, new_file, say_agreement_is_missing
+from streamsketch.cli._reading import files_in, load_windows, say_agreement_is_missing
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import UNDEFINED, Json, join_names, meant, plural, show_json
+from streamsketch.cli._writing import new_file
 from streamsketch.core.files import write_whole
 from streamsketch.data.windows import window_time
 from streamsketch.estimation.changes import Against, Changes, Control

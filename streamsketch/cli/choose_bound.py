@@ -14,10 +14,11 @@ import streamsketch as ss
 from streamsketch.cli._fields import Field, set_fields, set_option
 from streamsketch.cli._inputs import READING, Reading
 from streamsketch.cli._options import option
-from streamsketch.cli._reading import find_duplicate, new_file
+from streamsketch.cli._reading import find_duplicate
 from streamsketch.cli._releasing import DatasetOption, LedgerOption, ledger_for
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, show_result
+from streamsketch.cli._writing import new_file
 from streamsketch.core.files import write_whole
 from streamsketch.core.text import names_given
 from streamsketch.intake.events import Events

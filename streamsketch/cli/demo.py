@@ -13,10 +13,10 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._layout import folded, show, table_of, terminal_width
 from streamsketch.cli._options import option
-from streamsketch.cli._reading import new_file
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, estimate_fields, guarantee_fields, show_json
 from streamsketch.cli._warmup import warmup as compile_all
+from streamsketch.cli._writing import new_file
 
 _PARTIES = ("asyncio", "ctypes", "email", "html", "http", "json", "logging", "unittest", "urllib", "xml")
 _WORD = re.compile(r"[A-Za-z_]{3,}")

@@ -14,9 +14,10 @@ from streamsketch.cli._keys import Signers
 from streamsketch.cli._layout import show, table_of
 from streamsketch.cli._options import option
 from streamsketch.cli._pairs import Only, check_top, select_names
-from streamsketch.cli._reading import Files, FollowedAgreement, Raw, load_sketches, new_file
+from streamsketch.cli._reading import Files, FollowedAgreement, Raw, load_sketches
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Confidence, Json, estimate_fields, interval_name, plural, progress_bar, show_json
+from streamsketch.cli._writing import new_file
 from streamsketch.core.files import replacing
 from streamsketch.core.libraries import pa, pa_csv, pq
 from streamsketch.core.text import spreadsheet_text

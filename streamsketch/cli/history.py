@@ -14,9 +14,10 @@ from streamsketch.cli._fields import Field, set_fields, set_option
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._layout import show, show_facts, table_of
 from streamsketch.cli._options import option
-from streamsketch.cli._reading import files_in, load_windows, new_file
+from streamsketch.cli._reading import files_in, load_windows
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import UNDEFINED, Json, join_names, meant, plural, show_json
+from streamsketch.cli._writing import new_file
 from streamsketch.continual.history import History
 from streamsketch.core.files import write_whole
 from streamsketch.estimation.changes import Changes

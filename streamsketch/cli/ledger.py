@@ -14,7 +14,6 @@ from streamsketch.cli._agreeing import neighbours_of
 from streamsketch.cli._layout import show as show_table
 from streamsketch.cli._layout import table_of
 from streamsketch.cli._options import option
-from streamsketch.cli._reading import new_file
 from streamsketch.cli._releasing import (
     Delta,
     Epsilon,
@@ -27,6 +26,7 @@ from streamsketch.cli._releasing import (
 )
 from streamsketch.cli._saying import kind_of, say_error
 from streamsketch.cli._showing import Json, guarantee_fields, plural, show_json, show_result
+from streamsketch.cli._writing import new_file
 from streamsketch.core.files import write_whole
 from streamsketch.core.numbers import short
 from streamsketch.errors import LedgerError

@@ -9,7 +9,7 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._options import option
-from streamsketch.cli._reading import find_duplicate, load_raw_file, new_file
+from streamsketch.cli._reading import find_duplicate, load_raw_file
 from streamsketch.cli._releasing import PopulationsOption, check_single, sum_of_releases
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import (
@@ -22,6 +22,7 @@ from streamsketch.cli._showing import (
     show_result,
 )
 from streamsketch.cli._sketching import bounds_of_sum
+from streamsketch.cli._writing import new_file
 from streamsketch.estimation.estimate import interval_text
 from streamsketch.storage.first_bytes import SUFFIX, is_raw
 from streamsketch.storage.raw_files import save_raw

@@ -7,8 +7,8 @@ import typer
 
 from streamsketch.cli._keys import FILE_VARIABLE, PRIVATE, PUBLIC, passphrase_of, private_key, public_key
 from streamsketch.cli._options import option
-from streamsketch.cli._reading import new_file
 from streamsketch.cli._showing import Json, show_result
+from streamsketch.cli._writing import new_file
 from streamsketch.core.files import write_whole
 from streamsketch.parties.keys import Key, PublicKey
 

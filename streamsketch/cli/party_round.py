@@ -10,10 +10,11 @@ from streamsketch.cli._agreeing import AssertBounds
 from streamsketch.cli._keys import KeyOption, Parties, private_key, public_keys
 from streamsketch.cli._layout import show_facts
 from streamsketch.cli._options import option
-from streamsketch.cli._reading import naming_raw, new_file
+from streamsketch.cli._reading import naming_raw
 from streamsketch.cli._releasing import Again, DatasetOption, LedgerOption, ledger_for
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, guarantee_fields, show_json, show_result
+from streamsketch.cli._writing import new_file
 from streamsketch.core.files import locked, write_whole
 from streamsketch.core.limits import current_limits, read_bounded
 from streamsketch.parties.keys import PublicKey

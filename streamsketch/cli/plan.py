@@ -2,14 +2,12 @@
 
 import secrets
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import streamsketch as ss
-from streamsketch.agreement.infer import whole_unit_bounds
 from streamsketch.cli._agreeing import column_name, columns_from, neighbours_of
-from streamsketch.cli._features import load_features
 from streamsketch.cli._fields import set_fields, set_option
 from streamsketch.cli._options import option
 from streamsketch.cli._planning import (
@@ -30,12 +28,15 @@ from streamsketch.cli._planning import (
     whole_number,
     windows_in,
 )
-from streamsketch.cli._reading import new_file
 from streamsketch.cli._showing import Json, show_json
+from streamsketch.cli._writing import new_file
 from streamsketch.core.files import write_whole
 from streamsketch.core.text import names_given
-from streamsketch.report.keys import picture_of_keys
-from streamsketch.report.site_plans import picture_of_sites
+
+if TYPE_CHECKING:
+    from streamsketch.agreement.agreement import Agreement
+    from streamsketch.agreement.terms import Terms
+    from streamsketch.planning.site_plans import SitePlan
 
 _SIGNS = "256,1024,4096"
 
@@ -194,6 +195,8 @@ def units(  # noqa: PLR0913 - a command's options are its parameters
         projection = found.projection(secrets.randbits(63))
         ss.Agreement(projection, **columns, **found.agreement_arguments, terms=terms, keys=keys).save(output)
     if more.picture is not None:
+        from streamsketch.report.keys import picture_of_keys  # noqa: PLC0415 - few plans are drawn
+
         write_whole(more.picture, picture_of_keys(found).encode())
     _show(found, as_json=as_json)
 
@@ -231,7 +234,11 @@ def sites(  # noqa: PLR0913 - a command's options are its parameters
     $ streamsketch plan sites --features 5 --units 2000 --shift 0.3 --epsilon 1 --unit patient
     """
     more = set_fields(FurtherFacts(), SITES, settings)
-    columns: Any = int(features) if features.isdecimal() else load_features(Path(features), None)
+    columns: Any = int(features) if features.isdecimal() else None
+    if columns is None:
+        from streamsketch.cli._features import load_features  # noqa: PLC0415 - other plans are not of features
+
+        columns = load_features(Path(features), None)
     if output is not None:
         new_file(output, ".json", "an agreement")
         if isinstance(columns, int) or unit is None:
@@ -261,6 +268,8 @@ def sites(  # noqa: PLR0913 - a command's options are its parameters
         spent = terms if isinstance(keys, ss.Selected) else ss.Terms(epsilon=found.epsilon, delta=found.delta)
         _agreement_of_sites(found, columns.seed, unit, more.key).replace(keys=keys, terms=spent).save(output)
     if more.picture is not None:
+        from streamsketch.report.site_plans import picture_of_sites  # noqa: PLC0415 - few plans are drawn
+
         write_whole(more.picture, picture_of_sites(found).encode())
     _show(found, as_json=as_json)
     if missed:
@@ -342,7 +351,7 @@ def windows(  # noqa: PLR0913 - a command's options are its parameters
     _show(found, as_json=as_json)
 
 
-def _terms_of_windows(base: ss.Agreement | None, epsilon: float | None, delta: float | None) -> ss.Terms | None:
+def _terms_of_windows(base: "Agreement | None", epsilon: float | None, delta: float | None) -> "Terms | None":
     """Return what all windows spend together: as the agreement says, or as options do; None if neither does."""
     if base is not None and base.terms is not None:
         if epsilon is not None or delta is not None:
@@ -387,7 +396,7 @@ def signs(  # noqa: PLR0913 - a command's options are its parameters
         )
     numbers: list[Any] = [int(size) if size % 1 == 0 else size for size in numbers_in(sizes, "--signs")]
     neighbours = neighbours_of({"l1": more.l1}, unit, None) or ss.OneCoordinate(1, unit)
-    publish: Any = MECHANISMS[mechanism](epsilon=epsilon, neighbours=neighbours)
+    publish: Any = getattr(ss.signs, MECHANISMS[mechanism])(epsilon=epsilon, neighbours=neighbours)
     family = ss.projections.OPORP if publish.one_bin else ss.projections.Rademacher
     projection: Any = family(dim=dim_of(more.dim), sketch_dim=numbers[0], seed=secrets.randbits(63))
     found = ss.planning.plan_signs(
@@ -439,8 +448,10 @@ def _keys(output: Path | None, key: str | None, keys: Any) -> Any:
     return keys
 
 
-def _agreement_of_sites(plan: ss.planning.SitePlan, seed: int, unit: str, key: str | None) -> ss.Agreement:
+def _agreement_of_sites(plan: "SitePlan", seed: int, unit: str, key: str | None) -> "Agreement":
     features = plan.features(seed)
+    from streamsketch.agreement.infer import whole_unit_bounds  # noqa: PLC0415 - few plans write an agreement
+
     bounds = whole_unit_bounds(features.projection, column_name(unit), keyed=key is not None, max_keys=1, averaged=True)
     named = {name: column for name, column in columns_from([], key, unit, None).items() if name in ("key", "unit")}
     return ss.Agreement(**named, **bounds, features=features)

@@ -14,9 +14,10 @@ from streamsketch.cli._items import agreement_of, items_of_file
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._options import given_options, option
 from streamsketch.cli._pairs import BY_NAMES, Joint, Only, check_joint, select_names
-from streamsketch.cli._reading import Force, files_in, load_files, new_file
+from streamsketch.cli._reading import Force, files_in, load_files
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, show_json
+from streamsketch.cli._writing import new_file
 from streamsketch.core.files import write_whole
 from streamsketch.errors import printable
 from streamsketch.estimation.measures import By

@@ -13,7 +13,7 @@ from streamsketch.cli._agreed import check_released_at_once
 from streamsketch.cli._fields import Field, set_fields, set_option
 from streamsketch.cli._inputs import READING, STDIN, Reading
 from streamsketch.cli._options import option
-from streamsketch.cli._reading import find_duplicate, load_raw_file, new_file
+from streamsketch.cli._reading import find_duplicate, load_raw_file
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import Json, plural, show_json
 from streamsketch.cli._sketching import (
@@ -27,6 +27,7 @@ from streamsketch.cli._sketching import (
     tell_bad_lines,
     tell_seen,
 )
+from streamsketch.cli._writing import new_file
 from streamsketch.intake.lines import BadLines
 from streamsketch.intake.rows import Intake
 from streamsketch.intake.seen import Seen

@@ -135,7 +135,7 @@ class ErrorLaw:
 @functools.lru_cache(maxsize=4096)
 def _meetings(blocks: int, meeting: float, spread: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return, for each number q of items, the probabilities of n = …, -1, 0, 1, … signed collisions and the errors."""
-    counts = np.unique(np.rint(2 ** (np.arange(2, 41) / 2)))
+    counts = np.rint(2 ** (np.arange(2, 41) / 2))
     counts = counts[counts >= spread]
     expected = blocks * meeting * counts * (counts - 1) / 2
     keep = (expected > 0) & (expected <= _FEW_MEETINGS)

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
+from streamsketch.cli._planning import MECHANISMS
 from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.report import picture_of_keys
 from tests.cli.running import Forks
@@ -238,6 +239,10 @@ def test_a_file_of_keys_says_which_stand_out(
     if columns == ("key", "units"):
         fields = json.loads(forks.succeeded(*asked, "--json", cwd=tmp_path))
         assert [(key["key"], key["units"]) for key in fields["keys"]] == list(KEYS.items())
+
+
+def test_mechanisms_of_signs_are_named_as_their_classes_name_them() -> None:
+    assert {getattr(ss.signs, kind).name: kind for kind in MECHANISMS.values()} == MECHANISMS
 
 
 def test_a_plan_for_signs_is_that_of_python(forks: Forks) -> None:
