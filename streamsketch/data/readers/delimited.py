@@ -174,7 +174,7 @@ def batches(
                 line, piece = first_row(rows, mark, multiline=multiline)
                 header = csv_header(line, path, columns, mark)
             end = strict_until(piece, mark, multiline=multiline)
-            if piece[:end].strip(b"\r\n"):
+            if piece[:end].lstrip(b"\r\n"):  # which copies nothing of a piece that begins with a row
                 batch = csv_piece(piece[:end], header, path, columns, text, dialect, number)
                 yield batch
                 number += batch.num_rows

@@ -102,7 +102,7 @@ def strict_until(data: bytes, delimiter: str = ",", *, multiline: bool = False) 
     A cell that begins with a quote ends with one, in the same line unless ``multiline``. Quotes in it are doubled, and
     a delimiter or the end of the line follows it. Carriage returns are in such cells, or end a line with its newline.
     """
-    if b'"' not in data and data.count(b"\r") == data.count(b"\r\n"):
+    if b'"' not in data and (b"\r" not in data or data.count(b"\r") == data.count(b"\r\n")):
         return len(data)
     if len(data) >= _WORTH_A_KERNEL and delimiter.isascii():
         return int(strict_rows(np.frombuffer(data, np.uint8), ord(delimiter), multiline))
