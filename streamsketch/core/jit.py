@@ -34,7 +34,7 @@ SOURCES = (
     "local/random_words.py",
     "privacy/exact_coins.py",
     "privacy/flip_sampler.py",
-    "privacy/inverse_sampler.py",
+    "privacy/samplers.py",
     "privacy/share_samplers.py",
     "projections/explicit.py",
     "projections/fjlt.py",

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from streamsketch.privacy import inverse_sampler, samplers
-from streamsketch.privacy.inverse_sampler import Table, draw_rounds
+from streamsketch.privacy import samplers
 from streamsketch.privacy.probability_digits import Digits, Shape, digits, exponential
-from streamsketch.privacy.samplers import KeyedBits
+from streamsketch.privacy.samplers import KeyedBits, Table, draw_rounds
 from tests.oracles import naive_noise
 from tests.oracles.naive_noise import Law, Tape
 
@@ -202,7 +201,7 @@ def kept_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     def known(shape: Shape, c: int, level: int) -> Digits:
         return kept(shape, c, level)
 
-    monkeypatch.setattr(inverse_sampler, "digits", known)
+    monkeypatch.setattr(samplers, "digits", known)
 
 
 def third_words(table: Table, law: Law) -> Iterator[bytes]:

@@ -17,9 +17,9 @@ from scipy import stats
 
 from streamsketch.privacy import samplers as sampling
 from streamsketch.privacy.gaussian import DiscreteGaussian
-from streamsketch.privacy.inverse_sampler import Table
 from streamsketch.privacy.laplace import DiscreteLaplace
 from streamsketch.privacy.noise import Noise, NoiseMoments
+from streamsketch.privacy.samplers import Table
 from tests.audit.record import judged
 from tests.noise import salted_bits, salted_rng
 from tests.oracles import naive_noise
