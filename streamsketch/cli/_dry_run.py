@@ -167,7 +167,7 @@ class DryRun:
 
     @functools.cached_property
     def _calibrated(self) -> CalibratedNoise:
-        publisher = publisher_of(self.agreed).counted_as(self._empty)
+        publisher = publisher_of(self.agreed).counted_as(self._empty.bounds, self._empty.agreement)
         calibrated: Any = publisher.calibrated(self.header.projection)
         calibrated.check_single()
         guarantee = calibrated.guarantee_for(self._empty, assert_bounds=self.assert_bounds)

@@ -8,6 +8,7 @@ from typing import Any, Self, cast, get_args
 import numpy as np
 
 from streamsketch.accounting.sensitivity import check_mechanism, guarantee_of, sensitivity_of
+from streamsketch.agreement.agreement import Agreement
 from streamsketch.core.numbers import Ints
 from streamsketch.data import data_ids
 from streamsketch.data.data_ids import DataIds
@@ -16,7 +17,7 @@ from streamsketch.privacy import calibration
 from streamsketch.privacy.bounds import Bounds
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.counting import Counting
-from streamsketch.privacy.layout import CELLS, Layout
+from streamsketch.privacy.layout import Layout
 from streamsketch.privacy.mechanism import NoisePlace
 from streamsketch.privacy.neighbours import Neighbours
 from streamsketch.privacy.noise import Noise, NoiseMoments, Sensitivity
@@ -27,7 +28,7 @@ from streamsketch.release.history import HistoryPart
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch, SketchClip
 from streamsketch.release.private_table import PrivateTable
 from streamsketch.release.publishers import Publisher
-from streamsketch.release.ready import Calibrated, Facts, Ready, ReadyRows, Stated
+from streamsketch.release.ready import Calibrated, Ready, ReadyRows, Stated
 from streamsketch.sketching.sketch import Sketch
 
 
@@ -334,16 +335,14 @@ class AdditiveNoise(Publisher[PrivateSketch]):
         """What is published of each key: `counting` and `schedule` together."""
         return Layout(self.counting, self.schedule)
 
-    def counted_as(self, data: Facts) -> Self:
+    def counted_as(self, bounds: Bounds, agreement: Agreement | None) -> Self:
         """Return the publisher with the counts that the agreement of the data states, if units were counted.
 
-        The result depends on how the data were processed, never on the data themselves. A publisher that counts
-        already, and data without an agreement, leave it as it is.
+        A publisher that counts already, and data without an agreement, leave it as it is.
         """
-        agreed = CELLS if data.agreement is None else data.agreement.layout
-        if self.counting is not None or not data.bounds.counts_for(self.neighbours):
+        if self.counting is not None or agreement is None or not bounds.counts_for(self.neighbours):
             return self
-        return dataclasses.replace(self, counting=agreed.counting)
+        return dataclasses.replace(self, counting=agreement.layout.counting)
 
     def calibrated(self, projection: Projection) -> CalibratedNoise:
         """Return the noise for a projection's sketches; raise `InvalidInputError` if it is too wide to sample.

@@ -8,6 +8,7 @@ from streamsketch.accounting.ledger import Ledger, charge_for, check_ledger
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.terms import Selected
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
+from streamsketch.privacy.bounds import Bounds
 from streamsketch.privacy.neighbours import Neighbours
 from streamsketch.release.additive_noise import AdditiveNoise
 from streamsketch.release.agreed_publisher import publisher_of
@@ -181,36 +182,24 @@ def _check_follows(data: Sketch | SketchTable, agreement: Agreement) -> None:
         )
 
 
-def release_asked(
-    data: Sketch | SketchTable,
-    *,
-    epsilon: float | None,
-    delta: float | None,
-    mechanism: str | None,
-    neighbours: Neighbours | None,
-    **options: Any,
-) -> Any:
-    """Return the release that `Sketch.release` or `SketchTable.release` asks for, in the words of their parameters."""
-    noise = _noise_asked(data, epsilon=epsilon, delta=delta, mechanism=mechanism, neighbours=neighbours)
-    return noise.release(data, **options) if isinstance(data, Sketch) else noise.release_table(data, **options)
-
-
-def _noise_asked(
-    data: Sketch | SketchTable,
+def noise_asked(
+    bounds: Bounds,
+    agreement: Agreement | None,
     *,
     epsilon: float | None,
     delta: float | None,
     mechanism: str | None,
     neighbours: Neighbours | None,
 ) -> AdditiveNoise:
-    """Return the noise that `Sketch.release` asks for; what is left out is what the agreement or the bounds state.
+    """Return the noise that `Sketch.release` or `SketchTable.release` asks for, in the words of their parameters.
+
+    What is left out is what the agreement or the bounds of the data state.
 
     Raises
     ------
     InvalidInputError
         If nothing states ε or the neighbours.
     """
-    agreement = data.agreement
     terms = None if agreement is None else agreement.terms
     if epsilon is None:
         if terms is None or agreement is None:
@@ -226,7 +215,7 @@ def _noise_asked(
         delta = terms.budget.delta if delta is None else delta
         mechanism = terms.mechanism if mechanism is None else mechanism
     if neighbours is None:
-        neighbours = data.bounds.neighbours if data.bounds.is_enforced else None
+        neighbours = bounds.neighbours if bounds.is_enforced else None
         neighbours = neighbours or (None if agreement is None else agreement.neighbours)
     if neighbours is None:
         raise InvalidInputError(
@@ -239,4 +228,4 @@ def _noise_asked(
         mechanism="auto" if mechanism is None else mechanism,
         neighbours=neighbours,
     )
-    return noise.counted_as(data)
+    return noise.counted_as(bounds, agreement)

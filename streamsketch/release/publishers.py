@@ -5,11 +5,13 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from streamsketch.accounting.ledger import Ledger
+from streamsketch.agreement.agreement import Agreement
 from streamsketch.core.wrong import RELEASED, wrong_type
 from streamsketch.errors import InvalidInputError
+from streamsketch.privacy.bounds import Bounds
 from streamsketch.privacy.neighbours import Neighbours
 from streamsketch.projections.base import Projection
-from streamsketch.release.ready import Calibrated, Facts, Ready, ReadyTable
+from streamsketch.release.ready import Calibrated, Ready, ReadyTable
 from streamsketch.release.released_again import note_release, warn_of_another
 from streamsketch.sketching.sketch import Sketch
 from streamsketch.sketching.table import SketchTable
@@ -84,9 +86,9 @@ class Publisher(ABC, Generic[PublishedT]):
         note_release(sketch.data_ids, ready.guarantee)
         return released
 
-    def counted_as(self, data: Facts) -> Self:
+    def counted_as(self, bounds: Bounds, agreement: Agreement | None) -> Self:
         """Return the publisher as it publishes these data: with the counts that their agreement states, if it can."""
-        del data
+        del bounds, agreement
         return self
 
     def release_rows(

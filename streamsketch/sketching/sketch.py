@@ -522,15 +522,10 @@ class Sketch:
         >>> basket.release(epsilon=1.0, neighbours=L1(1)).guarantee.epsilon
         1.0
         """
-        released: PrivateSketch = publishing().release_asked(
-            self,
-            epsilon=epsilon,
-            delta=delta,
-            mechanism=mechanism,
-            neighbours=neighbours,
-            assert_bounds=assert_bounds,
-            again=again,
-            ledger=ledger,
-            dataset=dataset,
+        noise = publishing().noise_asked(
+            self.bounds, self.agreement, epsilon=epsilon, delta=delta, mechanism=mechanism, neighbours=neighbours
+        )
+        released: PrivateSketch = noise.release(
+            self, assert_bounds=assert_bounds, again=again, ledger=ledger, dataset=dataset
         )
         return released

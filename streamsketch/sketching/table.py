@@ -528,12 +528,11 @@ class SketchTable(Mapping[Any, Sketch]):
         >>> list(table.release(epsilon=1.0, neighbours=one_sale, public_keys=["UA", "DL", "AA"]))
         ['AA', 'DL', 'UA']
         """
-        released: PrivateTable = publishing().release_asked(
+        noise = publishing().noise_asked(
+            self.bounds, self.agreement, epsilon=epsilon, delta=delta, mechanism=mechanism, neighbours=neighbours
+        )
+        released: PrivateTable = noise.release_table(
             self,
-            epsilon=epsilon,
-            delta=delta,
-            mechanism=mechanism,
-            neighbours=neighbours,
             public_keys=public_keys,
             keys_are_public=keys_are_public,
             assert_bounds=assert_bounds,

@@ -153,7 +153,7 @@ def checked_publisher(publisher: Publisher[Any], data: Any) -> Publisher[Any]:
             f"{type(publisher).__name__} has no guarantee for a table of keys; use another mechanism, such as "
             "AdditiveNoise"
         )
-    return publisher.counted_as(data)
+    return publisher.counted_as(data.bounds, data.agreement)
 
 
 def releases_frame(spark: "SparkSession", table: PublishedTable[Any]) -> "DataFrame":

@@ -149,7 +149,7 @@ def release_loaded(  # noqa: PLR0913 - a release is asked for by keyword
     """
     _refuse_again(raw, path, again=again)
     data = raw.state if agreed is None else _state_following(raw, agreed)
-    publisher = publisher.counted_as(data)
+    publisher = publisher.counted_as(data.bounds, data.agreement)
     if isinstance(data, Sketch):
         if public_keys is not None or keys_are_public:
             raise InvalidInputError("the file holds a single stream, so it takes no public keys")

@@ -229,9 +229,9 @@ def test_a_publisher_counts_as_the_agreement_says_where_units_were_counted() -> 
     )
     plain = ss.AdditiveNoise(epsilon=1.0, neighbours=NEAR)
     counted = data_with(ExactSums(1, DIM), None).with_facts(ids=data_ids.new(), agreement=agreement, bounds=BOUNDED)
-    assert plain.counted_as(counted).layout == agreement.layout
+    assert plain.counted_as(counted.bounds, counted.agreement).layout == agreement.layout
     own = dataclasses.replace(plain, counting=Counting(4))
-    assert own.counted_as(counted) == own
+    assert own.counted_as(counted.bounds, counted.agreement) == own
     for bounds, agreed in ((BOUNDED.without_counts(), agreement), (BOUNDED, None)):
         other = counted.with_facts(ids=data_ids.new(), agreement=agreed, bounds=bounds)
-        assert plain.counted_as(other) == plain
+        assert plain.counted_as(other.bounds, other.agreement) == plain

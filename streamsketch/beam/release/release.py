@@ -307,7 +307,7 @@ class ReleasePerKey(beam.PTransform):
             return publisher_of_rows(publisher, known, of)
         if known.given == publisher.neighbours != holds and known.bounds.is_enforced:
             publisher = dataclasses.replace(publisher, neighbours=holds)
-        return publisher.counted_as(known) if isinstance(publisher, Publisher) else publisher
+        return publisher.counted_as(known.bounds, known.agreement) if isinstance(publisher, Publisher) else publisher
 
     def _guarantee(
         self, publisher: Any, projection: Projection, known: Known, of: ScheduledWindows | None

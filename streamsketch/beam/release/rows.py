@@ -134,7 +134,7 @@ def publisher_of_rows(publisher: AdditiveNoise, known: Known, of: ScheduledWindo
         stated = _held(known, of) or stated
     else:
         stated = dataclasses.replace(stated, unit=of.unit(stated.unit))
-    return dataclasses.replace(publisher, neighbours=stated).counted_as(known)
+    return dataclasses.replace(publisher, neighbours=stated).counted_as(known.bounds, known.agreement)
 
 
 def guarantee_of_rows(
