@@ -202,6 +202,8 @@ def _recorded(released: ReleasedT, data: State, file: RawTransaction) -> Release
 def _state_following(raw: RawSketch, agreed: Agreement) -> State:
     """Return the raw data under an agreement that says what their release spends, as `check_adds_terms` allows."""
     state = raw.state
+    if state.agreement == agreed:
+        return state
     return state.with_facts(ids=state.data_ids, agreement=agreed, bounds=state.bounds)
 
 
