@@ -6,34 +6,46 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 
 from streamsketch.agreement.agreed_features import AgreedFeatures
-from streamsketch.agreement.casts import cast
-from streamsketch.agreement.checks import check_counting, check_schedule, check_terms, check_types
-from streamsketch.agreement.columns import KEY_TYPES, Column, columns_of
-from streamsketch.agreement.grids import check_fine, fine_enough
+from streamsketch.agreement.casts import cast_keys
+from streamsketch.agreement.checks import (
+    check_bound,
+    check_columns,
+    check_counting,
+    check_features,
+    check_index,
+    check_schedule,
+    check_terms,
+    check_types,
+    check_windows,
+    clip_among,
+    listed_keys,
+    spelling_of,
+)
+from streamsketch.agreement.columns import Column, column_of, columns_of
+from streamsketch.agreement.fields import NESTED, arguments_of, fields_of
+from streamsketch.agreement.grids import fine_enough
 from streamsketch.agreement.publishing import publishing
-from streamsketch.agreement.reading import VERSION, arguments_of
 from streamsketch.agreement.rows_of_unit import RowsOfUnit, rows_of_unit_in
-from streamsketch.agreement.terms import PublishedKeys, Selected, Terms, keys_text, keys_to_dict
+from streamsketch.agreement.shown import line_of, table_of, value_text
+from streamsketch.agreement.terms import PublishedKeys, Selected, Terms
 from streamsketch.agreement.text import TextRule
 from streamsketch.agreement.windows import Windows
 from streamsketch.core.files import write_whole
 from streamsketch.core.libraries import pa
 from streamsketch.core.limits import current_limits, json_fields, read_bounded
-from streamsketch.core.notebooks import facts
 from streamsketch.core.numbers import short
 from streamsketch.core.text import check_text
-from streamsketch.core.wrong import FEATURES, PROJECTION, check_path, wrong_type
+from streamsketch.core.wrong import PROJECTION, check_path, wrong_type
 from streamsketch.data.canonical import HASHED_DIM
-from streamsketch.data.columns import arrow_column, keys_named
+from streamsketch.data.columns import arrow_column
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, WireFormatError
 from streamsketch.privacy.counting import Counting
 from streamsketch.privacy.layout import Layout
-from streamsketch.privacy.neighbours import Clip, Neighbours, check_neighbours
+from streamsketch.privacy.neighbours import Clip, Neighbours
 from streamsketch.privacy.schedule import Schedule
 from streamsketch.projections.base import Projection
 
@@ -45,9 +57,7 @@ if TYPE_CHECKING:
 Missing: TypeAlias = Literal["refuse", "drop", "keep"]
 
 _FINGERPRINT_BYTES = 16
-_LARGEST = (1 << 63) - 1  # of a bound's numerator and denominator, as the exchange format carries them
 _WINDOW_KEY = Column("key and window", "text")
-_IN_JSON = {"terms": "release"}  # fields with another name in JSON
 
 
 class _Load:
@@ -195,20 +205,24 @@ class Agreement:
 
     def __post_init__(self) -> None:
         if self.features is not None:
-            self._take_features(self.features)
+            check_features(self.features, self.projection, index=self.index, value=self.value)
+            self._set("projection", self.features.projection)
+            self._set("index", ())
         if not isinstance(self.projection, Projection):
             raise wrong_type("an agreement needs a Projection or Features", self.projection, PROJECTION)
-        fields = {name: getattr(self, name) for name in ("features", "unit", "windows", "clip")}
-        rows, clip = rows_of_unit_in(self.rows_of_unit, **fields)
+        rows, clip = rows_of_unit_in(
+            self.rows_of_unit, features=self.features, unit=self.unit, windows=self.windows, clip=self.clip
+        )
         self._set("rows_of_unit", rows)
         self._set("clip", clip)
-        self._check_columns()
+        self._take_columns()
         check_types(self.columns, self.value)
-        self._check_text()
-        self._check_neighbours()
+        self._set("text", spelling_of(self.text, self.missing, self.columns, self.features))
+        check_bound(self.neighbours, self.clip, self.projection, self.features)
         check_counting(self.counting, self.unit, self.neighbours, self.projection)
-        self._check_windows()
-        self._check_keys()
+        check_windows(self.windows, self.key)
+        if self.keys is not None:
+            self._set("keys", listed_keys(self.keys, self.key, None if self.key is None else self.rule_of(self.key)))
         check_terms(
             self.terms,
             neighbours=self.neighbours,
@@ -223,108 +237,23 @@ class Agreement:
         if self.title != "":
             check_text("the title of an agreement", self.title)
 
-    def _check_columns(self) -> None:
+    def _take_columns(self) -> None:
         hashed = self.projection.dim == HASHED_DIM
         if self.features is None:
             self._set("index", columns_of(self.index, "an index column", "text" if hashed else "integer"))
+            check_index(self.index, self.projection)
         for name in ("key", "unit"):
-            if (given := getattr(self, name)) is not None:
-                columns = columns_of(given, f"the {name} column", "text")
-                if len(columns) > 1:
-                    raise InvalidInputError(
-                        f"an agreement has one {name} column, got {', '.join(map(str, columns))}; join them in one "
-                        f"column, as text"
-                    )
-                self._set(name, columns[0])
-        if self.key is not None and self.key.type not in KEY_TYPES:
-            raise InvalidInputError(
-                f"keys must be of type {', '.join(KEY_TYPES)}, and {self.key.name} is of type {self.key.type}"
-            )
-        if self.value is not None:
-            check_text("the name of the value column", self.value)
-        if self.features is None and not hashed and not (len(self.index) == 1 and self.index[0].is_whole):
-            raise InvalidInputError(
-                f"a projection of dim {self.projection.dim} takes one index column of integers, got "
-                f"{', '.join(map(str, self.index))}. To hash them, use dim=2**60, the default"
-            )
-        if self.features is not None and (twice := [one for one in self.columns if one.name in self.features.columns]):
-            raise InvalidInputError(
-                f"the column {twice[0].name} is a feature, and so cannot be the key or the unit as well, nor order rows"
-            )
-
-    def _take_features(self, features: AgreedFeatures) -> None:
-        """Take the map that features are summed by, which is the identity."""
-        if not isinstance(features, AgreedFeatures):
-            raise wrong_type("features must be Features", features, FEATURES)
-        if self.projection not in (None, features.projection):
-            raise InvalidInputError(
-                f"features have the projection {features.projection!r}: leave out projection, or pass this one"
-            )
-        if self.index not in (None, (), []) or self.value is not None:
-            raise InvalidInputError(
-                "an agreement has either features, or an index and values: leave out one of the two"
-            )
-        self._set("projection", features.projection)
-        self._set("index", ())
+            if (named := getattr(self, name)) is not None:
+                self._set(name, column_of(named, name))
+        check_columns(self.columns, features=self.features, key=self.key, value=self.value)
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
-
-    def _check_text(self) -> None:
-        if self.text == "new":
-            self._set("text", None if self.missing == "keep" else TextRule())
-        if isinstance(self.text, str):
-            self._set("text", TextRule.parse(self.text))
-        if self.text is not None and not isinstance(self.text, TextRule):
-            raise TypeError(f"text must be steps such as 'NFC, trim', or None, got a {type(self.text).__name__}")
-        categories = [] if self.features is None else self.features.texts
-        if not categories and all(column.type != "text" for column in self.columns):
-            self._set("text", None)
-        if self.features is not None and self.rule is not None:
-            self.features.check_spelling(self.rule)
-
-    def _check_neighbours(self) -> None:
-        if self.neighbours is None:
-            if self.clip is not None:
-                raise InvalidInputError(f"clip={short(self.clip)} needs a bound to clip to; also pass neighbours")
-            return
-        check_neighbours(self.neighbours)
-        if self.clip is not None:
-            self.clip_of()
-        bound = Fraction(self.neighbours.bound)
-        if max(bound.numerator, bound.denominator) > _LARGEST:
-            raise InvalidInputError("the bound of an agreement must be a fraction of 63-bit integers")
-        check_fine(self.projection, self.neighbours)
-        self.neighbours.check_steps(self.projection)
 
     @functools.cached_property
     def layout(self) -> Layout:
         """What a release has of each key: `counting` and `schedule` together."""
         return Layout(self.counting, self.schedule)
-
-    def _check_windows(self) -> None:
-        if self.windows is None:
-            return
-        if not isinstance(self.windows, Windows):
-            raise TypeError(f"windows must be streamsketch.Windows(…), got a {type(self.windows).__name__}")
-        if self.windows_are_keys and self.key is not None and self.key.type == "bytes":
-            raise InvalidInputError(
-                f"with windows as keys, keys become text, and {self.key.name} is of type bytes: give it the type text"
-            )
-
-    def _check_keys(self) -> None:
-        if self.keys is None:
-            return
-        if self.key is None:
-            raise InvalidInputError(
-                f"the agreement has no key column, so there is a single stream: leave out keys={short(self.keys)}, or "
-                "pass the key column"
-            )
-        if not isinstance(self.keys, Selected) and self.keys != "public":
-            listed = sorted(set(_cast_keys(self.keys, "keys", self.key, self.rule_of(self.key))))
-            if not listed:
-                raise InvalidInputError("keys is an empty list; list at least one key, or pass keys='public'")
-            self._set("keys", tuple(listed))
 
     @staticmethod
     def of(
@@ -379,18 +308,7 @@ class Agreement:
             raise InvalidInputError(
                 f"the agreement has clip={self.clip!r}, got {short(given)}. Leave clip out: all parties clip alike"
             )
-        found = self.clip or given
-        if found == "average" and self.features is None:
-            raise InvalidInputError(
-                "clip='average' divides the features of a unit by the number of its rows, but the agreement has no "
-                "features: use clip='equal', with which each unit counts the same"
-            )
-        if self.neighbours is None:
-            return found or "scale"
-        if found is None:
-            return next(iter(self.neighbours.clips), "scale")
-        self.neighbours.check_clip(found)
-        return found
+        return clip_among(self.clip or given, self.features, self.neighbours)
 
     # --- reading --------------------------------------------------------------------------------------------
 
@@ -421,8 +339,8 @@ class Agreement:
             raise InvalidInputError("the agreement has no key column, so there is a single stream; leave out keys")
         rule = None if self.key is None else self.rule_of(self.key)
         if rule is None or not self.windows_are_keys:
-            return _cast_keys(names, what, column, rule)
-        keys = (text.rpartition(" ") for text in _cast_keys(names, what, column, None))  # names of windows have none
+            return cast_keys(names, what, column, rule)
+        keys = (text.rpartition(" ") for text in cast_keys(names, what, column, None))  # names of windows have none
         return [f"{rule.apply(key)}{blank}{window}" for key, blank, window in keys]
 
     @property
@@ -585,36 +503,7 @@ class Agreement:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the agreement as a dict that JSON can hold."""
-
-        def shown(column: Column | None) -> dict[str, str] | None:
-            return None if column is None else column._asdict()
-
-        later: dict[str, Any] = {"clip": self.clip}
-        later |= {
-            name: None if value is None else value.to_dict()
-            for name, value in (
-                ("counting", self.counting),
-                ("features", self.features),
-                ("release", self.terms),
-                ("windows", self.windows),
-                ("schedule", self.schedule),
-                ("text", self.rule),
-                ("rows_of_unit", self.rows_rule),
-            )
-        }
-        later["keys"] = None if self.keys is None else keys_to_dict(self.keys)
-        return {
-            "agreement": VERSION,
-            "projection": json.loads(self.projection.to_json()),
-            "key": shown(self.key),
-            "index": [shown(column) for column in self.index],
-            "value": self.value,
-            "unit": shown(self.unit),
-            "neighbours": None if self.neighbours is None else self.neighbours.to_dict(),
-            "missing": self.missing,
-            "title": self.title,
-            **{name: value for name, value in later.items() if value is not None},
-        }
+        return fields_of(_values(self))
 
     def to_json(self) -> str:
         """Return the agreement as canonical JSON: sorted keys, no spaces."""
@@ -629,14 +518,11 @@ class Agreement:
         InvalidInputError
             If the text is not JSON, is longer than `Limits.max_json_bytes`, or lacks, repeats or adds a field.
         """
-        nested = {"projection", "key", "index", "unit", "neighbours", "counting", "features", "release", "keys"}
-        nested |= {"windows", "schedule", "text", "rows_of_unit"}
-        given = json_fields(text, "an agreement", nested)
-        names = {_IN_JSON.get(field.name, field.name) for field in dataclasses.fields(Agreement)}
-        agreement = Agreement(**arguments_of(given, names))
-        if "text" in given and agreement.text is None:
+        stated = json_fields(text, "an agreement", NESTED)
+        agreement = Agreement(**arguments_of(stated, {field.name for field in dataclasses.fields(Agreement)}))
+        if "text" in stated and agreement.text is None:
             raise InvalidInputError("the agreement has a rule for text, and no column of text: leave out text")
-        if given.get("clip") != agreement.clip:
+        if stated.get("clip") != agreement.clip:
             raise InvalidInputError("rows of a unit that count as one are averaged: state the clip, average")
         return agreement
 
@@ -665,9 +551,9 @@ class Agreement:
         """
         self.projection.check_same(other.projection)
         differing = [
-            f"{field.name} ({_shown(getattr(self, field.name))} here, {_shown(getattr(other, field.name))} there)"
-            for field in dataclasses.fields(self)
-            if getattr(self, field.name) != getattr(other, field.name)
+            f"{name} ({value_text(own)} here, {value_text(others)} there)"
+            for (name, own), others in zip(_values(self).items(), _values(other).values(), strict=True)
+            if own != others
         ]
         if differing:
             raise IncompatibleAgreementsError(
@@ -692,57 +578,11 @@ class Agreement:
         return dataclasses.replace(self, **changes)
 
     def __str__(self) -> str:
-        parts = [f"index {_shown(self.index)}", f"value {self.value or '1 a row'}"]
-        if self.features is not None:
-            parts = [f"{self.features.dim} features of {' '.join(self.features.columns)}"]
-        parts += [] if self.key is None else [f"key {self.key}"]
-        parts += [] if self.unit is None else [f"unit {self.unit}"]
-        parts += [] if self.neighbours is None else [f"for {self.neighbours}"]
-        parts += [] if self.clip is None else [f"clip {self.clip}"]
-        parts += [] if self.rows_of_unit is None else [f"rows of a unit: {self.rows_of_unit}"]
-        parts += [] if self.counting is None else [f"with {self.counting}"]
-        parts += [] if self.terms is None else [f"released with {self.terms}"]
-        parts += [] if self.keys is None else [keys_text(self.keys)]
-        parts += [] if self.windows is None else [f"windows of {self.windows}"]
-        parts += [] if self.schedule is None else [str(self.schedule)]
-        parts += [] if self.text is None else [f"text in {self.text}"]
-        return f"{self.title or 'Agreement'}: {', '.join(parts)}, missing {self.missing}; {self.fingerprint}"
+        return line_of(_values(self), self.fingerprint)
 
     def _repr_html_(self) -> str:
-        rows: list[tuple[str, Any]] = [("projection", repr(self.projection))]
-        if self.features is None:
-            rows += [("index", self.index), ("value", self.value or "1 a row")]
-        else:
-            rows += [("features", tuple(self.features.columns))]
-        fields = {
-            "key": self.key,
-            "unit": self.unit,
-            "bound": self.neighbours,
-            "clip": self.clip,
-            "rows of a unit": self.rows_of_unit,
-            "counts": self.counting,
-            "release": self.terms,
-            "keys": None if self.keys is None else keys_text(self.keys),
-            "windows": self.windows,
-            "schedule": self.schedule,
-            "text": self.text,
-        }
-        rows += [(name, value) for name, value in fields.items() if value is not None]
-        rows += [("missing values", self.missing), ("fingerprint", self.fingerprint)]
-        shown = [(name, list(map(str, value)) if name in ("index", "features") else value) for name, value in rows]
-        return facts(self.title or "Agreement", shown)
+        return table_of(_values(self), self.fingerprint)
 
 
-def _shown(value: Any) -> str:
-    if isinstance(value, Column):
-        return str(value)
-    if isinstance(value, tuple):
-        return " ".join(map(str, value))
-    return "none" if value is None else repr(value) if isinstance(value, str) else str(value)
-
-
-def _cast_keys(names: Iterable[Any], what: str, column: Column, rule: TextRule | None) -> list[Any]:
-    given = arrow_column(keys_named(names, what), "key")
-    given = given if rule is None else rule.apply_to(given)
-    keys: list[Any] = cast(given, column, range(1, len(given) + 1)).to_pylist() if len(given) else []
-    return keys
+def _values(agreement: Agreement) -> dict[str, Any]:
+    return {field.name: getattr(agreement, field.name) for field in dataclasses.fields(agreement)}

@@ -4,7 +4,7 @@ A cast changes no value. What does not fit is an error that names the column, th
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.agreement.columns import Column
+from streamsketch.agreement.text import TextRule
 from streamsketch.core.libraries import pa, pc
-from streamsketch.data.columns import bytes_of_texts, is_bytes_type, is_text_type
+from streamsketch.data.columns import arrow_column, bytes_of_texts, is_bytes_type, is_text_type, keys_named
 from streamsketch.errors import InvalidInputError
 
 _WHOLE_DIGITS = 18  # of integers within 64 bits
@@ -278,3 +279,11 @@ def _first_failing(array: "pa.Array", step: _Cast) -> int:
         except (pa.ArrowException, _DoesNotFitError):
             high = middle
     return low
+
+
+def cast_keys(names: Iterable[Any], what: str, column: Column, rule: TextRule | None) -> list[Any]:
+    """Return keys, which messages call ``what``, as values of the type of a column, spelt by its rule."""
+    array = arrow_column(keys_named(names, what), "key")
+    array = array if rule is None else rule.apply_to(array)
+    keys: list[Any] = cast(array, column, range(1, len(array) + 1)).to_pylist() if len(array) else []
+    return keys

@@ -1,18 +1,151 @@
 """What the fields of an agreement must have in common: columns, counts, terms and schedules that fit each other."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 from streamsketch.accounting.sensitivity import check_mechanism
-from streamsketch.agreement.columns import Column
+from streamsketch.agreement.agreed_features import AgreedFeatures
+from streamsketch.agreement.casts import cast_keys
+from streamsketch.agreement.columns import KEY_TYPES, Column
+from streamsketch.agreement.grids import check_fine
 from streamsketch.agreement.terms import Selected, Terms, keys_text
+from streamsketch.agreement.text import TextRule
 from streamsketch.agreement.windows import Windows
+from streamsketch.core.numbers import short
+from streamsketch.core.text import check_text
+from streamsketch.core.wrong import FEATURES, wrong_type
+from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.counting import Counting
 from streamsketch.privacy.key_selection import key_threshold
-from streamsketch.privacy.neighbours import Neighbours
+from streamsketch.privacy.neighbours import Clip, Neighbours, check_neighbours
 from streamsketch.privacy.schedule import Schedule
 from streamsketch.projections.base import Projection
+
+_LARGEST = (1 << 63) - 1  # of a bound's numerator and denominator, as the exchange format carries them
+
+
+def check_features(features: Any, projection: Projection | None, *, index: Any, value: str | None) -> None:
+    """Raise `InvalidInputError` or `TypeError` if features have other fields beside them that exclude them."""
+    if not isinstance(features, AgreedFeatures):
+        raise wrong_type("features must be Features", features, FEATURES)
+    if projection not in (None, features.projection):
+        raise InvalidInputError(
+            f"features have the projection {features.projection!r}: leave out projection, or pass this one"
+        )
+    if index not in (None, (), []) or value is not None:
+        raise InvalidInputError("an agreement has either features, or an index and values: leave out one of the two")
+
+
+def check_columns(
+    columns: Sequence[Column], *, features: AgreedFeatures | None, key: Column | None, value: str | None
+) -> None:
+    """Raise `InvalidInputError` if a column cannot be what it is named for."""
+    if key is not None and key.type not in KEY_TYPES:
+        raise InvalidInputError(f"keys must be of type {', '.join(KEY_TYPES)}, and {key.name} is of type {key.type}")
+    if value is not None:
+        check_text("the name of the value column", value)
+    if features is not None and (twice := [column for column in columns if column.name in features.columns]):
+        raise InvalidInputError(
+            f"the column {twice[0].name} is a feature, and so cannot be the key or the unit as well, nor order rows"
+        )
+
+
+def check_index(index: Sequence[Column], projection: Projection) -> None:
+    """Raise `InvalidInputError` if an index must be hashed, and the projection does not hash."""
+    if projection.dim != HASHED_DIM and not (len(index) == 1 and index[0].is_whole):
+        raise InvalidInputError(
+            f"a projection of dim {projection.dim} takes one index column of integers, got "
+            f"{', '.join(map(str, index))}. To hash them, use dim=2**60, the default"
+        )
+
+
+def spelling_of(text: Any, missing: str, columns: Sequence[Column], features: AgreedFeatures | None) -> TextRule | None:
+    """Return the rule by which text is spelt: that of new agreements for ``"new"``, None if no column holds text.
+
+    Raises
+    ------
+    InvalidInputError, TypeError
+        For steps that are no rule; and for categories of features that the rule would spell otherwise.
+    """
+    if text == "new":
+        text = None if missing == "keep" else TextRule()
+    if isinstance(text, str):
+        text = TextRule.parse(text)
+    if text is not None and not isinstance(text, TextRule):
+        raise TypeError(f"text must be steps such as 'NFC, trim', or None, got a {type(text).__name__}")
+    categories = [] if features is None else features.texts
+    if text is None or (not categories and all(column.type != "text" for column in columns)):
+        return None
+    if features is not None:
+        features.check_spelling(text)
+    return text
+
+
+def clip_among(clip: Any, features: AgreedFeatures | None, neighbours: Neighbours | None) -> Clip:
+    """Return how units are clipped: as stated, else the first way that the neighbours allow (`Agreement.clip_of`)."""
+    if clip == "average" and features is None:
+        raise InvalidInputError(
+            "clip='average' divides the features of a unit by the number of its rows, but the agreement has no "
+            "features: use clip='equal', with which each unit counts the same"
+        )
+    stated: Clip | None = clip
+    if neighbours is None:
+        return stated or "scale"
+    if stated is None:
+        return next(iter(neighbours.clips), "scale")
+    neighbours.check_clip(stated)
+    return stated
+
+
+def check_bound(neighbours: Any, clip: Any, projection: Projection, features: AgreedFeatures | None) -> None:
+    """Raise `InvalidInputError` or `TypeError` for a bound that the grid or the exchange format cannot hold."""
+    if neighbours is None:
+        if clip is not None:
+            raise InvalidInputError(f"clip={short(clip)} needs a bound to clip to; also pass neighbours")
+        return
+    check_neighbours(neighbours)
+    if clip is not None:
+        clip_among(clip, features, neighbours)
+    bound = Fraction(neighbours.bound)
+    if max(bound.numerator, bound.denominator) > _LARGEST:
+        raise InvalidInputError("the bound of an agreement must be a fraction of 63-bit integers")
+    check_fine(projection, neighbours)
+    neighbours.check_steps(projection)
+
+
+def check_windows(windows: Any, key: Column | None) -> None:
+    """Raise `InvalidInputError` or `TypeError` for windows that keys of this type cannot be named with."""
+    if windows is None:
+        return
+    if not isinstance(windows, Windows):
+        raise TypeError(f"windows must be streamsketch.Windows(…), got a {type(windows).__name__}")
+    if windows.are == "keys" and key is not None and key.type == "bytes":
+        raise InvalidInputError(
+            f"with windows as keys, keys become text, and {key.name} is of type bytes: give it the type text"
+        )
+
+
+def listed_keys(keys: Any, key: Column | None, rule: TextRule | None) -> Any:
+    """Return which keys are published: a list in order, as values of the key column's type and spelt by its rule.
+
+    Raises
+    ------
+    InvalidInputError
+        For an empty list, keys of another type, or without a key column.
+    """
+    if key is None:
+        raise InvalidInputError(
+            f"the agreement has no key column, so there is a single stream: leave out keys={short(keys)}, or pass the "
+            "key column"
+        )
+    if isinstance(keys, Selected) or keys == "public":
+        return keys
+    listed = sorted(set(cast_keys(keys, "keys", key, rule)))
+    if not listed:
+        raise InvalidInputError("keys is an empty list; list at least one key, or pass keys='public'")
+    return tuple(listed)
 
 
 def check_types(columns: Sequence[Column], value: str | None) -> None:

@@ -73,6 +73,16 @@ def columns_of(given: Any, what: str, default: str) -> tuple[Column, ...]:
     return columns
 
 
+def column_of(given: Any, role: str) -> Column:
+    """Return the one column of a role, ``"key"`` or ``"unit"``; errors as `columns_of`, also for several."""
+    columns = columns_of(given, f"the {role} column", "text")
+    if len(columns) > 1:
+        raise InvalidInputError(
+            f"an agreement has one {role} column, got {', '.join(map(str, columns))}; join them in one column, as text"
+        )
+    return columns[0]
+
+
 def _is_pair(given: Any) -> bool:
     return isinstance(given, tuple) and len(given) == 2 and all(isinstance(part, str) for part in given)
 

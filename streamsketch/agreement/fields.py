@@ -1,11 +1,13 @@
-"""What the JSON of an agreement states, as the arguments of an `Agreement`."""
+"""The fields of an agreement's JSON: from an `Agreement`, and as the arguments of one."""
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from streamsketch.agreement.agreed_features import AgreedFeatures
 from streamsketch.agreement.columns import Column, columns_of
 from streamsketch.agreement.rows_of_unit import RowsOfUnit
-from streamsketch.agreement.terms import Terms, keys_from_dict
+from streamsketch.agreement.terms import Terms, keys_from_dict, keys_to_dict
 from streamsketch.agreement.text import TextRule
 from streamsketch.agreement.windows import Windows
 from streamsketch.core.numbers import short
@@ -17,7 +19,16 @@ from streamsketch.privacy.schedule_kinds import schedule_of
 from streamsketch.products import SERVICES
 from streamsketch.projections.from_fields import projection_from_fields
 
+NESTED = {"projection", "key", "index", "unit", "neighbours", "counting", "features", "release", "keys", "windows"}
+NESTED |= {"schedule", "text", "rows_of_unit"}
+"""Fields that are objects or lists."""
+
+NESTED = {"projection", "key", "index", "unit", "neighbours", "counting", "features", "release", "keys", "windows"}
+NESTED |= {"schedule", "text", "rows_of_unit"}
+"""Fields that are objects or lists."""
+
 VERSION = 1
+_IN_JSON = {"terms": "release"}  # fields with another name in JSON
 _LATER = (
     "clip",
     "counting",
@@ -31,15 +42,43 @@ _LATER = (
 )  # fields that JSON leaves out where they are None: agreements without them keep their fingerprint
 
 
+def fields_of(agreed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON of an `Agreement`, as a dict, from its fields."""
+    stated: dict[str, Any] = {}
+    for name in ("counting", "features", "terms", "windows", "schedule", "text", "rows_of_unit"):
+        if agreed[name] is not None:
+            stated[_IN_JSON.get(name, name)] = agreed[name].to_dict()
+    if agreed["clip"] is not None:
+        stated["clip"] = agreed["clip"]
+    if agreed["keys"] is not None:
+        stated["keys"] = keys_to_dict(agreed["keys"])
+    return {
+        "agreement": VERSION,
+        "projection": json.loads(agreed["projection"].to_json()),
+        "key": _shown(agreed["key"]),
+        "index": [_shown(column) for column in agreed["index"]],
+        "value": agreed["value"],
+        "unit": _shown(agreed["unit"]),
+        "neighbours": None if agreed["neighbours"] is None else agreed["neighbours"].to_dict(),
+        "missing": agreed["missing"],
+        "title": agreed["title"],
+        **stated,
+    }
+
+
+def _shown(column: Column | None) -> dict[str, str] | None:
+    return None if column is None else column._asdict()
+
+
 def arguments_of(fields: dict[str, Any], known: set[str]) -> dict[str, Any]:
-    """Return the arguments of an agreement, whose fields are ``known``, from those of its JSON.
+    """Return the arguments of an agreement, which are ``known``, from the fields of its JSON.
 
     Raises
     ------
     InvalidInputError
         For fields that are missing or unknown, or of another shape; `Agreement` checks the rest.
     """
-    names = {"agreement", *known}
+    names = {"agreement", *(_IN_JSON.get(name, name) for name in known)}
     if "kind" in fields and "agreement" not in fields:
         raise InvalidInputError("it is a projection alone; streamsketch.agree makes an agreement from it")
     needed = names - set(_LATER)
