@@ -1,5 +1,6 @@
 """What the parties of a round send: cells under masks that cancel in the sum of all (WIRE.md)."""
 
+import dataclasses
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -16,6 +17,9 @@ from streamsketch.data import data_ids
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.parties import envelope
 from streamsketch.parties.keys import Key, PublicKey
+from streamsketch.privacy.noise import Noise
+from streamsketch.privacy.samplers import BitSource
+from streamsketch.release.ready import Calibrated, Stated
 
 CONTRIBUTION = "application/vnd.streamsketch.contribution.v1"
 """The media type of a contribution's envelope."""
@@ -153,3 +157,15 @@ def sum_contributions(
     for one in found.values():
         total += one.cells
     return total, join_ids(found, parties)
+
+
+@dataclasses.dataclass(frozen=True)
+class Share(Calibrated[Ints]):
+    """One party's share of the noise, so that the shares of all honest parties are the noise of the round."""
+
+    noise: Noise
+    honest: int
+
+    def _draw(self, exact: Ints, bits: BitSource, stated: Stated) -> list[Ints]:
+        del stated  # a contribution states nothing by itself
+        return [np.add(row, self.noise.sample_share(self.honest, row.size, bits)) for row in exact]

@@ -15,13 +15,13 @@ from streamsketch.accounting.ledger import Ledger, charge
 from streamsketch.accounting.sensitivity import check_carried, check_mechanism, sensitivity_of
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.same import check_fingerprint, fingerprint_of
-from streamsketch.core.numbers import Ints, short
-from streamsketch.core.wrong import check_json_text
+from streamsketch.core.numbers import short
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, SignatureError
 from streamsketch.parties import envelope
 from streamsketch.parties.contributions import (
     CONTRIBUTION,
     Contribution,
+    Share,
     add_masks,
     encode_contribution,
     sum_contributions,
@@ -42,6 +42,7 @@ from streamsketch.parties.identity import (
     sign_round,
 )
 from streamsketch.parties.keys import Key, PublicKey
+from streamsketch.parties.round_fields import arguments_of, fields_in, format_of
 from streamsketch.privacy import calibration
 from streamsketch.privacy.bounds import Bounds
 from streamsketch.privacy.budget import Budget
@@ -55,11 +56,10 @@ from streamsketch.privacy.samplers import BitSource, SystemBits
 from streamsketch.projections.base import Projection
 from streamsketch.release.additive_noise import numbers_of
 from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch, SketchClip
-from streamsketch.release.ready import Calibrated, Ready, Stated
+from streamsketch.release.ready import Ready, Stated
 from streamsketch.sketching.sketch import Sketch
 
 _ROUND_ID_BYTES = 16
-_MOST_TEXT = 1 << 21  # characters: of as many parties and signatures
 
 
 @dataclasses.dataclass(frozen=True)
@@ -236,9 +236,9 @@ class Round:
             of them have signed, because all have to read the same text.
         """
         try:
-            fields = _fields_in(text)
-            found = cls(**_arguments_of(fields))
-            object.__setattr__(found, "_form", _format_of(fields))
+            fields = fields_in(text)
+            found = cls(**arguments_of(fields))
+            object.__setattr__(found, "_form", format_of(fields))
             if _fields_of(found, found._form) | {"signatures": fields["signatures"]} != fields:
                 raise ValueError("it is not canonical, or its noise does not fit its ε")  # noqa: TRY301 - as all of it
         except KeyError as error:
@@ -487,7 +487,7 @@ class Round:
 
     def _contribution(self, sketch: Sketch, key: Key, place: int, bits: BitSource) -> bytes:
         exact = numbers_of(sketch, self.neighbours, self.layout)
-        share = _Share(self.projection, self.guarantee, self.noise, self._honest)
+        share = Share(self.projection, self.guarantee, self.noise, self._honest)
         cells: Any = Ready(share, exact.reshape(1, -1), Stated(sketch.data_ids)).draw(bits).view(np.uint64)
         add_masks(cells, self.session, key, self.parties, place)
         ids = sketch.data_ids.published()
@@ -572,33 +572,6 @@ class Round:
         check_all_signed(self._added, self.parties)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Share(Calibrated[Ints]):
-    """One party's share of the noise, so that the shares of all honest parties are the noise of the round."""
-
-    noise: Noise
-    honest: int
-
-    def _draw(self, exact: Ints, bits: BitSource, stated: Stated) -> list[Ints]:
-        del stated  # a contribution states nothing by itself
-        return [np.add(row, self.noise.sample_share(self.honest, row.size, bits)) for row in exact]
-
-
-def _fields_in(text: str | bytes) -> dict[str, Any]:
-    """Return the fields of a round's JSON; only the format and the number of signatures are checked."""
-    check_json_text(text, "a round")
-    if len(text) > _MOST_TEXT:
-        raise InvalidInputError(f"a round is JSON of at most {_MOST_TEXT} characters, got {len(text)}")
-    fields: dict[str, Any] = json.loads(text)
-    if not isinstance(fields, dict):
-        raise TypeError(f"it must be one JSON object, got a {type(fields).__name__}")
-    if _format_of(fields) not in (1, FORMAT):
-        raise ValueError(f"its format is {short(fields['format'])}, and this version reads 1 and {FORMAT}")
-    if len(fields["signatures"]) > len(fields["parties"]):
-        raise ValueError("it has more signatures than parties")
-    return fields
-
-
 def _fields_of(agreed: Round, form: int) -> dict[str, Any]:
     """Return what a round agrees on, in a format."""
     fields = {
@@ -620,26 +593,3 @@ def _fields_of(agreed: Round, form: int) -> dict[str, Any]:
         "agreement": agreed.agreement,
     }
     return fields | {name: value for name, value in later.items() if value is not None} | {"format": form}
-
-
-def _format_of(fields: dict[str, Any]) -> Any:
-    """Return the format that a round's fields state."""
-    return fields.get("format", 1)
-
-
-def _arguments_of(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `Round` for its fields."""
-    return {
-        "projection": Projection.from_json(json.dumps(fields["projection"])),
-        "epsilon": fields["epsilon"],
-        "delta": fields["delta"],
-        "neighbours": Neighbours.from_dict(fields["neighbours"]),
-        "mechanism": fields["mechanism"],
-        "counting": Counting.from_dict(fields["counting"]) if "counting" in fields else None,
-        "clip": fields.get("clip"),
-        "agreement": fields.get("agreement"),
-        "parties": [PublicKey.from_text(line) for line in fields["parties"]],
-        "honest": fields["honest"],
-        "round_id": bytes.fromhex(fields["round"]),
-        "signatures": [canonical(one).encode() for one in fields["signatures"]],
-    }
