@@ -20,7 +20,14 @@ PRODUCTS: dict[str, tuple[str, ...]] = {
     "local": ("local", "wire.local_reports"),
     "rounds": ("parties",),
     "ranges": ("continual", "schedules", "planning.schedules"),
-    "sites": ("features", "estimation.populations", "estimation.sites", "planning.site_facts", "planning.site_plans"),
+    "sites": (
+        "features",
+        "estimation.populations",
+        "estimation.sites",
+        "planning.site_facts",
+        "planning.site_plans",
+        "planning.site_power",
+    ),
 }
 ENGINES: dict[str, tuple[str, ...]] = {
     "once": ("once",),

@@ -5,11 +5,13 @@ from .plans import Plan
 from .schedules import ScheduleOption, SchedulePlan, plan_schedule
 from .sign_plans import SignOption, SignPlan, plan_signs
 from .site_facts import ClassShift, MeanShift, ShareShift, SiteShift
-from .site_plans import SiteOption, SitePlan, SitePrediction, plan_sites
+from .site_plans import SiteOption, SitePlan, plan_sites
+from .site_power import SitePrediction
 from .typical import TypicalUnit
 from .unit_keys import PlannedKey, Remedy
 from .unit_options import UnitOption
-from .unit_plans import Outlook, UnitPlan, plan_sizes, plan_units
+from .unit_planner import plan_sizes, plan_units
+from .unit_plans import Outlook, UnitPlan
 from .unit_sample import UnitSample
 
 __all__ = [

@@ -7,7 +7,8 @@ from streamsketch.agreement.terms import Selected
 from streamsketch.core.text import warn_outside
 from streamsketch.errors import PlanAssumedWarning
 from streamsketch.planning.typical import TypicalUnit
-from streamsketch.planning.unit_plans import UnitPlan, plan_sizes
+from streamsketch.planning.unit_planner import plan_sizes
+from streamsketch.planning.unit_plans import UnitPlan
 from streamsketch.privacy.counting import Counting
 from streamsketch.privacy.neighbours import Neighbours
 from streamsketch.products import SERVICES

@@ -3,39 +3,26 @@
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from streamsketch.accounting.sensitivity import guarantee_of, sensitivity_of
-from streamsketch.agreement.infer import counting_of
-from streamsketch.core.libraries import scipy_special
+from streamsketch.accounting.sensitivity import guarantee_of
 from streamsketch.core.notebooks import ShownAsText
 from streamsketch.core.numbers import check_int, short
-from streamsketch.core.roots import root_of
 from streamsketch.core.text import aligned, check_text
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.estimate import format_value
-from streamsketch.estimation.means import LEAST_UNITS
-from streamsketch.estimation.noise_effect import OutputNoise
-from streamsketch.estimation.sample_law import NORMAL_KURTOSIS, SAMPLE_ERRORS, kept_share, longest_norms, samples_apart
-from streamsketch.features.columns import Category, Embedding, FeatureColumn, Number
+from streamsketch.features.columns import Embedding, FeatureColumn, Number
 from streamsketch.features.features import Features
 from streamsketch.planning.plan_text import plan_text
 from streamsketch.planning.site_facts import (
-    Means,
     ShareShift,
     SiteShift,
-    block_means,
     check_shift,
-    random_share,
 )
+from streamsketch.planning.site_power import Noisy, SitePower, SitePrediction, least, noise_of
 from streamsketch.privacy.budget import Budget
-from streamsketch.privacy.calibration import candidates
 from streamsketch.privacy.guarantee import Guarantee
-from streamsketch.privacy.layout import Layout
-from streamsketch.privacy.noise import Noise
 from streamsketch.privacy.sketch_l2 import SketchL2
 
 WAVES = 8, 16, 32, 64
@@ -43,40 +30,12 @@ WAVES = 8, 16, 32, 64
 
 _MOMENTS = 0, 1, 2
 _JOINT_TIMES = 1, 4, 20  # the weight of joint features, over that of all numbers' own
-_LEVEL = 0.05
 _EPSILONS = 0.01, 20.0
 _MOST_UNITS = 1e9
-_STEPS = 11  # of bisections
 _MOST_DELTA, _DELTA_SHARE = 1e-6, 0.01  # of one unit
-_SPREAD = 4  # directions, over which a draw of units is taken to spread evenly
-_SEEDS = 12
-_HALF = np.linspace(-6.5, 6.5, 131)
-_NORMAL = np.exp(-(_HALF**2) / 2) / np.exp(-(_HALF**2) / 2).sum()
 _DEVIATION = 1 / 6
-_FACTORS = 1 / 64, 64.0  # of a shift, to look for the least that is found
 _CERTAIN = 0.9995
 _ENOUGH = 0.95
-_MANY_CELLS = 64  # in which Gaussian noise is better at ε ≤ 20
-
-
-class SitePrediction(NamedTuple):
-    """What to expect of a comparison of two sites."""
-
-    discrepancy: float
-    """The expected squared discrepancy of the two populations, from 0 to 4."""
-    drawn: float
-    """What the draw of units adds to it: the expected discrepancy of two samples of one population."""
-    error: float
-    """The standard error of `streamsketch.estimation.mmd`, over noise, seeds and the draw of units."""
-    noise: float
-    """Its standard deviation under noise alone."""
-    power: float
-    """How likely ``streamsketch.sameness(x, y, by="mean", samples=True)`` has a p-value of at most 5 %."""
-
-    @property
-    def z(self) -> float:
-        """The discrepancy, divided by its standard deviation under noise alone."""
-        return self.discrepancy / self.noise
 
 
 class SiteOption(NamedTuple):
@@ -183,7 +142,7 @@ class SitePlan(ShownAsText):
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee of a release by this plan."""
-        noise, layout = _noise(self.chosen.features.dim, self.epsilon, self.delta)
+        noise, layout = noise_of(self.chosen.features.dim, self.epsilon, self.delta)
         return guarantee_of(noise, Budget(self.epsilon, self.delta), self.neighbours, layout=layout)
 
     @functools.cached_property
@@ -197,8 +156,8 @@ class SitePlan(ShownAsText):
         return self._planner.predicted((option or self.chosen).features, self.shift, noisy).power
 
     @property
-    def _planner(self) -> "_Planner":
-        return _Planner(self.shift, self.deviation)
+    def _planner(self) -> "SitePower":
+        return SitePower(self.shift, self.deviation)
 
     @property
     def _noisy(self) -> "Noisy":
@@ -312,14 +271,14 @@ def plan_sites(  # noqa: PLR0913 - a plan starts from many facts, each of them w
         delta = min(_MOST_DELTA, 10 ** math.floor(math.log10(_DELTA_SHARE / max(numbers))))
     if epsilon is not None:
         Budget(epsilon, delta)
-    planner, maps = _Planner(shift, deviation), list(_maps(given, shift))
+    planner, maps = SitePower(shift, deviation), list(_maps(given, shift))
     asked = [one for one in maps if not columns or _shows(one)]
 
     def found(units: tuple[float, float], epsilon: float) -> bool:
         noisy = Noisy(units, epsilon, delta)
         return any(planner.predicted(one, shift, noisy).power >= power for one in asked)
 
-    chosen_epsilon = epsilon if epsilon is not None else _least(lambda one: found(numbers, one), *_EPSILONS)
+    chosen_epsilon = epsilon if epsilon is not None else least(lambda one: found(numbers, one), *_EPSILONS)
     at = 1.0 if chosen_epsilon is None else chosen_epsilon
     noisy = Noisy(numbers, at, delta)
     options = tuple(SiteOption(one, planner.predicted(one, shift, noisy)) for one in maps)
@@ -327,156 +286,13 @@ def plan_sites(  # noqa: PLR0913 - a plan starts from many facts, each of them w
     needed: tuple[float | None, float | None] = (None, None)
     if chosen.prediction.power < power:
         needed = (
-            _least(lambda one: found((one, one), at), min(numbers), _MOST_UNITS),
-            _least(lambda one: found(numbers, one), at, _EPSILONS[1]) if epsilon is not None else None,
+            least(lambda one: found((one, one), at), min(numbers), _MOST_UNITS),
+            least(lambda one: found(numbers, one), at, _EPSILONS[1]) if epsilon is not None else None,
         )
     return SitePlan(
         numbers, shift, at, delta, unit, power, deviation, chosen, options, epsilon is not None,
         None if needed[0] is None else math.ceil(needed[0]), needed[1],
     )  # fmt: skip
-
-
-@functools.lru_cache(maxsize=4096)
-def _noise(cells: int, epsilon: float, delta: float) -> tuple[Noise, Layout]:
-    """Return the noise of a release of so many features, and how units are counted.
-
-    Gaussian noise does not depend on how many they are, and Laplace noise, which does, is worse from few cells on.
-    """
-    if cells > _MANY_CELLS:
-        return _noise(_MANY_CELLS, epsilon, delta)
-    projection, neighbours = Features({"x": Category(hashed=cells - 1)}, seed=0).projection, SketchL2(1, max_keys=1)
-    layout = Layout(counting_of(projection, neighbours))  # as `agree` counts them, whatever ε will be
-    found = candidates(sensitivity_of(projection, neighbours, layout), Budget(epsilon, delta))
-    return min((one.noise for one in found), key=lambda one: one.cumulants.k2), layout
-
-
-@dataclasses.dataclass(frozen=True)
-class Noisy:
-    """Two sites and their budget."""
-
-    units: tuple[float, float]
-    epsilon: float
-    delta: float
-
-    def variances(self, cells: int) -> tuple[float, float]:
-        """Return the variance of noise in a cell of a sum, in squared lengths of a row, and in a number of units."""
-        noise, layout = _noise(cells, self.epsilon, self.delta)
-        return noise.cumulants.k2 / (1 << 30), noise.cumulants.k2 / layout.unit_weight**2
-
-    def is_normal(self, cells: int) -> bool:
-        """Return whether the noise is normal, so that a test takes errors of counts out."""
-        noise, _ = _noise(cells, self.epsilon, self.delta)
-        return abs(noise.cumulants.k4) <= NORMAL_KURTOSIS * noise.cumulants.k2**2
-
-
-class _Test(NamedTuple):
-    """The test of two samples, as its law is expected to be."""
-
-    line: float
-    """The squared distance of cells from which on p is at most 5 %."""
-    kept: float
-    """ρ, how much the direction of the averages counts in it."""
-    noise: float
-    """v, of the noise in a cell of the difference."""
-    of_counts: float
-    """What errors of counts leave along the averages."""
-
-
-@dataclasses.dataclass(frozen=True)
-class _Planner:
-    """Predicts what is found of a shift."""
-
-    shift: SiteShift
-    deviation: float
-
-    def predicted(self, features: Features, shift: SiteShift, noisy: Noisy) -> SitePrediction:
-        """Return what to expect of a map."""
-        units = np.array(noisy.units)
-        means = block_means(features, shift, self.deviation)
-        whole = functools.reduce(Means.plus, means.values())
-        cells, apart = features.dim, whole.apart
-        of_cell, of_count = noisy.variances(cells)
-        relative, v = of_count / units**2, float((of_cell / units**2).sum())
-        drawn = max(1 - whole.first, 0.0) / noisy.units[0] + max(1 - whole.second, 0.0) / noisy.units[1]
-        spread = random_share(features, means)
-        along = whole.first - whole.product, whole.second - whole.product
-        # Theory 4.4, and the draw of units, as if spread evenly over a few directions
-        first, second = relative.tolist()
-        longer = apart + first * whole.first + second * whole.second
-        variance = 4 * (v + drawn / _SPREAD) * longer + 2 * cells * v**2 + spread * apart**2
-        variance += 4 * v * drawn + 2 * drawn**2 / _SPREAD + 4 * first * along[0] ** 2 + 4 * second * along[1] ** 2
-        variance += 2 * ((first * whole.first) ** 2 + (second * whole.second) ** 2)
-        variance += 4 * first * second * whole.product**2
-        prediction = SitePrediction(apart, drawn, math.sqrt(variance), math.sqrt(2 * cells) * v, 0.0)
-        if (units <= LEAST_UNITS * math.sqrt(of_count)).any():
-            return prediction
-        test = test_of(whole.first, cells, noisy)
-        pooled = (whole.first + whole.second + 2 * whole.product) / 4
-        aligned_part = (whole.first - whole.second) ** 2 / (4 * pooled) if pooled > 0 else 0.0
-        seen = max(apart - (1 - test.kept) * min(aligned_part, apart), 0.0)
-        return prediction._replace(power=_power(seen, spread, drawn, cells, test))
-
-    def visible(self, features: Features, noisy: Noisy, power: float) -> SiteShift | None:
-        """Return the least shift that is found."""
-
-        def found(factor: float) -> bool:
-            return self.predicted(features, self.shift.scaled(factor), noisy).power >= power
-
-        factor = _least(found, *_FACTORS, digits=3)
-        return None if factor is None else self.shift.scaled(factor)
-
-
-@functools.lru_cache(maxsize=4096)
-def test_of(norm: float, cells: int, noisy: Noisy) -> _Test:
-    """Return the test of two sites whose averages have about this squared norm."""
-    units = np.array(noisy.units)
-    of_cell, of_count = noisy.variances(cells)
-    of_cells, relative = of_cell / units**2, of_count / units**2
-    v = float(of_cells.sum())
-    error = math.sqrt(norm * v + cells * float(of_cells.prod()))
-    apart = samples_apart(1.0, norm - SAMPLE_ERRORS * error, units, np.full(2, math.sqrt(of_count)))
-    longest = longest_norms(np.full(2, norm), OutputNoise(cells), of_cells, np.zeros(2))
-    of_counts = float(relative @ longest[::-1] ** 2)
-    kept = kept_share(v, apart, of_counts) if noisy.is_normal(cells) else 1.0
-    drift = apart + kept * (v + of_counts) - v
-    if kept < 1:
-        drift += float(relative.sum()) * (cells * float(of_cells.prod()) / v + apart)
-
-    def excess(line: float) -> float:
-        return float(tail_of(line, 0.0, v + drift, 0.0, v, cells)) - _LEVEL
-
-    line = float(root_of(excess, 0.0, 20 * cells * v + 40 * (v + drift), rtol=1e-6))
-    true = float(relative.sum()) * norm
-    return _Test(line, kept, v, max(kept * (v + true) - v, 0.0))
-
-
-def tail_of(line: float, distance: Any, along: float, added: float, v: float, cells: int) -> Any:
-    """Return P((D + √along·Z)² + v·χ² + added ≥ line), χ² of one cell fewer; of several distances: (n,)."""
-    first = (np.asarray(distance)[..., None] + math.sqrt(along) * _HALF) ** 2
-    left = np.maximum(line - added - first, 0.0) / (2 * v)
-    return scipy_special.gammaincc((cells - 1) / 2, left) @ _NORMAL
-
-
-def _power(apart: float, spread: float, drawn: float, cells: int, test: _Test) -> float:
-    """Return how often the test finds a squared distance, on average over seeds, where it has a Gamma law."""
-    chances = (np.arange(_SEEDS) + 0.5) / _SEEDS
-    factors = scipy_special.gammaincinv(1 / spread, chances) * spread if spread else np.ones(1)
-    one = drawn / _SPREAD
-    found = tail_of(
-        test.line, np.sqrt(apart * factors), test.noise + one, drawn - one + test.of_counts, test.noise, cells
-    )
-    return float(np.mean(found))
-
-
-def _least(holds: Callable[[float], bool], low: float, high: float, digits: int = 2) -> float | None:
-    """Return about the least number at which a condition holds that stays, rounded up; None if it never holds."""
-    if not holds(high):
-        return None
-    for _ in range(_STEPS):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    places = digits - 1 - math.floor(math.log10(high))
-    return math.ceil(high * 10.0**places * (1 - 1e-9)) / 10.0**places
 
 
 def _numbers_of(units: float | Sequence[float]) -> tuple[float, float]:

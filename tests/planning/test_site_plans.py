@@ -61,15 +61,15 @@ def test_expected_discrepancies_are_those_of_many_people(shift: SiteShift, momen
 
 
 def test_lines_are_those_of_the_exact_law() -> None:
-    from streamsketch.planning import site_plans  # noqa: PLC0415 - what the plan does not show
+    from streamsketch.planning import site_power  # noqa: PLC0415 - what the plan does not show
 
-    noisy = site_plans.Noisy((300.0, 300.0), 1.0, 1e-6)
+    noisy = site_power.Noisy((300.0, 300.0), 1.0, 1e-6)
     of_cell, of_count = noisy.variances(32)
     noise = NoiseTerm(NoiseMoments(of_cell / 300**2), 1.0)
-    test = site_plans.test_of(0.4, 32, noisy)
+    test = site_power.test_of(0.4, 32, noisy)
     drift = next(  # that of which the line is made
         one for one in np.geomspace(1e-4, 1, 4000)
-        if site_plans.tail_of(test.line, 0.0, test.noise + one, 0.0, test.noise, 32) >= 0.05
+        if site_power.tail_of(test.line, 0.0, test.noise + one, 0.0, test.noise, 32) >= 0.05
     )  # fmt: skip
     law = gap_law(Identity(dim=32), (noise, noise), "output", 0.0, (NoiseTerm(NoiseMoments(float(drift)), 1.0),))
     assert test.line == pytest.approx(law.line(0.05), rel=5e-3)
@@ -128,13 +128,13 @@ def test_too_few_for_any_epsilon() -> None:
 
 def test_laplace_noise_of_few_features_hides_more_of_averages() -> None:
     """Errors of counts are then not taken out of the test."""
-    from streamsketch.planning import site_plans  # noqa: PLC0415 - as above
+    from streamsketch.planning import site_power  # noqa: PLC0415 - as above
 
     few = plan_sites({"ward": Category(list("AB"))}, units=300, shift=ShareShift(0.1), epsilon=1.0)
     assert few.guarantee.budget.delta == 0
-    noisy = site_plans.Noisy((300.0, 300.0), 1.0, 1e-6)
-    assert site_plans.test_of(0.5, 4, noisy).kept == 1
-    assert site_plans.test_of(0.5, 32, noisy).kept < 0.5
+    noisy = site_power.Noisy((300.0, 300.0), 1.0, 1e-6)
+    assert site_power.test_of(0.5, 4, noisy).kept == 1
+    assert site_power.test_of(0.5, 32, noisy).kept < 0.5
 
 
 def test_columns_have_features_where_there_are_enough_people() -> None:
