@@ -2,15 +2,12 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pytest
 from apache_beam.testing.util import assert_that, equal_to
 from apache_beam.transforms.window import TimestampedValue
@@ -19,12 +16,9 @@ import streamsketch as ss
 from streamsketch.beam import BoundContributions, SketchPerKey, TumblingWindows
 from streamsketch.estimation import column_differences, describe, mmd
 from streamsketch.features import Category, Embedding, Features, Number
-from streamsketch.spark import sketch_per_key
-from streamsketch.storage import load_raw
 from streamsketch.streams.open_windows import Windows
-from tests.cli.running import Forks
+from tests.features.several_rows import TABLES, average
 from tests.oracles import naive_cells
-from tests.spark.frames import LocalFrame
 from tests.streams.agreed import followed
 
 FEATURES = Features(
@@ -57,11 +51,6 @@ AGREEMENT = ss.agree(ROWS, features=FEATURES, key="site", unit="patient", max_ke
 LIMIT = AGREEMENT.neighbours.cell_steps(AGREEMENT.projection)  # type: ignore[union-attr]
 
 
-def average(sums: np.ndarray, rows: int) -> list[int]:
-    """Return sums over a number of rows to the nearest integers, halves away from zero."""
-    return [int(abs(Fraction(int(one), rows)) + Fraction(1, 2)) * (1 if one > 0 else -1) for one in sums]
-
-
 def expected(rows: pa.Table) -> dict[str, tuple[list[int], int]]:
     """Return the sums of people's averages by site, clipped to the bound, and the numbers of people."""
     cells = (FEATURES.transform(rows) * (1 << 15)).astype(int)
@@ -87,22 +76,7 @@ def content(table: Any) -> dict[str, tuple[list[int], int]]:
 # --- every path ---------------------------------------------------------------------------------------------------
 
 
-def by_bound(rows: pa.Table, _: Path) -> Any:
-    return content(ss.bound(pa.Table.from_batches(rows.to_batches(max_chunksize=7)), AGREEMENT))
-
-
-def by_command(rows: pa.Table, folder: Path) -> Any:
-    """Sketch files, in several of which a person's rows are."""
-    AGREEMENT.save(folder / "agreement.json")
-    for place in range(3):
-        pa_csv.write_csv(rows.take(pa.array(range(place, len(rows), 3))), folder / f"{place}.csv")
-    names = [f"{place}.csv" for place in range(3)]
-    with Forks() as running:
-        running.succeeded("sketch", *names, "--agreement", "agreement.json", "-o", "s.raw-sketch", cwd=folder)
-    return content(load_raw(folder / "s.raw-sketch").state)
-
-
-def by_stream(rows: pa.Table, _: Path) -> Any:
+def by_stream(rows: pa.Table) -> Any:
     """Write and read the state between batches, so that parts of people are sums of rows when others come."""
     public: dict[str, Any] = {"public_keys": ["N", "S"], "folder": "out"}
     times: dict[str, Any] = {"time": "at", "window": "1 hour", "start": START, "delay": "10 s"}
@@ -111,24 +85,15 @@ def by_stream(rows: pa.Table, _: Path) -> Any:
     for at, batch in enumerate([*rows.to_batches(max_chunksize=50), last.to_batches()[0]]):
         windows.add(batch, 1 + at)
         windows.open = {number: windows.restored(window.content) for number, window in windows.open.items()}
-    return content(windows.closing()[0])
+    return windows.closing()[0]
 
 
-def by_spark(rows: pa.Table, _: Path) -> Any:
-    frame: Any = LocalFrame.of(rows, 3)
-    return content(sketch_per_key(frame, AGREEMENT, shards=4).table())
-
-
-PATHS: dict[str, Callable[[pa.Table, Path], Any]] = {
-    "bound": by_bound, "command": by_command, "stream": by_stream, "Spark": by_spark,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", [*TABLES, "stream"])
 def test_every_path_averages_the_rows_of_a_person(path: str, tmp_path: Path) -> None:
     as_text = [str(one) if one is not None else "" for one in ROWS["age"].to_pylist()]
     rows = ROWS.set_column(ROWS.column_names.index("age"), "age", pa.array(as_text))
-    assert PATHS[path](rows, tmp_path) == expected(ROWS)
+    table = by_stream(rows) if path == "stream" else TABLES[path](rows, AGREEMENT, tmp_path)
+    assert content(table) == expected(ROWS)
 
 
 @pytest.mark.parametrize("windows", [False, True], ids=["batch", "windows"])

@@ -24,13 +24,9 @@ from streamsketch.privacy import L2
 from streamsketch.sketching.bounding.grouping import GroupedEvents
 from streamsketch.sketching.bounding.summary import BoundingSummary
 from streamsketch.sketching.bounding.units import UnitBounds
-from streamsketch.spark import sketch_per_key
-from streamsketch.storage import load_raw
 from streamsketch.streams import Stream
-from tests.cli.running import Forks
-from tests.features.test_averages import average
+from tests.features.several_rows import TABLES, average
 from tests.oracles import naive_cells
-from tests.spark.frames import LocalFrame
 from tests.streams.agreed import split
 
 FEATURES = Features({"age": Number(0, 110), "ward": Category(["A", "B"])}, seed=7)
@@ -98,26 +94,6 @@ def content(table: Any) -> dict[str, list[int]]:
 # --- every engine -------------------------------------------------------------------------------------------------
 
 
-def by_bound(rows: pa.Table, agreement: ss.Agreement, _: Path) -> Any:
-    return content(ss.bound(pa.Table.from_batches(rows.to_batches(max_chunksize=7)), agreement))
-
-
-def by_command(rows: pa.Table, agreement: ss.Agreement, folder: Path) -> Any:
-    """Sketch files, in several of which a person's rows are."""
-    agreement.save(folder / "agreement.json")
-    for place in range(3):
-        pa_csv.write_csv(rows.take(pa.array(range(place, len(rows), 3))), folder / f"{place}.csv")
-    names = [f"{place}.csv" for place in range(3)]
-    with Forks() as running:
-        running.succeeded("sketch", *names, "--agreement", "agreement.json", "-o", "s.raw-sketch", cwd=folder)
-    return content(load_raw(folder / "s.raw-sketch").state)
-
-
-def by_spark(rows: pa.Table, agreement: ss.Agreement, _: Path) -> Any:
-    frame: Any = LocalFrame.of(rows, 3)
-    return content(sketch_per_key(frame, agreement, shards=4).table())
-
-
 def by_beam(rows: pa.Table, agreement: ss.Agreement, _: Path, read: Any = None) -> Any:
     """Return what is expected, once a pipeline has found it."""
     found = expected(rows, agreement)
@@ -140,10 +116,18 @@ def by_beam_of_files(rows: pa.Table, agreement: ss.Agreement, folder: Path) -> A
     return by_beam(rows, agreement, folder, ReadColumns([str(folder / "rows.csv")], agreement))
 
 
-ENGINES: dict[str, Callable[[pa.Table, ss.Agreement, Path], Any]] = {
-    "bound": by_bound, "command": by_command, "Spark": by_spark, "Beam": by_beam, "rows": by_beam_of_rows,
-    "files": by_beam_of_files,
+PIPELINES: dict[str, Callable[[pa.Table, ss.Agreement, Path], Any]] = {
+    "Beam": by_beam, "rows": by_beam_of_rows, "files": by_beam_of_files,
 }  # fmt: skip
+
+
+def made_by(engine: str, rows: pa.Table, agreement: ss.Agreement, folder: Path) -> dict[str, list[int]]:
+    if engine in PIPELINES:
+        made: dict[str, list[int]] = PIPELINES[engine](rows, agreement, folder)
+        return made
+    return content(TABLES[engine](rows, agreement, folder))
+
+
 MANY: dict[str, Any] = {"unit": "patient", "max_keys": 2}
 OF_ROWS = [
     # many steps, so that nothing is clipped by a secret
@@ -152,19 +136,19 @@ OF_ROWS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", [*TABLES, *PIPELINES])
 @pytest.mark.parametrize("rows", CHOICES)
 def test_every_engine_takes_the_rows_that_count(rows: str, engine: str, tmp_path: Path) -> None:
     agreement = agreed(rows)
-    assert ENGINES[engine](ROWS, agreement, tmp_path) == expected(ROWS, agreement)
+    assert made_by(engine, ROWS, agreement, tmp_path) == expected(ROWS, agreement)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", [*TABLES, *PIPELINES])
 @pytest.mark.parametrize(("neighbours", "clip"), OF_ROWS)
 def test_every_engine_counts_all_rows_up_to_the_bound(neighbours: Any, clip: Any, engine: str, tmp_path: Path) -> None:
     """As agreements that state no choice do, by the same ways to clip."""
     agreement = agreed("all", neighbours, clip)
-    found = ENGINES[engine](ROWS, agreement, tmp_path)
+    found = made_by(engine, ROWS, agreement, tmp_path)
     assert found == expected(ROWS, agreement) == content(ss.bound(ROWS, agreed(None, neighbours, clip)))
 
 
