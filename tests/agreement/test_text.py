@@ -26,7 +26,7 @@ from streamsketch.intake import Messages, RowReader
 from tests.agreement.test_engines import in_beam, in_spark, in_stream, seen
 from tests.cli.running import Forks
 from tests.golden.kit_spellings import LOOSE, NEW, SPELLINGS
-from tests.intake.test_log import piped
+from tests.intake.logs import piped
 from tests.oracles import naive_spelling
 
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)

@@ -9,7 +9,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.intake import BadLines, Messages, RowReader
 from streamsketch.intake.rotation import LostLogError
-from tests.intake.test_log import AGREEMENT, READER, Rows, piped
+from tests.intake.logs import AGREEMENT, READER, Rows, piped
 
 
 def message(offset: int, content: str | None = "", topic: str = "sales", partition: int = 0) -> str:
