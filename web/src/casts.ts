@@ -6,12 +6,13 @@ const WHOLE = /^[+-]?[0-9]+(?:\.0*)?$/;
 const DECIMAL = /^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)$/;
 const LEAST = -(1n << 63n), MOST = (1n << 63n) - 1n;
 const VALUE_PLACES = 12, VALUE_DIGITS = 38;
+const BOOLEANS = new Map([["true", 1n], ["1", 1n], ["false", 0n], ["0", 0n]]); // an object would also know "constructor"
 
 /** Return a cell as a logical type; undefined if it is not one of it. */
 export function cast(text: string, type: string): Part | undefined {
   if (type === "text") return text;
   if (type === "date") return dayOf(text);
-  if (type === "boolean") return { true: 1n, "1": 1n, false: 0n, "0": 0n }[text.toLowerCase()];
+  if (type === "boolean") return BOOLEANS.get(text.toLowerCase());
   if (type === "integer") return WHOLE.test(text) ? inRange(BigInt(text.replace(/^\+/, "").replace(/\.0*$/, ""))) : undefined;
   const places = /^decimal\((\d+)\)$/.exec(type);
   if (places === null || !DECIMAL.test(text)) return undefined;

@@ -287,7 +287,8 @@ class RowReader {
 
   #index(parts: readonly Part[]): bigint | null {
     const { projection } = this.#agreement;
-    const name = parts.map((part) => `${typeof part} ${typeof part === "object" ? JSON.stringify(part) : String(part)}`).join("\0");
+    // as JSON, which no text of one column can make look like another pair
+    const name = JSON.stringify(parts.map((part) => (typeof part === "bigint" ? String(part) : part)));
     let found = this.#indices.get(name);
     if (found === undefined) {
       const [first] = parts;

@@ -77,6 +77,32 @@ test("numbers may have a decimal comma, and files other encodings", () => {
   assert.equal(new ss.AgreedRows(reading, utf8("item,sold\ntea,1.5\n"), { decimal: "," }).kept, 0);
 });
 
+test("the index of a row depends on its own cells alone", () => {
+  const { agreement } = cases.find(({ name }) => name === "tuples")!;
+  const index = ["item", "day"].map((name) => ({ name, type: "text" }));
+  const fields = { ...(ss.parseJson(agreement, 2 ** 16) as ss.JsonObject), index, release: { epsilon: "1000000", noise: "laplace" } };
+  const cells = (...rows: string[]): bigint[] => {
+    const text = `item,day,customer\n${rows.map((row, unit) => `${row},${unit}\n`).join("")}`;
+    return (new ss.AgreedRows(ss.canonicalJson(fields as ss.Json), utf8(text)).release() as ss.Release).cells.toArray();
+  };
+  // cells with what may stand between two of them, in one that is made of both
+  for (const mark of ["\0string ", "\",\"", "\\\",\\\""]) {
+    const quoted = (cell: string): string => `"${cell.replaceAll('"', '""')}"`;
+    const pair = [`${quoted(`a${mark}b`)},${quoted("c")}`, `${quoted("a")},${quoted(`b${mark}c`)}`];
+    const sum = cells(pair[0]).map((cell, place) => cell + cells(pair[1])[place]);
+    assert.deepEqual(cells(...pair), sum, JSON.stringify(mark));
+    assert.deepEqual(cells(...pair.reverse()), sum, JSON.stringify(mark));
+  }
+});
+
+test("words that objects know by themselves are no booleans", () => {
+  const { agreement } = cases.find(({ name }) => name === "tuples")!;
+  for (const word of ["constructor", "__proto__", "toString", "valueOf"]) {
+    const rows = new ss.AgreedRows(agreement, utf8(`item,day,size,sold,customer\ntea,2026-01-01,${word},1,Ann\ntea,2026-01-01,TRUE,1,Ann\n`));
+    assert.deepEqual([rows.kept, rows.dropped.map(({ reason, column }) => [reason, column])], [1, [["malformed", "size"]]]);
+  }
+});
+
 test("two releases of the same rows have other noise and other ids", () => {
   const { agreement, csv } = cases[0];
   const rows = new ss.AgreedRows(agreement, utf8(csv));
