@@ -1,16 +1,17 @@
 """Rows of agreements whose windows are keys: events that are named by key and window."""
 
-import dataclasses
+from collections import deque
 from typing import Any
 
 import numpy as np
 
 from streamsketch.agreement.agreement import Agreement
+from streamsketch.agreement.windows import Windows
 from streamsketch.core.libraries import pa
+from streamsketch.core.numbers import Ints
 from streamsketch.data.calendar import check_times_of_day
 from streamsketch.data.windows import micros_in
-from streamsketch.errors import InvalidInputError
-from streamsketch.intake.columns import missing
+from streamsketch.intake.columns import Mask, missing, salvage
 from streamsketch.intake.events import Events
 from streamsketch.intake.rows import Intake, OnBad
 
@@ -19,7 +20,8 @@ class IntakeByWindow(Intake):
     """Reads rows as events whose keys are pairs of key and window, of the windows that are agreed.
 
     Only the key of a row has the agreed spelling, not the name of its window. Rows of other windows are left out, and
-    do not count as read.
+    do not count as read. A row whose time is missing, or is no time, is judged as any other row that lacks a value or
+    is malformed.
 
     Parameters
     ----------
@@ -41,40 +43,56 @@ class IntakeByWindow(Intake):
             time_format=windows.format,
             windows=windows.of_times,
         )
+        self._needed = list(dict.fromkeys([*self._needed, windows.time.name]))
         self._agreed_windows, self._within = windows, within
 
     def read(self, batch: "pa.RecordBatch", first: int = 1) -> Events:
         """Return the rows of a batch as events by key and window; parameters and errors as `Intake.read`."""
-        timed, blank = self._timed(batch)
-        events = super().read(timed, first)
-        events = dataclasses.replace(events, rows=events.rows + blank, blank=events.blank + blank)
-        return self._keyed(events)
+        kept = np.flatnonzero(self._are_kept(batch))
+        whole = kept.size == batch.num_rows
+        return self._keyed(self._read_numbered(batch if whole else batch.take(pa.array(kept)), first + kept))
 
     def _keyed(self, events: Events) -> Events:
         return events.keyed_by(self._agreed_windows.of_times)
 
-    def _timed(self, batch: "pa.RecordBatch") -> tuple["pa.RecordBatch", int]:
-        """Return the rows of the windows that are kept, and how many rows were dropped as they have no time."""
-        windows = self._agreed_windows
-        name = windows.time.name
-        if batch.schema.names.count(name) != 1:
-            return batch, 0  # `Intake` says so
-        untimed = missing(batch.column(name))
-        if untimed.any():
-            agreement = self.agreement
-            if agreement.missing == "refuse" or (agreement.missing == "keep" and agreement.unit is None):
-                raise InvalidInputError(
-                    f"the column {name} is null or blank in a row, and the agreement refuses missing values; drop such "
-                    "rows"
-                )
-            batch = batch.filter(pa.array(~untimed))
-        if self._within is not None:
-            named = batch.column(name), name, windows.format
-            check_times_of_day(windows.of_times, *named)
-            numbers = windows.of_times.number(micros_in(*named))
-            kept = np.logical_and(numbers >= self._within.start, numbers < self._within.stop)
-            batch = batch.filter(pa.array(kept))
-        return batch, int(untimed.sum())
+    def _are_kept(self, batch: "pa.RecordBatch") -> Mask:
+        """Return which rows are not of other windows: also those whose time cannot be read."""
+        within, name = self._within, self._agreed_windows.time.name
+        if within is None or batch.schema.names.count(name) != 1:
+            return np.ones(batch.num_rows, dtype=np.bool_)  # if there is no such column, `Intake` says so
+        timed, numbers = numbers_of(batch.column(name), self._agreed_windows)
+        return ~timed | ((numbers >= within.start) & (numbers < within.stop))
+
+
+def numbers_of(times: "pa.Array", windows: Windows) -> tuple[Mask, Ints]:
+    """Return which rows have a time that can be read, and the numbers of their windows, 0 for others.
+
+    Parameters
+    ----------
+    times
+        The column of times.
+    windows
+        The agreed windows.
+
+    Raises
+    ------
+    InvalidInputError
+        If the column is of a type that holds no times.
+    """
+    timed, numbers = ~missing(times), np.zeros(len(times), dtype=np.int64)
+    places = np.flatnonzero(timed)
+    present = times.take(pa.array(places))
+
+    def read(start: int, stop: int) -> None:
+        named = present.slice(start, stop - start), windows.time.name, windows.format
+        check_times_of_day(windows.of_times, *named)
+        numbers[places[start:stop]] = windows.of_times.number(micros_in(*named))
+
+    def bad(place: int, _: Exception) -> None:
+        timed[places[place]] = False
+
+    deque(salvage(read, places.size, bad), 0)
+    return timed, numbers
 
 
 def intake_of(agreement: Agreement, *, on_bad: OnBad = "refuse", bounded: bool = False) -> Intake:

@@ -173,8 +173,12 @@ class Intake:
         IncompatibleAgreementsError
             If another agreement has already cast the batch.
         """
+        return self._read_numbered(batch, range(first, first + batch.num_rows))
+
+    def _read_numbered(self, batch: "pa.RecordBatch", numbers: Rows) -> Events:
+        """Return the rows of a batch, which have these numbers."""
         agreement = self._agreement
-        columns, rows, is_cast = self._present(batch, first)
+        columns, rows, is_cast = self._present(batch, numbers)
 
         def read(columns: _Columns, rows: Rows, on_bad: Any = None) -> Events:
             return self._events(columns if is_cast else self._cast(columns, rows), rows, on_bad)
@@ -197,7 +201,7 @@ class Intake:
         change. The schema names the agreement that cast the batch, so that `read` does not cast it again. The errors
         are those of `read`, which also checks that the rows can be sketched.
         """
-        columns, rows, is_cast = self._present(batch, first)
+        columns, rows, is_cast = self._present(batch, range(first, first + batch.num_rows))
         if is_cast:
             return batch
         found = self._read(lambda columns, rows, _=None: self._cast(columns, rows), columns, rows)
@@ -206,9 +210,8 @@ class Intake:
         )
         return pa.RecordBatch.from_arrays([found[name] for name in self.names], schema=schema)
 
-    def _present(self, batch: "pa.RecordBatch", first: int) -> tuple[_Columns, Rows, bool]:
+    def _present(self, batch: "pa.RecordBatch", rows: Rows) -> tuple[_Columns, Rows, bool]:
         """Return the columns of rows in which nothing is missing, the rows' numbers, and whether they were cast."""
-        rows: Rows = range(first, first + batch.num_rows)
         done = (batch.schema.metadata or {}).get(_CAST, b"").decode()
         if done:
             if done != self._agreement.fingerprint:
@@ -224,13 +227,15 @@ class Intake:
             column = batch.column(name)
             check_codes(column, name)
             columns[name] = self._spelt(plain(column), name) if name in self._needed else column
-        absent = {name: (null if self._keeps else missing)(columns[name]) for name in self._needed}
+        absent = {
+            name: (null if self._keeps and name != self._time else missing)(columns[name]) for name in self._needed
+        }
         gone: Mask = functools.reduce(np.logical_or, absent.values(), np.zeros(batch.num_rows, dtype=np.bool_))
         if gone.any():
             if self._agreement.missing != "drop" and not (self._keeps and self._bounded):
                 self._refuse(absent, np.flatnonzero(gone), rows)
             kept = pa.array(~gone)
-            rows = first + np.flatnonzero(~gone)
+            rows = np.asarray(rows)[~gone]
             columns = {name: column.filter(kept) for name, column in columns.items()}
         return columns, rows, False
 

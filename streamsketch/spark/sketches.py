@@ -254,8 +254,8 @@ class KeyedSketches:
     def row_counts(self) -> RowCounts:
         """How many rows were read and dropped, each kind in its unit: **secret**. It runs the job as `table` does.
 
-        Each row counts once, whatever tasks ran again. No row is late here, and a row that lacks a value or is
-        malformed is dropped only where the agreement says so; otherwise it ends the job.
+        Each row counts once, whatever tasks ran again. No row is late here. A row that lacks a value or is malformed is
+        dropped if units are bounded; otherwise it ends the job, unless the agreement drops rows that lack a value.
         """
         return self._result[1]
 

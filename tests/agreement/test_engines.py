@@ -18,10 +18,12 @@ from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, T
 from streamsketch.beam.release.agreed import Release
 from streamsketch.continual import Releaser, Tree
 from streamsketch.errors import IncompatibleAgreementsError
+from streamsketch.intake.by_window import intake_of
 from streamsketch.parties import Key, Round
 from streamsketch.release import AdditiveNoise
 from streamsketch.spark import ReleaseBatches
 from streamsketch.spark import release as spark_release
+from streamsketch.spark.windows import IntakeOfWindows
 from streamsketch.streams import FileSink, ReleaseOnce, Stream
 from streamsketch.streams.job import Job
 from tests.jobs.running import command
@@ -327,8 +329,44 @@ def test_a_unit_is_clipped_in_each_window_by_itself_on_spark(tmp_path: Path) -> 
         name: seen(table) for name, table in expected.items()
     }
     assert [round(float(abs(table["north"].values).sum())) for table in released.values()] == [4 * 6] * 3
-    with pytest.raises(ss.InvalidInputError, match="the column at is null or blank"):
-        in_spark(agreement.replace(missing="refuse"), rows, tmp_path)
+
+
+@exactly
+@pytest.mark.parametrize("missing", ["refuse", "drop", "keep"])
+@pytest.mark.parametrize("are", ["keys", "releases"])
+@pytest.mark.parametrize("engine", [in_beam, in_spark])
+def test_a_row_with_no_time_ends_no_job_of_units(engine: Any, are: str, missing: str, tmp_path: Path) -> None:
+    """Whether it lacks or is none: a row of one person must not end everybody's job."""
+    windows = dataclasses.replace(MINUTES, are=are)
+    agreement = agreed_on("L1", "listed", windows=windows, neighbours=ONE, missing=missing)
+    times = ["yesterday", "2026-13-01", "", None, "2026-11-22T13:00:99Z", "\0", "2026-11-22T14:00Z"]
+    bad = pa.table({name: [SALES[name][0].as_py()] * len(times) for name in SALES.column_names})
+    bad = bad.set_column(bad.column_names.index("at"), "at", pa.array(times))
+    bad = bad.set_column(0, "customer", pa.array([f"d{n}" for n in range(len(times))]))
+    rows = pa.concat_tables([bad.slice(0, 3), SALES, bad.slice(3)])
+    released, expected = engine(agreement, rows, tmp_path), agreement.release(SALES)
+    if are == "keys":
+        released, expected = {"": released}, {"": expected}
+    assert {name: seen(table) for name, table in released.items()} == {
+        name: seen(table) for name, table in expected.items()
+    }
+
+
+@pytest.mark.parametrize("missing", ["refuse", "drop"])
+@pytest.mark.parametrize("read", [intake_of, IntakeOfWindows])
+def test_rows_in_windows_keep_their_numbers(read: Any, missing: str) -> None:
+    are = "keys" if read is intake_of else "releases"
+    agreement = agreed_on("L1", "public", windows=dataclasses.replace(MINUTES, are=are), missing=missing)
+    batch = SALES.slice(0, 6).combine_chunks().to_batches()[0]
+    times = ["2026-11-22T14:00Z", "2026-11-22T13:00Z", "no time", "2026-11-22T13:01Z", "2026-11-22T13:01Z", None]
+    items = ["tea", "tea", "tea", None, "jam", "tea"]
+    batch = batch.set_column(5, "at", pa.array(times)).set_column(2, "item", pa.array(items))
+    told = list[int]()
+    events = read(agreement, on_bad=lambda row, _: told.append(row), bounded=True).read(batch, 11)
+    assert sorted(told) == ([13, 14, 16] if missing == "refuse" else [13])
+    assert (events.rows, events.blank, events.malformed, len(events)) == (5, 2, 1, 2)
+    with pytest.raises(ss.InvalidInputError, match=r"row 14|the column at holds text"):
+        read(agreement).read(batch, 11)
 
 
 @exactly

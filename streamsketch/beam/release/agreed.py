@@ -1,19 +1,23 @@
 """Releases by an agreement: batches of rows in, releases out, as every engine makes them."""
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import apache_beam as beam
+import pyarrow as pa
 from apache_beam.utils.timestamp import Timestamp
 
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.terms import Selected, keys_text
+from streamsketch.agreement.windows import Windows
 from streamsketch.beam.intake.bound import BoundContributions
 from streamsketch.beam.intake.sketch import SketchPerKey
-from streamsketch.beam.intake.windows import CalendarWindows, TumblingWindows
+from streamsketch.beam.intake.windows import CalendarWindows, TumblingWindows, column_of
 from streamsketch.beam.release.release import ReleasePerKey
 from streamsketch.beam.release.select import SelectKeys
 from streamsketch.errors import InvalidInputError
+from streamsketch.intake.by_window import numbers_of
 from streamsketch.release.agreed_publisher import publisher_of
 from streamsketch.release.in_windows import publisher_in_windows
 from streamsketch.sketching.in_windows import windows_in
@@ -94,7 +98,9 @@ class Release(beam.PTransform):
         listed = list(published) if isinstance(published, tuple) else None
         batches = rows
         if windows is not None and agreement.windows_are_releases:
-            batches = rows | "Windows" >> _windows(agreement)
+            if agreement.unit is not None:
+                batches |= "Rows with a time" >> beam.FlatMap(_timed, windows).with_output_types(pa.RecordBatch)
+            batches |= "Windows" >> _windows(agreement)
             keys["public_windows"] = _range(agreement, bounded=rows.is_bounded)
         events: Any = batches
         if agreement.unit is not None:
@@ -131,6 +137,13 @@ def _check(agreement: Agreement) -> None:
             f"Beam releases the same keys in each window, and the agreement has {keys_text(agreement.keys)}: list the "
             "keys, or use agreement.release(rows) in one process"
         )
+
+
+def _timed(rows: Any, windows: Windows) -> Iterator[pa.RecordBatch]:
+    """Yield the rows whose time can be read: one that cannot must not end a job on many units."""
+    for batch in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
+        timed, _ = numbers_of(column_of(batch, windows.time.name), windows)
+        yield batch if timed.all() else batch.filter(pa.array(timed))
 
 
 def _windows(agreement: Agreement) -> beam.PTransform:
