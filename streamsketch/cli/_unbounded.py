@@ -67,9 +67,7 @@ class UnboundedLog:
         agreement, job = self.agreement, dataclasses.replace(self.job, follow=False)
         form, stream = self._checked(), DryStream(agreement, job)
         with ExitStack() as stack:
-            descriptor = sys.stdin.fileno()
-            if self.log is not None:
-                descriptor = stack.enter_context(self.log.open("rb", buffering=0)).fileno()
+            descriptor = self._descriptor(stack)
             bad, stop = stack.enter_context(BadLines("skip")), stack.enter_context(Stop())
             log = stack.enter_context(self._opened(descriptor, self._reader(stream.policy, bad), form, None))
             for piece in log.pieces(stop=stop):
@@ -82,6 +80,14 @@ class UnboundedLog:
         show_dry_run(stream, stream.row_counts, self._name, as_json=as_json)
         if number is not None:
             raise typer.Exit(128 + number)
+
+    def _descriptor(self, stack: ExitStack) -> int:
+        """Return the descriptor of the log, which the stack closes; -1 of several files, which are opened in turn."""
+        if self._is_of_files:
+            return -1
+        if self.log is None:
+            return sys.stdin.fileno()
+        return stack.enter_context(self.log.open("rb", buffering=0)).fileno()
 
     def _reader(self, policy: StreamPolicy, bad: BadLines) -> RowReader:
         """Return what reads the rows of the log."""
@@ -109,11 +115,7 @@ class UnboundedLog:
         mode = job.bad_lines or "stop"
         bad_lines = BadLines("skip" if job.clock == "heartbeats" and mode == "stop" else mode, append=True)
         with ExitStack() as stack:
-            descriptor = sys.stdin.fileno()
-            if self._is_of_files:
-                descriptor = -1
-            elif self.log is not None:
-                descriptor = stack.enter_context(self.log.open("rb", buffering=0)).fileno()
+            descriptor = self._descriptor(stack)
             if job.follow and descriptor >= 0 and not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise ss.InvalidInputError(
                     f"{self._name} is a pipe, which is read until it ends: leave out follow in the job"

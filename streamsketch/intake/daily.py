@@ -18,8 +18,8 @@ _LOOK = 1.0  # seconds between two looks for another file
 
 
 def is_pattern(path: Path) -> bool:
-    """Return whether the last part of a path stands for several names: ``sales-*.csv``."""
-    return any(mark in path.name for mark in "*?[")
+    """Return whether the last part of a path stands for several names, ``sales-*.csv``, and is not a file's name."""
+    return any(mark in path.name for mark in "*?[") and not path.exists()
 
 
 class DailyFiles:
@@ -69,7 +69,7 @@ class DailyFiles:
             names = self._names()
             if not names:
                 raise InvalidInputError(
-                    f"no file matches {pattern}; write the pattern in quotes, so that it reaches us"
+                    f"no file matches {pattern}; write the pattern in quotes, or the shell expands it"
                 )
             self._open(names[0], None)
             return
@@ -130,6 +130,8 @@ class DailyFiles:
         while stop is None or not stop.is_set():
             following = self._following(self._name)
             yield from self._log.rest(stop=stop)  # what was written before the next file was begun
+            if stop is not None and stop.is_set():
+                return  # perhaps before the end of this file
             if following is not None:
                 self._log.end()
                 self.close()

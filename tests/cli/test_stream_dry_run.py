@@ -40,13 +40,17 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("command", [["file", "log.csv"], ["pipe", "--set", "format=csv"]])
+@pytest.mark.parametrize(
+    "command", [["file", "log.csv"], ["file", "l*.csv"], ["file", "log[1].csv"], ["pipe", "--set", "format=csv"]]
+)
 @pytest.mark.parametrize("other", [[], ["--set", "stream=sales"], ["--set", "follow=yes"], ["--set", "bad_lines=bad"]])
 def test_nothing_is_written_released_or_charged(
     folder: Path, forks: Forks, command: list[str], other: list[str]
 ) -> None:
     if command[0] == "pipe" and "follow=yes" in other:
         pytest.skip("a pipe is not followed")
+    if command[-1] == "log[1].csv":
+        (folder / "log.csv").rename(folder / command[-1])
     before = content(folder)
     found = json.loads(forks.succeeded("stream", *command, *OPTIONS, *other, "--json", cwd=folder, stdin=LOG.encode()))
     assert content(folder) == before

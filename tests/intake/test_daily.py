@@ -198,9 +198,11 @@ class Waking:
         return self._set.is_set()
 
 
-def test_patterns_are_in_the_last_part_of_a_path() -> None:
-    assert is_pattern(Path("logs/sales-*.csv"))
+def test_patterns_are_in_the_last_part_of_a_path(tmp_path: Path) -> None:
+    assert is_pattern(tmp_path / "sales-*.csv")
     assert not is_pattern(Path("logs*/sales.csv"))
+    (tmp_path / "sales[1].csv").touch()
+    assert not is_pattern(tmp_path / "sales[1].csv")  # as browsers name a second download
 
 
 class Writing:
@@ -208,16 +210,17 @@ class Writing:
 
     wakes = 0
 
-    def __init__(self, folder: Path, place: int) -> None:
-        self.folder, self.left = folder, place
+    def __init__(self, folder: Path, place: int, rows: int = 1) -> None:
+        self.folder, self.left, self.rows, self.is_wanted = folder, place, rows, False
 
     def is_set(self) -> bool:
         self.left -= 1
         if self.left == 0:
+            last = 2 + self.rows
             with (self.folder / "sales-2026-11-01.csv").open("a") as file:
-                file.write("item 2,1\n")
-            write(self.folder, 2, range(3, 4))
-        return False
+                file.write("".join(f"item {row},1\n" for row in range(2, last)))
+            write(self.folder, 2, range(last, last + 1))
+        return self.is_wanted
 
 
 @pytest.mark.parametrize("place", range(1, 7))
@@ -237,3 +240,24 @@ def test_what_is_written_before_the_next_file_is_begun_is_read(place: int, tmp_p
             position = files.position
     assert stop.left <= 0
     assert found == [f"item {row}" for row in range(4)]
+
+
+@pytest.mark.parametrize("place", range(1, 7))
+def test_a_stop_within_a_file_goes_on_there(place: int, tmp_path: Path) -> None:
+    """Also if the next file is there: the signal comes behind the first piece of what was appended."""
+    many = (3 << 20) // len("item 100000,1\n")  # several pieces
+    write(tmp_path, 1, range(2))
+    found, stop = list[str](), Writing(tmp_path, place, rows=many)
+
+    def log_of(file: BinaryIO, name: str, position: dict[str, Any] | None) -> Log:
+        return Log(file, RowReader(AGREEMENT, bad=BadLines("skip")), "csv", name, position)
+
+    position = None
+    for _ in range(8):  # a piece each
+        with DailyFiles(tmp_path / "sales-*.csv", log_of, position) as files:
+            for piece in files.pieces(stop=stop):
+                files.read(piece, lambda batch, _: found.extend(batch.column("item").to_pylist()))
+                stop.is_wanted = len(found) > 2
+            position, stop.is_wanted = files.position, False
+    assert stop.left <= 0
+    assert found == [f"item {row}" for row in range(3 + many)]
