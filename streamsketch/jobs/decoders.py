@@ -2,6 +2,7 @@
 
 import base64
 import functools
+import http.client
 import json
 import urllib.error
 import urllib.parse
@@ -79,7 +80,8 @@ class Registry:
     def _fetched(self, number: int) -> Any:
         request = urllib.request.Request(f"{self._url}/schemas/ids/{number}")  # noqa: S310 - http or https, as checked
         if self._login is not None:
-            request.add_header("Authorization", f"Basic {base64.b64encode(self._login.encode()).decode()}")
+            login = base64.b64encode(self._login.encode()).decode()
+            request.add_unredirected_header("Authorization", f"Basic {login}")  # never for another server
         try:
             with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310
                 fields = json.loads(answer.read(_MOST_SCHEMA))
@@ -88,8 +90,10 @@ class Registry:
             if error.code == _NOT_FOUND:
                 raise InvalidInputError(f"the schema registry has no schema {number}") from None
             raise OSError(f"the schema registry answers with status {error.code}") from None
-        except ValueError:
+        except (http.client.HTTPException, ValueError, RecursionError):
             raise OSError("the schema registry does not answer with JSON") from None
+        if not isinstance(fields, dict) or not isinstance(fields.get("schema"), str):
+            raise OSError("the schema registry answers without a schema")
         if fields.get("schemaType", "AVRO") != "AVRO" or fields.get("references"):
             raise InvalidInputError(f"the schema {number} is not Avro, or refers to other schemas; use a decoder")
         return json.loads(fields["schema"])

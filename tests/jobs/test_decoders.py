@@ -1,8 +1,10 @@
 """Formats of company topics: each message gives the rows of the same message in JSON, or is counted as undecodable."""
 
+import contextlib
 import datetime as dt
 import io
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -225,15 +227,94 @@ def test_a_job_states_its_format(registry: str) -> None:
             message_form(elsewhere)
 
 
+NOTHING = {"type": "record", "name": "e", "fields": []}
+
+
 @pytest.mark.parametrize(
-    "items", ["null", {"type": "record", "name": "e", "fields": []}, {"type": "fixed", "name": "f", "size": 0}]
+    ("items", "before"),
+    [
+        ("null", "null"),
+        ({"type": "null"}, "null"),
+        (NOTHING, "null"),
+        ({"type": "fixed", "name": "f", "size": 0}, "null"),
+        ("e", NOTHING),
+        ("far.e", NOTHING | {"namespace": "far"}),
+        ({"type": "record", "name": "of", "fields": [{"name": "one", "type": "e"}]}, NOTHING),
+        ("f", {"type": "fixed", "name": "f", "size": 0}),
+    ],
 )
-def test_lists_of_entries_without_bytes_are_refused(items: Any) -> None:
+def test_lists_of_entries_without_bytes_are_refused(items: Any, before: Any) -> None:
     """Of which a message of ten bytes may hold 10^18."""
-    schema = {
-        "type": "record",
-        "name": "r",
-        "fields": [{"name": "item", "type": "string"}, {"name": "more", "type": {"type": "array", "items": items}}],
-    }
+    fields = [{"name": "item", "type": "string"}, {"name": "named", "type": before}]
+    fields.append({"name": "more", "type": {"type": "array", "items": items}})
+    schema = {"type": "record", "name": "r", "fields": fields}
     with pytest.raises(ss.InvalidInputError, match="no bytes"):
         Records(schema, "the message", ["item"])
+
+
+def test_lists_of_named_types_with_bytes_are_read() -> None:
+    point = {"type": "record", "name": "point", "fields": [{"name": "at", "type": "int"}]}
+    fields = [{"name": "item", "type": "string"}, {"name": "first", "type": point}]
+    fields.append({"name": "more", "type": {"type": "array", "items": "point"}})
+    schema = {"type": "record", "name": "r", "fields": fields}
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, schema, {"item": "tea", "first": {"at": 1}, "more": [{"at": 2}]})
+    assert Records(schema, "the message", ["item"]).read(out.getvalue()).to_pydict() == {"item": ["tea"]}
+
+
+@contextlib.contextmanager
+def answering(answer: bytes) -> Iterator[tuple[str, list[bytes]]]:
+    """Serve the same bytes to all that ask; yield the address, and what was asked."""
+    asked = list[bytes]()
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = listening.accept()
+                with client:
+                    asked.append(client.recv(1 << 16))
+                    client.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}", asked
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"hello\r\n\r\n",
+        b"HTTP/1.1 abc OK\r\n\r\n",
+        OK + b"\r\n<html>",
+        OK + b'Content-Length: 500\r\n\r\n{"sch',
+        OK + b"Transfer-Encoding: chunked\r\n\r\n40\r\n{",
+        OK + b"A: " + b"x" * (1 << 17) + b"\r\n\r\n",
+        OK + b"\r\n" + b"[" * 100_000,
+        OK + b"\r\n[]",
+        OK + b"\r\n{}",
+        OK + b'\r\n{"schema": 1}',
+    ],
+)
+def test_an_answer_that_is_none_of_a_registry_loses_no_row(answer: bytes) -> None:
+    """As of a proxy, or of a connection that broke: the message is read again once the registry answers."""
+    with answering(answer) as (url, _), pytest.raises(OSError):  # noqa: PT011 - a connection raises several of them
+        read(avro_rows(Registry(url), COLUMNS), [avro(ROWS[0])])
+
+
+def test_a_login_is_not_sent_on_to_another_server() -> None:
+    body = json.dumps({"schema": json.dumps(SCHEMA)}).encode()
+    with answering(OK + b"\r\n" + body) as (other, asked):
+        moved = f"HTTP/1.1 302 Found\r\nLocation: {other}/x\r\nContent-Length: 0\r\n\r\n"
+        with answering(moved.encode()) as (url, first):
+            assert Registry(url, "me:secret").schema(1) == SCHEMA
+    assert b"Authorization: Basic" in first[0]
+    assert b"uthorization" not in asked[0]

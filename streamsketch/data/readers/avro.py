@@ -1,7 +1,7 @@
 """Avro files as Arrow record batches, their values as they are stored."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Context, Decimal
 from itertools import islice
 from typing import Any
@@ -77,10 +77,10 @@ class Records:
 
     def __init__(self, schema: Any, what: str, columns: list[str]) -> None:
         self._fields, self._what = _schema(schema, what, columns), what
-        stored = _without_logical_types(schema)
-        if _has_empty_entries(stored):
+        names: dict[str, Any] = {}
+        self._stored = fastavro.parse_schema(_without_logical_types(schema), names)  # which spells names out
+        if _has_empty_entries(self._stored, names):
             raise InvalidInputError(f"{what} has lists whose entries take no bytes, which cannot be bounded")
-        self._stored = fastavro.parse_schema(stored)
 
     def read(self, data: bytes) -> pa.RecordBatch:
         """Return the record in some bytes, and nothing else in them, as a batch of one row.
@@ -102,31 +102,36 @@ class Records:
         return batch
 
 
-def _has_empty_entries(schema: Any) -> bool:
-    """Return whether a schema has arrays of entries that take no bytes."""
+def _has_empty_entries(schema: Any, names: Mapping[str, Any]) -> bool:
+    """Return whether a schema has arrays of entries that may take no bytes; ``names`` has all named types."""
     if isinstance(schema, list):
-        return any(map(_has_empty_entries, schema))
+        return any(_has_empty_entries(part, names) for part in schema)
     if not isinstance(schema, dict):
         return False
-    if schema.get("type") == "array" and _takes_nothing(schema["items"]):
+    if schema.get("type") == "array" and _takes_nothing(schema["items"], names):
         return True
     return any(
-        _has_empty_entries(part) for name, part in schema.items() if name in ("type", "items", "values", "fields")
+        _has_empty_entries(part, names)
+        for name, part in schema.items()
+        if name in ("type", "items", "values", "fields")
     )
 
 
-def _takes_nothing(schema: Any) -> bool:
-    if schema == "null":
-        return True
+def _takes_nothing(schema: Any, names: Mapping[str, Any], within: tuple[str, ...] = ()) -> bool:
+    """Return whether a value may take no bytes; ``within`` are the records that it is part of."""
+    if isinstance(schema, str):
+        if schema in within:
+            return True  # a record in itself, which has no end
+        return schema == "null" or (schema in names and _takes_nothing(names[schema], names, (*within, schema)))
     if not isinstance(schema, dict):
         return False
     match schema.get("type"):
         case "record":
-            return all(_takes_nothing(field["type"]) for field in schema["fields"])
+            return all(_takes_nothing(field["type"], names, within) for field in schema["fields"])
         case "fixed":
             return not schema["size"]
         case other:
-            return _takes_nothing(other)
+            return _takes_nothing(other, names, within)
 
 
 def _records(blocks: Any) -> Iterator[dict[str, Any]]:
