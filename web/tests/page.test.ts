@@ -1,13 +1,14 @@
 /** The page's script: its numbers and texts are those of Python's page, and files and names cannot harm it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { AgreedRows, changes, type Item, readRelease, type Release, topDifferences } from "../src/index.ts";
+import { AgreedRows, changes, type Item, readAgreement, readRelease, type Release, topDifferences } from "../src/index.ts";
 import { colourAt, isLight, placeOn, valueAt } from "../src/page/colour.ts";
 import { canBeJoint, changesIn, compute, withChanges } from "../src/page/compute.ts";
 import { cellOf, csvOf } from "../src/page/csv.ts";
 import { type Differing, type PageData, unpack, unpackDiffering } from "../src/page/data.ts";
 import { fixed, formatValue, shortened } from "../src/page/format.ts";
 import { orderOf, treeOf } from "../src/page/groups.ts";
+import { promiseOf } from "../src/page/own_rows.ts";
 import { orderOf as sorted, PairRows } from "../src/page/pairs.ts";
 import { ellipses, places, shareOf } from "../src/page/scaling.ts";
 import { compareNames, View } from "../src/page/view.ts";
@@ -278,6 +279,24 @@ test("a CSV file with the columns of an agreement is rows, and another one a lis
   first.own!.made = new AgreedRows(agreement, files[0].bytes).release({ leaveOut: true });
   assert.equal(readFiles(files, first.own).own?.made, first.own!.made, "what was released is not drawn again");
   assert.deepEqual([...readFiles(files, first.own).releases.keys()], ["sales (yours)"]);
+});
+
+test("a release that was made stays, with its own guarantee, whatever is dropped next", () => {
+  const [{ agreement, csv }, cut] = ROWS.releases;
+  const text = (words: string): Uint8Array => new TextEncoder().encode(words);
+  const sales = { name: "sales.csv", bytes: text(csv) };
+  const { own } = readFiles([sales, { name: "agreement.json", bytes: text(agreement) }]);
+  own!.made = new AgreedRows(agreement, sales.bytes).release({ leaveOut: true });
+  const others = [cut.agreement, agreement.replace('"customer"', '"buyer"').replace('"name":"customer"', '"name":"buyer"')];
+  for (const other of others) {
+    const next = readFiles([sales, { name: "agreement.json", bytes: text(other) }, { name: "more.csv", bytes: text(csv) }], own);
+    assert.equal(next.own, own);
+    const { guarantee, isOther } = promiseOf(own!.made, next.agreement!);
+    assert.ok(guarantee.includes("ε = 0.7") && isOther, guarantee);
+  }
+  const { own: kept, refused } = readFiles([sales, { name: "agreement.json", bytes: text(agreement) }, { name: "more.csv", bytes: text(csv) }], own);
+  assert.equal(promiseOf(kept!.made!, readAgreement(agreement)).isOther, false);
+  assert.match(refused.join(), /more\.csv: .*one file of rows at a time/);
 });
 
 test("files that are no releases are named and not shown", () => {

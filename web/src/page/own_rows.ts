@@ -52,8 +52,10 @@ export function ownRows(file: OwnFile, agreement: Agreement, shown: (text: strin
     try {
       parts.push(...contents(new AgreedRows(agreement, file.bytes, file.dialect), file, shown, draw, changed));
     } catch (error) {
-      parts.push(element("p", { class: "warning" }, shown(error instanceof Error ? error.message : "The file cannot be read.", 500)), writing(file, draw));
+      parts.push(element("p", { class: "warning" }, shown(error instanceof Error ? error.message : "The file cannot be read.", 500)));
+      if (file.made === null) parts.push(writing(file, draw));
     }
+    if (file.made !== null) parts.push(...released(file.name, file.made, agreement, shown));
     section.replaceChildren(...parts);
   };
   draw();
@@ -61,19 +63,9 @@ export function ownRows(file: OwnFile, agreement: Agreement, shown: (text: strin
 }
 
 function contents(rows: AgreedRows, file: OwnFile, shown: (text: string, longest?: number) => string, draw: () => void, changed: () => void): Node[] {
-  const { made } = file;
-  const unit = rows.agreement.neighbours!.unit;
   const of = rows.units === null ? "" : `, of ${number(rows.units)} units (${shown(rows.agreement.unit!.name)}),`;
   const parts: Node[] = [element("p", {}, `${number(rows.count)} rows; ${number(rows.kept)}${of} are counted.`), ...leftOut(rows, shown), ...told(rows, shown)];
-  if (made !== null) {
-    const name = `${stem(file.name)}${made instanceof Release ? ".sketch" : ".parquet"}`;
-    parts.push(
-      element("p", { role: "status" }, element("strong", {}, "Released."), ` ${shown(guaranteeText(rows.guarantee), 400)}. The release may leave this computer; the rows may not. It is compared with the other files below.`),
-      element("p", {}, button(`Save ${shown(name)}`, {}, () => save(name, new Blob([made.toBytes()])))),
-      element("p", { class: "soft" }, `Keep this file, and publish it as it is. A second release of the same rows would reveal more of each ${shown(unit)}: their ε add up, and this page keeps no ledger.`),
-    );
-    return parts;
-  }
+  if (file.made !== null) return parts;
   parts.push(writing(file, draw));
   const leave = element("input", { type: "checkbox", id: "leave-out" });
   const go = button("Make a release", { class: "release" }, () => {
@@ -95,6 +87,23 @@ function contents(rows: AgreedRows, file: OwnFile, shown: (text: string, longest
   if (rows.areRefused) parts.push(element("p", {}, leave, element("label", { for: "leave-out" }, " leave these rows out; otherwise correct the file, and drop it again")));
   parts.push(element("p", {}, `A release guarantees ${shown(guaranteeText(rows.guarantee), 400)}. The noise comes from this computer's secure generator.`), element("p", {}, go), said);
   return parts;
+}
+
+/** Return what a release that was made guarantees, whatever agreement is open by now. */
+export function promiseOf(made: Release | Table<Release>, { fingerprint }: Agreement): { readonly guarantee: string; readonly unit: string; readonly isOther: boolean } {
+  const { guarantee, agreement } = made instanceof Release ? made : made.releases[0];
+  return { guarantee: guaranteeText(guarantee), unit: guarantee.neighbours.unit, isOther: agreement !== fingerprint };
+}
+
+function released(file: string, made: Release | Table<Release>, agreement: Agreement, shown: (text: string, longest?: number) => string): Node[] {
+  const { guarantee, unit, isOther } = promiseOf(made, agreement);
+  const name = `${stem(file)}${made instanceof Release ? ".sketch" : ".parquet"}`;
+  const other = isOther ? " It was made under another agreement than the one that is open now." : "";
+  return [
+    element("p", { role: "status" }, element("strong", {}, "Released."), ` ${shown(guarantee, 400)}.${other} The release may leave this computer; the rows may not. It is compared with the other files below.`),
+    element("p", {}, button(`Save ${shown(name)}`, {}, () => save(name, new Blob([made.toBytes()])))),
+    element("p", { class: "soft" }, `Keep this file, and publish it as it is. A second release of the same rows would reveal more of each ${shown(unit)}: their ε add up, and this page keeps no ledger.`),
+  ];
 }
 
 function leftOut({ dropped }: AgreedRows, shown: (text: string) => string): Node[] {

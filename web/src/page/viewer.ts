@@ -66,15 +66,22 @@ export function readFiles(files: readonly { readonly name: string; readonly byte
       refused.push(`${shown(name)}: ${shown(error instanceof Error ? error.message : "cannot be read", 300)}`);
     }
   }
+  const { agreement } = found;
+  const own: OwnFile[] = [];
   for (const [name, bytes] of lists) {
-    const dialect = found.agreement === null || found.agreement.terms === null ? null : dialectOf(bytes, found.agreement);
-    try {
-      if (dialect === null) found.dictionary = [name, new TextDecoder("utf-8", { fatal: true }).decode(bytes)];
-      else found.own = before?.bytes === bytes ? before : { name, bytes, dialect, made: null };
-    } catch {
-      refused.push(`${shown(name)}: a list of items is UTF-8, and rows have the columns of the agreement in their first line.`);
+    const dialect = agreement === null || agreement.terms === null ? null : dialectOf(bytes, agreement);
+    if (before?.bytes === bytes && (dialect !== null || before.made !== null)) own.unshift(before);
+    else if (dialect !== null) own.push({ name, bytes, dialect, made: null });
+    else {
+      try {
+        found.dictionary = [name, new TextDecoder("utf-8", { fatal: true }).decode(bytes)];
+      } catch {
+        refused.push(`${shown(name)}: a list of items is UTF-8, and rows have the columns of the agreement in their first line.`);
+      }
     }
   }
+  found.own = own[0] ?? null;
+  for (const { name } of own.slice(1)) refused.push(`${shown(name)}: the page makes a release of one file of rows at a time. Save what it made, and start again.`);
   if (found.own !== null) for (const [name, release] of releasesOf(found.own)) add(name, release);
   return found;
 }
