@@ -49,9 +49,9 @@ def guarantee_message(guarantee: Guarantee | IndividualGuarantee) -> wire_pb2.Gu
     for last, message in _LAST:
         if last is guarantee:
             return message
-    written = _written(guarantee)
-    _LAST[:] = [(guarantee, written)]
-    return written
+    message = _written(guarantee)
+    _LAST[:] = [(guarantee, message)]
+    return message  # not what is kept, which another thread may have replaced
 
 
 def _written(guarantee: Guarantee | IndividualGuarantee) -> wire_pb2.Guarantee:
