@@ -41,12 +41,15 @@ class _Memory:
             return list(found)
 
     def is_first(self, own: bytes) -> bool:
-        """Return whether nobody was warned of these data yet, and note that they are now."""
+        """Return whether nobody was warned of these data yet."""
         with self._lock:
-            is_new = own not in self._warned
+            return own not in self._warned
+
+    def note_warned(self, own: bytes) -> None:
+        """Remember that somebody was warned of these data."""
+        with self._lock:
             self._warned[own] = None
             _shorten(self._warned)
-            return is_new
 
     def add(self, ids: DataIds, past: _Past) -> None:
         with self._lock:
@@ -81,6 +84,7 @@ def warn_of_another(ids: DataIds, guarantee: Any, *, again: bool) -> None:
         f"the same people are to be shown once more",
         ReleasedAgainWarning,
     )
+    _MEMORY.note_warned(ids.own)  # not where the warning is an error: it is one at every call
 
 
 def note_release(ids: DataIds, guarantee: Any) -> None:

@@ -397,6 +397,23 @@ def test_data_are_known_by_their_ids_wherever_they_are() -> None:
     assert not said(lambda: SKETCHES.sketch().release(**AGAIN))
 
 
+@pytest.mark.parametrize("copies", [False, True])
+def test_a_warning_that_is_an_error_is_one_at_every_call(copies: bool, tmp_path: Path) -> None:  # noqa: FBT001
+    """A cell that is run again and again releases nothing, and spends nothing."""
+    table, ledger = SKETCHES.table(["north"]), ss.Ledger(tmp_path / "ledger.sqlite")
+    ledger.dataset("sales", unit="sale", epsilon=9)
+    options: dict[str, Any] = AGAIN | {"ledger": ledger, "dataset": "sales", "public_keys": ["north"]}
+    table.release(**options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ReleasedAgainWarning)
+        for _ in range(3):
+            with pytest.raises(ReleasedAgainWarning):
+                (table.copy() if copies else table).release(**options)
+    assert ledger.left("sales").charges == 1, "nothing was charged"
+    assert said(lambda: table.release(**options))
+    assert not said(lambda: table.release(**options)), "a warning is given once"
+
+
 def test_a_release_that_is_meant_or_was_not_made_is_not_warned_of(tmp_path: Path) -> None:
     sketch, ledger = SKETCHES.sketch(), ss.Ledger(tmp_path / "ledger.sqlite")
     ledger.dataset("sales", unit="sale", epsilon=1.5)
