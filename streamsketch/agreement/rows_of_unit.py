@@ -161,7 +161,7 @@ def rows_of_unit_in(
             f"{type(given).__name__}"
         )
     if features is None or unit is None:
-        lacking = "features" if features is None else "a unit column (unit=…)"
+        lacking = "features" if features is None else "unit column (unit=…)"
         raise InvalidInputError(
             f"rows_of_unit={str(rows)!r} is about the features of units with several rows, and the agreement has no "
             f"{lacking}: leave out rows_of_unit"
@@ -172,12 +172,9 @@ def rows_of_unit_in(
                 f"the {rows.which} row of a unit is by a time: name its column, such as "
                 f"rows_of_unit='{rows.which} by visited'"
             )
-        if windows.format is not None:
-            raise InvalidInputError(
-                f"rows of a unit are ordered by times in ISO 8601, and those of the windows have the format "
-                f"{windows.format}: name another column, such as rows_of_unit='{rows.which} by visited'"
-            )
         rows = RowsOfUnit(rows.which, windows.time)
+    if isinstance(windows, Windows) and rows.time is not None and rows.time.name == windows.time.name:
+        _check_readable(rows, windows)
     if rows.is_one != (clip == "average") and not (rows.is_one and clip is None):
         remedy = "leave out clip" if rows.is_one else "use clip='scale' or 'equal'"
         raise InvalidInputError(
@@ -185,3 +182,18 @@ def rows_of_unit_in(
             f"which clip={clip!r} does not do: {remedy}"
         )
     return rows, "average" if rows.is_one else clip
+
+
+def _check_readable(rows: RowsOfUnit, windows: Windows) -> None:
+    """Raise `InvalidInputError` unless the times of windows can also order the rows of a unit."""
+    other = f"name another column, such as rows_of_unit='{rows.which} by visited'"
+    if windows.format is not None:
+        raise InvalidInputError(
+            f"rows of a unit are ordered by times in ISO 8601, and those of the windows have the format "
+            f"{windows.format}: {other}"
+        )
+    if rows.time.type == "integer":
+        raise InvalidInputError(
+            f"the column {rows.time.name} holds the times of the windows, and rows of a unit are ordered by it as "
+            f"integers: leave out the type, or {other}"
+        )
