@@ -1,4 +1,4 @@
-"""The module that publishes, for what it knows and that hands data on to it."""
+"""Access to the module that makes releases, for the modules that it imports itself."""
 
 import functools
 from types import ModuleType
@@ -6,7 +6,7 @@ from types import ModuleType
 
 @functools.cache
 def publishing() -> ModuleType:
-    """Return `streamsketch.release.agreed`: releases know agreements and sketches, not the reverse."""
+    """Return `streamsketch.release.agreed`, which imports agreements and sketches: they cannot import it."""
     from streamsketch.release import agreed  # noqa: PLC0415 - loads when something is published
 
     return agreed

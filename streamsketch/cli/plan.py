@@ -432,7 +432,7 @@ def _columns(
 
 
 def _keys(output: Path | None, key: str | None, keys: Any) -> Any:
-    """Return which keys an agreement publishes, once it is right that they are stated or not."""
+    """Return which keys an agreement publishes; raise an error if they are missing, or stated where none are needed."""
     if key is None or output is None:
         if keys is not None:
             raise ss.InvalidInputError(

@@ -30,7 +30,7 @@ class DailyFiles:
     CSV file begins with a header line.
 
     `position` records which files were read, and how far the last one was. A file that appears before it in the order
-    is refused, since its rows would be too late. Files that were read may be moved away, but for the last one.
+    is refused, since its rows would be too late. Files that were read may be moved away, except for the last one.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ _INTEGERS = 64  # bytes of the indexes of a Protobuf message
 
 
 class Registry:
-    """The writer's schemas of messages, by number, from a Confluent schema registry or one that answers alike.
+    """The writer's schemas of messages, by number, from a Confluent schema registry or one with the same interface.
 
     A schema is fetched once, and never changes. A registry that cannot be reached raises an OSError: no row is then
     malformed.

@@ -26,7 +26,7 @@ function decoded(data: Uint8Array, encoding: string): string {
   try {
     decoder = new TextDecoder(encoding, { fatal: true });
   } catch {
-    throw new RangeError(`${JSON.stringify(encoding)} is no encoding that is known here`);
+    throw new RangeError(`${JSON.stringify(encoding)} is not a known encoding`);
   }
   try {
     return decoder.decode(data);

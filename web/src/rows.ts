@@ -40,7 +40,7 @@ interface Event {
 }
 
 /**
- * Return what keeps a release by this package from an agreement, in a sentence; null if nothing does.
+ * Return why this package cannot make releases under an agreement, in a sentence; null if it can.
  *
  * Windows, features, signs and the private choice of keys are for the Python library.
  */
