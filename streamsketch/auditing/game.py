@@ -4,10 +4,11 @@ Half of the runs choose events, by what they look like; the other half judge tho
 the stated chance of rejecting a right function holds whatever the outcomes are.
 """
 
+import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from streamsketch.auditing.laws import by_value
 from streamsketch.core.libraries import scipy_special
 from streamsketch.core.numbers import Floats, check_int
 from streamsketch.errors import InvalidInputError
+
+Bools: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
+Computed = TypeVar("Computed")
 
 _JUDGED = 16
 """Events that are judged, each way round: more cost confidence."""
@@ -28,7 +32,7 @@ class Event(NamedTuple):
     """A set of outcomes."""
 
     name: str
-    holds: Callable[[Sequence[Any]], "np.ndarray[Any, np.dtype[np.bool_]]"]
+    holds: Callable[[Sequence[Any]], Bools]
     """Which of several outcomes are in it: (n,), bool."""
 
 
@@ -126,18 +130,20 @@ def play(
             found = release(data)
             side.append(found if view is None else view(found))
     looked, judged = [side[:half] for side in outcomes], [side[half:] for side in outcomes]
-    candidates = [
-        (_gain(event, looked, way, delta), way, event) for event in _events(looked) for way in ((0, 1), (1, 0))
-    ]
+    candidates = []
+    for event in _events(looked):
+        wins = [int(event.holds(side).sum()) for side in looked]
+        for one, other in ((0, 1), (1, 0)):  # by the loss that it promises
+            candidates.append((_loss(wins[one], wins[other], half, delta, 1e-4), (one, other), event))
     candidates.sort(key=lambda candidate: -candidate[0])
     chosen = candidates[: 2 * _JUDGED]
     doubt = false_rejects / max(2 * len(chosen), 1)
     best = Verdict(epsilon, delta, 0.0, "no event", (0, 0), half, false_rejects)
     for _, (one, other), event in chosen:
-        wins = int(event.holds(judged[one]).sum()), int(event.holds(judged[other]).sum())
-        loss = _loss(*wins, half, delta, doubt)
+        seen = int(event.holds(judged[one]).sum()), int(event.holds(judged[other]).sum())
+        loss = _loss(*seen, half, delta, doubt)
         if loss > best.loss or best.event == "no event":
-            best = best._replace(loss=max(loss, 0.0), event=event.name, wins=wins)
+            best = best._replace(loss=max(loss, 0.0), event=event.name, wins=seen)
     return best
 
 
@@ -146,12 +152,6 @@ def _loss(wins: int, of_other: int, runs: int, delta: float, doubt: float) -> fl
     low = float(scipy_special.betaincinv(wins, runs - wins + 1, doubt)) if wins else 0.0
     high = 1 - float(scipy_special.betaincinv(runs - of_other, of_other + 1, doubt)) if of_other < runs else 1.0
     return math.log((low - delta) / high) if low > delta else -math.inf
-
-
-def _gain(event: Event, looked: Sequence[Sequence[Any]], way: tuple[int, int], delta: float) -> float:
-    """Return the loss that an event promises, of the runs by which events are chosen."""
-    counts = [int(event.holds(side).sum()) for side in looked]
-    return _loss(counts[way[0]], counts[way[1]], len(looked[0]), delta, 1e-4)
 
 
 def _events(looked: Sequence[Sequence[Any]]) -> Iterator[Event]:
@@ -163,22 +163,26 @@ def _events(looked: Sequence[Sequence[Any]]) -> Iterator[Event]:
         return
     width = arrays[0].shape[1]
     for name, score in _scores(arrays[0], arrays[1]):
-        yield from _thresholds(name, looked, _Scored(score, width))
+        yield from _thresholds(name, looked, _Once(functools.partial(_scored, score, width)))
 
 
-class _Scored:
-    """The scores of several runs' outcomes, computed once: not a number where an outcome has another shape."""
+class _Once(Generic[Computed]):
+    """What is computed of several runs' outcomes, once for each list of them: every event asks for it again."""
 
-    def __init__(self, score: Callable[[Floats], Floats], width: int) -> None:
-        self._score, self._width = score, width
-        self._known: dict[int, tuple[Sequence[Any], Floats]] = {}
+    def __init__(self, compute: Callable[[Sequence[Any]], Computed]) -> None:
+        self._compute = compute
+        self._sides: dict[int, tuple[Sequence[Any], Computed]] = {}
 
-    def __call__(self, side: Sequence[Any]) -> Floats:
-        if id(side) not in self._known:
-            numbers = _numbers(side, self._width)
-            scores = np.full(len(side), np.nan) if numbers is None else self._score(numbers)
-            self._known[id(side)] = side, scores
-        return self._known[id(side)][1]
+    def __call__(self, side: Sequence[Any]) -> Computed:
+        if id(side) not in self._sides:
+            self._sides[id(side)] = side, self._compute(side)
+        return self._sides[id(side)][1]
+
+
+def _scored(score: Callable[[Floats], Floats], width: int, side: Sequence[Any]) -> Floats:
+    """Return the scores of several runs' outcomes: not a number where an outcome has another shape."""
+    numbers = _numbers(side, width)
+    return np.full(len(side), np.nan) if numbers is None else score(numbers)
 
 
 def _length(outcome: Any) -> Hashable:
@@ -187,15 +191,16 @@ def _length(outcome: Any) -> Hashable:
 
 def _sets(name: str, looked: Sequence[Sequence[Any]], key: Callable[[Any], Hashable]) -> Iterator[Event]:
     """Yield sets of outcomes that one data set has more often, by several factors."""
-    counts = [Counter(map(key, side)) for side in looked]
+    keys = _Once(lambda side: [key(outcome) for outcome in side])
+    counts = [Counter(keys(side)) for side in looked]
     for one, other in ((0, 1), (1, 0)):
         for factor in (1.0, 2.0, 4.0, 16.0):
             most = Counter({outcome: factor * count for outcome, count in counts[other].items()})
             held = {outcome for outcome, count in counts[one].items() if count > max(1, most[outcome])}
             if held:
 
-                def holds(side: Sequence[Any], held: set[Hashable] = held) -> "np.ndarray[Any, np.dtype[np.bool_]]":
-                    return np.fromiter((key(outcome) in held for outcome in side), np.bool_, len(side))
+                def holds(side: Sequence[Any], held: set[Hashable] = held) -> Bools:
+                    return np.fromiter((each in held for each in keys(side)), np.bool_, len(side))
 
                 likeliest = max(held, key=lambda outcome: counts[one][outcome])
                 others = f" or one of {len(held) - 1} others" if len(held) > 1 else ""
@@ -229,24 +234,22 @@ def _thresholds(
     both = both[np.isfinite(both)]
     if not both.size:
         return
-    for share in _TAILS:
-        low, high = np.quantile(both, [share, 1 - share])
+    for low, high in np.quantile(both, [[share, 1 - share] for share in _TAILS]):
         yield Event(f"{name} ≤ {low:.6g}", lambda side, low=low: score(side) <= low)  # type: ignore[misc]
         yield Event(f"{name} ≥ {high:.6g}", lambda side, high=high: score(side) >= high)  # type: ignore[misc]
     edges = np.unique(np.quantile(both, np.linspace(0, 1, _BINS + 1)))
 
-    def bins(side: Sequence[Any]) -> list[int]:
-        return [int(place) for place in np.searchsorted(edges, score(side))]
-
-    counts = [Counter(bins(side)) for side in looked]
+    bins = _Once(lambda side: np.searchsorted(edges, score(side)))
+    counts = [np.bincount(bins(side), minlength=len(edges) + 1) for side in looked]
     for one, other in ((0, 1), (1, 0)):
         for factor in (1.0, 2.0):
-            held = [place for place, count in counts[one].items() if count > factor * counts[other][place]]
+            held = counts[one] > factor * counts[other]
 
-            def holds(side: Sequence[Any], held: list[int] = held) -> "np.ndarray[Any, np.dtype[np.bool_]]":
-                return np.isin(bins(side), held)
+            def holds(side: Sequence[Any], held: Bools = held) -> Bools:
+                chosen: Bools = held[bins(side)]
+                return chosen
 
-            yield Event(f"{name} in {len(held)} of {len(edges) + 1} bins", holds)
+            yield Event(f"{name} in {held.sum()} of {len(edges) + 1} bins", holds)
 
 
 def _last_bit(numbers: Floats) -> Floats:
