@@ -9,10 +9,9 @@ import numpy as np
 
 from streamsketch.core.numbers import Floats, short
 from streamsketch.errors import InvalidInputError
-from streamsketch.planning.facts import Goal
 from streamsketch.planning.typical import TypicalUnit, key_sizes, modelled_norms, modelled_sums
 from streamsketch.planning.unit_facts import UnitFacts, UnitSizes, UnitSums
-from streamsketch.planning.unit_options import QUESTIONS, Question, UnitGoal, clipped, with_each_mechanism
+from streamsketch.planning.unit_options import QUESTIONS, Question, clipped, kinds_of, options_of
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.neighbours import Neighbours
 from streamsketch.projections.base import Projection
@@ -112,14 +111,14 @@ class Accuracy:
         """Return the predicted error for each bound if pieces match with this probability."""
         facts = _CountedUnits(self, match, _sizes_between(bounds, self), found / found.sum())
         many = (max(1.0, float(found.sum())),) if self.units is None else key_sizes(self.units)
-        goal = UnitGoal(self.question, many, self.neighbours.unit, self.question == "mean", Goal())
-        budget, everything = Budget(self.epsilon, self.delta), np.ones(found.size)
+        budget, counted, everything = Budget(self.epsilon, self.delta), self.question == "mean", np.ones(found.size)
         exact = facts.sums(many, everything, everything)
         errors = []
         for bound in bounds:
             neighbours = dataclasses.replace(self.neighbours, bound=bound)
             left = facts.sums(many, *clipped(facts, neighbours, "scale"))
-            options = with_each_mechanism(self.projection, neighbours, "scale", goal, budget, (exact, left))
+            kinds = kinds_of(self.projection, neighbours, budget, counted=counted)
+            options = options_of(kinds, neighbours, "scale", self.question, (exact, left))
             errors.append(min(option.error for option in options))
         return errors
 

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -127,6 +128,16 @@ class NoiseFloor:
             ‖x - y‖₂ in data units.
         """
         return _visible_distance(self, power, level, drift) if self.k2 else 0.0
+
+
+def chances_below(floors: Sequence[NoiseFloor], squared_norms: Floats) -> Floats:
+    """Return the probabilities that sums are below each of these floors, (floors, sums): see `NoiseFloor.chance`."""
+    if not all(floor.k2 for floor in floors):
+        return np.array([floor.chance(squared_norms) for floor in floors])
+    every: Any = NoiseFloor(*np.array([dataclasses.astuple(floor) for floor in floors]).T[..., np.newaxis])
+    shape, scale = _law(every, squared_norms / every.k2)
+    line = least_norm(OutputNoise(every.cells), every.k2, every.k4)
+    return special.gammainc(shape, (line / every.k2 + every.cells) / scale)
 
 
 @functools.lru_cache(maxsize=1024)

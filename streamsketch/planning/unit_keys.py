@@ -13,7 +13,7 @@ from streamsketch.core.numbers import Floats
 from streamsketch.estimation.means import LEAST_UNITS
 from streamsketch.planning.noise_floor import NoiseFloor
 from streamsketch.planning.unit_facts import UnitFacts
-from streamsketch.planning.unit_options import UnitOption, clipped, cosine_variances
+from streamsketch.planning.unit_options import Columns, UnitOption, clipped, cosine_variances
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.noise import NOISES
 
@@ -197,7 +197,7 @@ class KeyPlanner:
 def _cosine_errors(option: UnitOption, norms: Floats, cosines: Floats) -> Floats:
     """Return the standard errors of cosines between sums of equal norms: root mean squares over several cosines."""
     x = np.maximum(norms, _TINY)[:, None]
-    of_map, of_noise = cosine_variances(option.projection, option.noise, x, x, cosines)
+    of_map, of_noise = cosine_variances(Columns.of([(option.projection, option.noise)]), x, x, cosines)
     return np.asarray(np.minimum(np.sqrt(np.mean(of_map + of_noise, axis=1)), 1.0))
 
 

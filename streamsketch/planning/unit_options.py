@@ -5,10 +5,11 @@ differs from that of all that they add.
 """
 
 import dataclasses
+import functools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.planning.facts import Goal
-from streamsketch.planning.noise_floor import NoiseFloor
+from streamsketch.planning.noise_floor import NoiseFloor, chances_below
 from streamsketch.planning.unit_facts import UnitFacts, UnitSums
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.calibration import candidates
@@ -149,11 +150,13 @@ def unit_options(
     refusal: InvalidInputError | None = None
     for neighbours, clip in _ways(facts, goal, given):
         left = facts.sums(goal.units, *clipped(facts, neighbours, clip))
+        kinds: list[Kind] = []
         for projection in projections_within(goal.limits, goal.dim):
             try:
-                found += with_each_mechanism(projection, neighbours, clip, goal, budget, (exact, left))
+                kinds += kinds_of(projection, neighbours, budget, counted=goal.counted)
             except InvalidInputError as error:  # noise too wide to sample; that of another may not be
                 refusal = refusal or error
+        found += options_of(kinds, neighbours, clip, goal.question, (exact, left))
     if not found:
         raise refusal or InvalidInputError(
             f"no sketch has at most {goal.limits.max_cells} cells; raise max_cells to {_LEAST_CELLS} or more"
@@ -213,23 +216,36 @@ def projections_within(limits: Goal, dim: int) -> Iterator[Projection]:
         cells *= 2
 
 
-def with_each_mechanism(
-    projection: Projection,
-    neighbours: Neighbours,
-    clip: Clip,
-    goal: UnitGoal,
-    budget: Budget,
-    sums: tuple[UnitSums, UnitSums],
-) -> Iterator[UnitOption]:
-    """Yield an option for each noise; ``sums`` are those of keys as they are, and of clipped units."""
-    exact, left = sums
+class Kind(NamedTuple):
+    """A way to release the sums of clipped units: a map, what is published of a key, and a noise."""
+
+    projection: Projection
+    layout: Layout
+    mechanism: str
+    noise: Noise
+
+
+def options_of(
+    kinds: Sequence[Kind], neighbours: Neighbours, clip: Clip, question: Question, sums: tuple[UnitSums, UnitSums]
+) -> list[UnitOption]:
+    """Return an option for each kind; ``sums`` are those of keys as they are, and of clipped units."""
+    if not kinds:
+        return []
+    parts = (np.sqrt(np.mean(part, axis=-1)) for part in _ERRORS[question](kinds, *sums))
+    errors = np.broadcast_arrays(np.empty(len(kinds)), *parts)[1:]
+    return [
+        UnitOption(kind.projection, neighbours, clip, kind.layout, kind.mechanism, kind.noise, *map(float, own))
+        for kind, *own in zip(kinds, *errors, strict=True)
+    ]
+
+
+@functools.lru_cache(maxsize=1024)  # it does not depend on the facts, of which a plan compares several
+def kinds_of(projection: Projection, neighbours: Neighbours, budget: Budget, *, counted: bool) -> tuple[Kind, ...]:
+    """Return each noise that gives the guarantee, with the map on a grid that is fine enough."""
     projection = _on_fine_grid(projection, neighbours)
-    layout = Layout.counted(projection, neighbours, delta=budget.delta) if goal.counted else CELLS
-    for candidate in candidates(sensitivity_of(projection, neighbours, layout), budget):
-        noise = candidate.noise
-        count_error = layout.units_deviation(noise.cumulants)
-        parts = _ERRORS[goal.question](projection, noise, count_error, exact, left)
-        yield UnitOption(projection, neighbours, clip, layout, candidate.mechanism, noise, *map(_typical, parts))
+    layout = Layout.counted(projection, neighbours, delta=budget.delta) if counted else CELLS
+    found = candidates(sensitivity_of(projection, neighbours, layout), budget)
+    return tuple(Kind(projection, layout, one.mechanism, one.noise) for one in found)
 
 
 def _on_fine_grid(projection: Projection, neighbours: Neighbours) -> Projection:
@@ -242,10 +258,6 @@ def _on_fine_grid(projection: Projection, neighbours: Neighbours) -> Projection:
     return projection.replace(resolution=resolution)
 
 
-def _typical(part: Floats) -> float:
-    return float(np.sqrt(np.mean(part)))
-
-
 def _pairs(sums: UnitSums) -> tuple[Floats, Floats, Floats]:
     """Return the squared norms of both sums of each pair of keys, and their inner product."""
     one, other = sums.pairs
@@ -254,60 +266,82 @@ def _pairs(sums: UnitSums) -> tuple[Floats, Floats, Floats]:
 
 
 Parts: TypeAlias = tuple[Floats, Floats, Floats]
-"""Squares of what the map, the noise and clipping do to each answer."""
+"""Squares of what the map, the noise and clipping do to each answer: (kinds, answers), or of all kinds (answers,)."""
 
 
-def _cosine_errors(projection: Projection, noise: Noise, count_error: float, exact: UnitSums, left: UnitSums) -> Parts:
+class Columns(NamedTuple):
+    """Numbers of maps and noises, each (kinds, 1), in data units."""
+
+    cells: Any
+    k2: Floats
+    k4: Floats
+    map_norms: Floats
+
+    @classmethod
+    def of(cls, kinds: Iterable[tuple[Projection, Noise]]) -> Self:
+        """Return the numbers of these."""
+        rows = []
+        for projection, noise in kinds:
+            cumulants = noise.cumulants.scaled(projection.cell_unit)
+            rows.append((projection.sketch_dim, cumulants.k2, cumulants.k4, projection.variance.norms))
+        return cls(*np.array(rows, dtype=np.float64).T[..., np.newaxis])
+
+
+def _columns(kinds: Sequence[Kind]) -> Columns:
+    return Columns.of((kind.projection, kind.noise) for kind in kinds)
+
+
+def _cosine_errors(kinds: Sequence[Kind], exact: UnitSums, left: UnitSums) -> Parts:
     """Return the errors of the cosines (Theory 4, "Shape"), 1 where a sum comes out below the noise floor."""
-    del count_error
     x, y, product = _pairs(left)
     cosine = product / np.sqrt(x * y)
-    of_map, of_noise = cosine_variances(projection, noise, x, y, cosine)
+    of_map, of_noise = cosine_variances(_columns(kinds), x, y, cosine)
     exact_x, exact_y, exact_product = _pairs(exact)
     bias = (cosine - exact_product / np.sqrt(exact_x * exact_y)) ** 2
-    above = 1 - NoiseFloor.of(projection, noise).chance(np.diagonal(left.products))
-    above = above[left.pairs[0]] * above[left.pairs[1]]
+    floors = [NoiseFloor.of(kind.projection, kind.noise) for kind in kinds]
+    above = 1 - chances_below(floors, np.diagonal(left.products))
+    above = above[:, left.pairs[0]] * above[:, left.pairs[1]]
     return above * of_map, above * of_noise + 1 - above, above * bias
 
 
-def cosine_variances(
-    projection: Projection, noise: Noise, x: Floats, y: Floats, cosine: Floats
-) -> tuple[Floats, Floats]:
+def cosine_variances(of: Columns, x: Floats, y: Floats, cosine: Floats) -> tuple[Floats, Floats]:
     """Return the map's and the noise's part of the variance of cosines of sums of squared norms x and y.
 
     That of the noise is at most 1: a cosine is not farther off than that.
     """
-    cumulants, effect = noise.cumulants.scaled(projection.cell_unit), OutputNoise(projection.sketch_dim)
-    k2, k4 = np.full_like(x, cumulants.k2), np.full_like(x, cumulants.k4)
+    effect, k2, k4 = OutputNoise(of.cells), of.k2, of.k4
     spread_x: Floats = effect.squared_norm_variance(x, k2, k4)
     spread_y: Floats = effect.squared_norm_variance(y, k2, k4)
     levels = k2 / x + k2 / y + effect.count * k2**2 / (x * y)
     growth = (spread_x / x**2 + spread_y / y**2) / 4 - 2 * (k2 / x + k2 / y)
     of_noise: Floats = np.minimum(np.maximum(levels + cosine**2 * growth, 0.0), 1.0)
-    of_map: Floats = projection.variance.norms * (1 - cosine**2) ** 2
+    of_map: Floats = of.map_norms * (1 - cosine**2) ** 2
     return of_map, of_noise
 
 
-def _distance_errors(
-    projection: Projection, noise: Noise, count_error: float, exact: UnitSums, left: UnitSums
-) -> Parts:
+def _distance_errors(kinds: Sequence[Kind], exact: UnitSums, left: UnitSums) -> Parts:
     """Return the errors of the squared distances between sums, each as a share of it."""
-    del count_error
     ones = [dataclasses.replace(sums, units=np.ones_like(sums.units)) for sums in (exact, left)]
-    return _mean_errors(projection, noise, 0.0, *ones)
+    return _errors_of_means(kinds, np.zeros((len(kinds), 1)), *ones)
 
 
-def _mean_errors(projection: Projection, noise: Noise, count_error: float, exact: UnitSums, left: UnitSums) -> Parts:
-    """Return the errors of the squared distances between averages, ‖x/n - y/m‖², each as a share of it.
+def _mean_errors(kinds: Sequence[Kind], exact: UnitSums, left: UnitSums) -> Parts:
+    """Return the errors of the squared distances between averages, ‖x/n - y/m‖², each as a share of it."""
+    count_errors = np.array([[kind.layout.units_deviation(kind.noise.cumulants)] for kind in kinds])
+    return _errors_of_means(kinds, count_errors, exact, left)
 
-    The error of n counts to first order: the squared distance moves by 2(‖x/n‖² - ⟨x/n, y/m⟩) times the relative error.
+
+def _errors_of_means(kinds: Sequence[Kind], count_errors: Floats, exact: UnitSums, left: UnitSums) -> Parts:
+    """Return the errors of squared distances between averages, with these errors of n: (kinds, 1).
+
+    An error of n counts to first order: the squared distance moves by 2(‖x/n‖² - ⟨x/n, y/m⟩) times the relative error.
     """
-    cumulants, effect = noise.cumulants.scaled(projection.cell_unit), OutputNoise(projection.sketch_dim)
+    of = _columns(kinds)
     wanted, (found, (x, y, product), (n, m)) = _of_means(exact)[0], _of_means(left)
-    k2, k4 = cumulants.k2 * (1 / n**2 + 1 / m**2), cumulants.k4 * (1 / n**4 + 1 / m**4)
-    of_counts = (2 * (x - product) * count_error / n) ** 2 + (2 * (y - product) * count_error / m) ** 2
-    of_noise = effect.squared_norm_variance(found, k2, k4) + of_counts
-    of_map = np.array([projection.variance.of_squared_norm(distance) for distance in found])
+    k2, k4 = of.k2 * (1 / n**2 + 1 / m**2), of.k4 * (1 / n**4 + 1 / m**4)
+    of_counts = (2 * (x - product) * count_errors / n) ** 2 + (2 * (y - product) * count_errors / m) ** 2
+    of_noise = OutputNoise(of.cells).squared_norm_variance(found, k2, k4) + of_counts
+    of_map = np.array([[kind.projection.variance.of_squared_norm(one) for one in found] for kind in kinds])
     return of_map / wanted**2, of_noise / wanted**2, (found / wanted - 1) ** 2
 
 
@@ -320,12 +354,11 @@ def _of_means(sums: UnitSums) -> tuple[Floats, Parts, tuple[Floats, Floats]]:
     return np.maximum(x + y - 2 * product, _TINY), (x, y, product), (n, m)
 
 
-def _point_errors(projection: Projection, noise: Noise, count_error: float, exact: UnitSums, left: UnitSums) -> Parts:
+def _point_errors(kinds: Sequence[Kind], exact: UnitSums, left: UnitSums) -> Parts:
     """Return the errors of how much a sum holds of one item: its product with the exact sketch of the item."""
-    del count_error, exact
-    norms = np.maximum(np.diagonal(left.products), 0.0)
-    k2 = noise.cumulants.scaled(projection.cell_unit).k2
-    return projection.variance.norms * norms, np.full_like(norms, k2), left.lost**2
+    del exact
+    of, norms = _columns(kinds), np.maximum(np.diagonal(left.products), 0.0)
+    return of.map_norms * norms, of.k2, left.lost**2
 
 
 _ERRORS = {"cosine": _cosine_errors, "distance": _distance_errors, "mean": _mean_errors, "point": _point_errors}

@@ -20,9 +20,10 @@ from streamsketch.planning.unit_options import (
     UnitGoal,
     UnitOption,
     clipped,
+    kinds_of,
+    options_of,
     projections_within,
     unit_options,
-    with_each_mechanism,
 )
 from streamsketch.planning.unit_plans import NEAR_BEST, Outlook, UnitPlan, numbered, preference
 from streamsketch.privacy.budget import Budget
@@ -232,15 +233,15 @@ def plan_sizes(
     goal = UnitGoal("cosine", _typical_sizes(many), neighbours.unit, counted, Goal(max_nonzeros=4), projection.dim)
     budget = Budget(epsilon, delta).warn_if_weak()
     everything, clip = np.ones_like(facts.sizes.pieces), agreement.clip_of()
+    kinds = [
+        min(kinds_of(one, neighbours, budget, counted=counted), key=lambda kind: kind.noise.cumulants.k2)
+        for one in (projection, *projections_within(goal.limits, goal.dim))
+    ]
 
     def sized(known: UnitFacts) -> list[UnitOption]:
         exact = known.sums(goal.units, everything, everything)
         left = known.sums(goal.units, *clipped(known, neighbours, clip))
-        found = []
-        for one in (projection, *projections_within(goal.limits, goal.dim)):
-            each = with_each_mechanism(one, neighbours, clip, goal, budget, (exact, left))
-            found.append(min(each, key=lambda option: option.noise.cumulants.k2))
-        return found
+        return options_of(kinds, neighbours, clip, "cosine", (exact, left))
 
     options, others = sized(facts), {name: sized(other) for name, other in facts.others().items()}
     fair = list(range(len(options)))
