@@ -1,9 +1,12 @@
 // Drives a headless Chromium through its debugging pipe: no port, no package, and no request to a network.
 import { spawn } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 
+export const axe = readFileSync(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
+
+const MOST = 600_000; // milliseconds: what never comes true must not hang
 const NAMES = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
 /** The path of Chromium or Chrome, or undefined where there is none. */
@@ -52,8 +55,13 @@ export function start(path) {
       const heard = (method, params, session) => { if (method === name && session === sessionId) { listening.delete(heard); done(params); } };
       listening.add(heard);
     });
+    /** Runs an expression in the page; returns its value, or that of the promise that it is. */
+    const run = async (expression) => {
+      const { result, exceptionDetails } = await ask("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true });
+      if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
+      return result.value;
+    };
     return {
-      ask,
       /** Shows a page, and waits until all of it is loaded. */
       async show(url) {
         const loaded = event("Page.loadEventFired");
@@ -63,12 +71,26 @@ export function start(path) {
       },
       /** The window's width and height in CSS pixels. */
       size: (width, height) => ask("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: 1, mobile: false }),
-      /** Runs an expression in the page; returns its value, or that of the promise that it is. */
-      async run(expression) {
-        const { result, exceptionDetails } = await ask("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true });
-        if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
-        return result.value;
+      run,
+      /** Waits until an expression is true in the page, however slow the machine is. */
+      async until(expression) {
+        for (const end = Date.now() + MOST; !(await run(expression)); await new Promise((done) => setTimeout(done, 20))) {
+          if (Date.now() > end) throw new Error(`never true: ${expression}; the page says: ${await run("document.body.innerText")}`);
+        }
       },
+      /** Drops files on the page: of each, its name and its content, a string or bytes. */
+      drop: (files) => run(`{
+        const files = new DataTransfer();
+        for (const [name, content] of ${JSON.stringify(files.map(([name, content]) => [name, Buffer.from(content).toString("base64")]))}) files.items.add(new File([Uint8Array.from(atob(content), (one) => one.charCodeAt(0))], name));
+        document.dispatchEvent(new DragEvent("drop", { dataTransfer: files, bubbles: true, cancelable: true }));
+      }`),
+      /** What axe finds: of each fault, the name of its rule, and the first element that has it. */
+      async faults() {
+        await run(axe);
+        return run(`axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations.map((one) => [one.id, one.nodes[0].html.slice(0, 200)]))`);
+      },
+      /** A picture of the window. */
+      picture: async () => Buffer.from((await ask("Page.captureScreenshot", { format: "png" })).data, "base64"),
     };
   }
 

@@ -1,9 +1,9 @@
 // Runs axe over every page of the documentation that `make docs` built, in a headless Chromium: `npm run site -- FOLDER`.
 // Says so where there is no site or no Chromium. A named folder must be there.
-import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { findBrowser, start } from "./chromium.mjs";
+import { axe, findBrowser, start } from "./chromium.mjs";
 
 const here = fileURLToPath(new URL("..", import.meta.url));
 const folder = resolve(process.argv[2] ?? `${here}../out/site`);
@@ -15,7 +15,6 @@ if (reason !== null) {
 }
 const WIDE = [1280, 900];
 const NARROW = [390, 844];
-const axe = readFileSync(`${here}node_modules/axe-core/axe.min.js`, "utf8");
 
 // Contrast is the slowest rule by far. It is a matter of colours and sizes, most of which all pages share: one text of
 // each look is tested.
