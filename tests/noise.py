@@ -1,17 +1,22 @@
 """Noise that is the same at each run of a test, where other noise could fail it by chance."""
 
 import contextlib
+import functools
 import hashlib
 import os
 import secrets
 import sys
 import threading
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 
 from streamsketch.privacy.samplers import KeyedBits
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 _SYSTEM = os.urandom
 SALT_NAME = "STREAMSKETCH_TEST_SALT"
@@ -78,3 +83,15 @@ def fixed_noise(name: str) -> Iterator[Mapping[str, KeyedBits]]:
         yield streams
     finally:
         os.urandom, secrets.token_bytes, secrets.randbits = before
+
+
+def drawn_once(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Call a function once for its arguments: what it draws goes by its name, whichever test is the first to ask."""
+
+    @functools.cache
+    @functools.wraps(function)
+    def drawn(*arguments: Parameters.args, **named: Parameters.kwargs) -> Result:
+        with fixed_noise(f"{function.__module__}.{function.__qualname__} {arguments} {named}"):
+            return function(*arguments, **named)
+
+    return drawn

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.noise import SALT_NAME, fixed_noise
+from tests.noise import SALT_NAME, drawn_once, fixed_noise
 from tests.salted import is_explained, outcomes, table_of
 
 ROOT = Path(__file__).parent
@@ -52,6 +52,21 @@ def test_noise_of_one_name_is_the_same_and_uuids_are_not() -> None:
     (noise, name), (again, other) = drawn
     assert noise == again
     assert name != other
+
+
+def test_what_tests_share_is_the_same_whichever_of_them_is_first() -> None:
+    """One process runs other tests than another, and a function that is cached draws for the first."""
+
+    def drawn(size: int) -> bytes:
+        return os.urandom(size)
+
+    found = []
+    for first in ("one test", "another"):
+        shared = drawn_once(drawn)
+        with fixed_noise(first):
+            found.append((shared(16), shared(16), shared(8)))
+    assert found[0] == found[1]
+    assert found[0][0] == found[0][1] != found[0][2]
 
 
 def test_each_file_that_draws_by_the_salt_states_how_often_it_rejects() -> None:

@@ -6,7 +6,6 @@ import json
 import random
 import tempfile
 from fractions import Fraction
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,7 @@ from streamsketch.storage import old_formats
 from streamsketch.storage.raw_files import read_header
 from streamsketch.storage.sketches import PastRelease, RawSketch
 from streamsketch.wire import releases as wire
+from tests.noise import drawn_once
 from tests.tampering import raw_bytes, raw_from_bytes, resealed
 from tests.untrusted.inputs import input_readers
 from tests.untrusted.ledgers import ledger_bytes, read_ledger, resealed_entry
@@ -347,7 +347,7 @@ def _avro_records() -> list[bytes]:
     return found
 
 
-@cache
+@drawn_once
 def readers() -> dict[str, Reader]:
     """Return every reader by name."""
     refused = ss.InvalidInputError
