@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
-_PATIENCE = 60  # seconds
+from tests.patience import PATIENCE
+
 NO_SERVER = "PostgreSQL is tested by make test-postgres, which needs its server"
 
 
@@ -68,7 +69,7 @@ class Server:
         process, self._process = self._process, None
         if process is not None:
             process.send_signal(how)
-            process.communicate(timeout=_PATIENCE)
+            process.communicate(timeout=PATIENCE)
 
 
 @contextlib.contextmanager
@@ -86,7 +87,7 @@ def _account() -> pwd.struct_passwd:
 
 
 def _wait(programs: Path, folder: Path, process: "subprocess.Popen[bytes]") -> None:
-    for _ in range(10 * _PATIENCE):
+    for _ in range(10 * PATIENCE):
         assert process.poll() is None, process.communicate()[1]
         ready = [programs / "pg_isready", "-q", "-h", folder, "-d", "postgres", "-U", "owner"]
         if not subprocess.run(ready, check=False).returncode:  # noqa: S603

@@ -7,6 +7,7 @@ import streamsketch as ss
 from streamsketch.accounting import Receipt
 from streamsketch.errors import LedgerError
 from streamsketch.privacy import Mechanism
+from tests.patience import PATIENCE
 
 CUSTOMER = ss.L1(30, unit="customer")
 FORK = multiprocessing.get_context("fork")
@@ -33,7 +34,7 @@ def charged_at_once(where: Path | str, epsilon: float) -> list[int]:
     workers = [FORK.Process(target=_charge_until_refused, args=(str(where), epsilon, queue)) for _ in range(8)]
     for worker in workers:
         worker.start()
-    counts = [queue.get(timeout=120) for _ in workers]
+    counts = [queue.get(timeout=PATIENCE) for _ in workers]
     for worker in workers:
         worker.join()
     return counts

@@ -15,6 +15,7 @@ import streamsketch as ss
 from streamsketch.errors import LedgerError
 from tests.accounting.spending import CUSTOMER, charged_at_once, spend
 from tests.cli.running import Forks
+from tests.patience import PATIENCE
 from tests.postgres import NO_SERVER, programs, server
 
 sqlalchemy = pytest.importorskip("sqlalchemy")
@@ -86,7 +87,7 @@ def test_the_table_is_made_once_by_eight_at_once(address: str) -> None:
     workers = [FORK.Process(target=enter_at_once, args=(address, place, queue)) for place in range(8)]
     for worker in workers:
         worker.start()
-    assert sorted(queue.get(timeout=120) for _ in workers) == [*range(8)]
+    assert sorted(queue.get(timeout=PATIENCE) for _ in workers) == [*range(8)]
     for worker in workers:
         worker.join()
     assert ss.Ledger(address).audit() == 8
@@ -106,7 +107,7 @@ def test_a_writer_that_is_killed_leaves_no_entry_and_no_lock(ledger: ss.Ledger, 
     held = FORK.Event()
     worker = FORK.Process(target=hold_a_charge, args=(address, held))
     worker.start()
-    assert held.wait(timeout=60)
+    assert held.wait(timeout=PATIENCE)
     assert worker.pid is not None
     os.kill(worker.pid, signal.SIGKILL)
     worker.join()

@@ -27,8 +27,9 @@ from benchmarks.speed.textbook import multiply
 from benchmarks.speed.update import c_update
 from benchmarks.streams import backlog, consume, soak
 from benchmarks.timing import Timings, Work, interleave
-from tests.cli.running import PATIENCE, Forks
+from tests.cli.running import Forks
 from tests.docs.pages import run_module
+from tests.patience import PATIENCE
 
 ALL = [entry for command in COMMANDS if command != "streams" for entry in entries(command).values()]
 LONG = {

@@ -32,12 +32,12 @@ from streamsketch.cli import app as command
 from streamsketch.cli.app import main
 from tests.cli.agreeing import agreeing, by_agreement
 from tests.noise import fixed_noise
+from tests.patience import PATIENCE, wait_until
 
 ROOT = Path(ss.__file__).parent.parent
 COMMAND = [sys.executable, "-m", "streamsketch"]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
 STREAMS = ("stdin", "stdout", "stderr")
-PATIENCE = 300  # seconds: against waiting for ever, on the slowest of machines
 command.announce_compiling = lambda _: contextlib.nullcontext()  # type: ignore[assignment]
 
 
@@ -93,19 +93,11 @@ class Forked:
 
 
 def wait_until_read(pipe: Any) -> None:
-    for _ in range(100 * PATIENCE):
-        if fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)) == bytes(4):
-            return
-        time.sleep(0.01)
-    raise AssertionError("the pipe was never read")
+    wait_until(lambda: fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)) == bytes(4), "a reader of the pipe")
 
 
 def wait_until_there(path: Path) -> None:
-    for _ in range(100 * PATIENCE):
-        if path.exists():
-            return
-        time.sleep(0.01)
-    raise AssertionError(f"{path} was never written")
+    wait_until(path.exists, str(path))
 
 
 def open_when_read(pipe: Path, reader: subprocess.Popen[bytes] | Forked) -> BinaryIO:

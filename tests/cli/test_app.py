@@ -14,10 +14,11 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.cli import app as program
-from tests.cli.running import ENVIRONMENT, PATIENCE, Forks, open_when_read, streamsketch
+from tests.cli.running import ENVIRONMENT, Forks, open_when_read, streamsketch
 from tests.cli.sentences import FILE, FOLDER, sentences, text
 from tests.cli.test_help import COMMANDS as PATHS
 from tests.cli.test_help import GROUPS
+from tests.patience import PATIENCE
 
 
 def test_version_and_help(tmp_path: Path, forks: Forks) -> None:

@@ -13,8 +13,9 @@ from streamsketch.core.libraries import pa, pq
 from streamsketch.storage import save_raw
 from streamsketch.storage.sketches import RawSketch
 from tests.cli.agreeing import TERMS
-from tests.cli.running import ENVIRONMENT, PATIENCE, Forks
+from tests.cli.running import ENVIRONMENT, Forks
 from tests.cli.test_help import COMMANDS, GROUPS
+from tests.patience import PATIENCE
 
 ENCODINGS = ["cp1252", "latin-1", "cp437", "gbk", "utf-16", "koi8-r"]
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=3)

@@ -12,7 +12,8 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.parties import Key, PublicKey, sign
-from tests.cli.running import ENVIRONMENT, PATIENCE, Forks
+from tests.cli.running import ENVIRONMENT, Forks
+from tests.patience import PATIENCE
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=64, sparsity=4, seed=3)
 ONE = ss.L1(1, unit="sale")

@@ -15,8 +15,9 @@ import streamsketch as ss
 from streamsketch.intake import RowReader
 from streamsketch.storage import load_raw, save_raw
 from streamsketch.storage.sketches import RawSketch
-from tests.cli.running import ENVIRONMENT, PATIENCE, Forks
+from tests.cli.running import ENVIRONMENT, Forks
 from tests.cli.sales import EVENTS, PROJECTION, expected
+from tests.patience import PATIENCE
 
 
 def test_sketching_a_csv_file(folder: Path, forks: Forks) -> None:

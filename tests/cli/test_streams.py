@@ -11,8 +11,9 @@ import pytest
 
 from streamsketch.data.readers.rows import whole_rows
 from streamsketch.storage import load_raw
-from tests.cli.running import PATIENCE, Forks, open_when_read, started, wait_until_read
+from tests.cli.running import Forks, open_when_read, started, wait_until_read
 from tests.cli.sales import EVENTS, PROJECTION, expected
+from tests.patience import PATIENCE
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])

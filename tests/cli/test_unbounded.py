@@ -22,7 +22,8 @@ from streamsketch.streams import Stream
 from streamsketch.streams.job import Job
 from streamsketch.streams.open_windows import Windows
 from tests.cli.killing import PIECE_BYTES
-from tests.cli.running import PATIENCE, Forks, started, wait_until_read, wait_until_there
+from tests.cli.running import Forks, started, wait_until_read, wait_until_there
+from tests.patience import PATIENCE
 from tests.streams.naive import AGREEMENT, HEADER, KEYS, Row, batch_of, beat, bound_by, over_in, windows_of, write
 
 OPTIONS = ["--agreement", "agreement.json", "--job", "job.json", "--set", "state=s.raw-stream"]

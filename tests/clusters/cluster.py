@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tests.clusters.processes import Processes, StartError, Usage, free_ports, listens
+from tests.patience import PATIENCE
 
 _JOB_MANAGER = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
 _TASK_MANAGER = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
@@ -154,7 +155,7 @@ class FlinkCluster:
         """
         return self._processes.kill_grandchildren(self._pool)
 
-    def wait_for_task_managers(self, count: int, *, seconds: float = 60) -> None:
+    def wait_for_task_managers(self, count: int, *, seconds: float = PATIENCE) -> None:
         """Wait until the job manager knows of so many task managers, no more and no less."""
         self._processes.wait(
             f"a cluster of {count} task managers", lambda: self._registered() == count, seconds=seconds
@@ -172,7 +173,7 @@ class FlinkCluster:
             {"Content-Type": "application/json"},
             method=method,
         )
-        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310
             return json.loads(answer.read() or "null")
 
     def _start_all(self) -> None:

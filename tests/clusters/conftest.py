@@ -93,7 +93,7 @@ def started_job_service(processes: Processes) -> list[int]:
         processes.start("workers", worker_pool(workers)),
     ]
     try:
-        processes.wait("the job service", lambda: listens(jobs) and listens(workers), seconds=300)
+        processes.wait("the job service", lambda: listens(jobs) and listens(workers))
     except StartError:
         processes.kill(*started)
         raise

@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from streamsketch.jobs import Record
 from tests.clusters.processes import Processes, StartError, Usage, free_ports, listens
+from tests.patience import PATIENCE
 
 _HEADER = struct.Struct(">iqi")  # partition, milliseconds, bytes: as Topic.java has it
 _JAVA = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
@@ -120,12 +121,12 @@ class Kafka:
         """Remove the records of a partition before an offset, as its retention does."""
         place = TopicPartition(topic, partition, before)
         admin = AdminClient({"bootstrap.servers": self.servers})  # which has to live until there is an answer
-        admin.delete_records([place])[place].result(60)
+        admin.delete_records([place])[place].result(PATIENCE)
 
     def replace(self, topic: str, partitions: int) -> None:
         """Delete a topic, and create one with its name."""
         admin = AdminClient({"bootstrap.servers": self.servers})
-        admin.delete_topics([topic], operation_timeout=60)[topic].result(60)
+        admin.delete_topics([topic], operation_timeout=PATIENCE)[topic].result(PATIENCE)
         self.create(topic, partitions)
 
     def kill_broker(self) -> None:

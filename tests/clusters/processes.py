@@ -11,6 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from tests.patience import PATIENCE
+
 STOPPING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}  # what ends this process, and should end all it started
 _TICKS, _PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 _ROOT = Path(__file__).resolve().parents[2]
@@ -100,7 +102,7 @@ class Processes:
                     found[name] = Usage(seconds, memory)
         return found
 
-    def wait(self, what: str, is_there: Callable[[], bool], *, seconds: float = 60) -> None:
+    def wait(self, what: str, is_there: Callable[[], bool], *, seconds: float = PATIENCE) -> None:
         """Wait until something is there; raise if a process ended or the time is over."""
         deadline = time.monotonic() + seconds
         while not is_there():

@@ -2,7 +2,6 @@
 
 import contextlib
 import threading
-import time
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -41,6 +40,7 @@ from tests.beam.rows import agreement_of
 from tests.clusters.cluster import FlinkCluster
 from tests.clusters.kafka import Kafka
 from tests.clusters.steps import write
+from tests.patience import wait_until
 
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=11)
 KEYS = ["AA", "UA", "empty"]
@@ -303,11 +303,8 @@ class Job:
         pipeline = beam.Pipeline(options=beam_options(given, streaming=True))
         self.epoch = build(pipeline, pipeline | log.source(how.get("clock", "events")), folder, **how)
         self._result = pipeline.run()
-        deadline = time.monotonic() + 60
-        while not (fresh := set(self._ids()) - before):
-            assert time.monotonic() < deadline, "the job does not start"
-            time.sleep(0.2)
-        (self.id,) = fresh
+        self.wait_for(lambda: set(self._ids()) - before, "the job")
+        (self.id,) = set(self._ids()) - before
 
     def __enter__(self) -> Self:
         return self
@@ -346,12 +343,7 @@ class Job:
         assert "location" in answer["operation"], answer
         return str(answer["operation"]["location"])
 
-    @staticmethod
-    def wait_for(is_so: Any, what: str, *, seconds: float = 300) -> None:
-        deadline = time.monotonic() + seconds
-        while not is_so():
-            assert time.monotonic() < deadline, f"{what} did not come"
-            time.sleep(0.1)
+    wait_for = staticmethod(wait_until)
 
     def _ids(self) -> Iterator[str]:
         yield from (job["id"] for job in self._cluster.rest("/jobs")["jobs"])

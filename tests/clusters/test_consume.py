@@ -17,6 +17,7 @@ import pytest
 from tests.clusters.conftest import jars_of_flink
 from tests.clusters.kafka import PASSWORD, Kafka
 from tests.jobs.topic import BASE, MINUTE, arrow, policy_in, rows
+from tests.patience import PATIENCE, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 MINUTES, PARTITIONS = 12, 3
@@ -56,7 +57,7 @@ def command(kafka: Kafka, folder: Path, topic: str, *more: str) -> list[str]:
 
 
 def run(given: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(given, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False)  # noqa: S603
+    return subprocess.run(given, capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE, check=False)  # noqa: S603
 
 
 def released(folder: Path) -> dict[str, bytes]:
@@ -64,10 +65,7 @@ def released(folder: Path) -> dict[str, bytes]:
 
 
 def wait_for(found: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 60
-    while not found():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(found, "what the reader writes")
 
 
 @pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.long)])
@@ -123,7 +121,7 @@ def test_a_signal_saves_and_ends(secure: Kafka, tmp_path: Path) -> None:
     with (folder / "log").open("wb") as log, subprocess.Popen(given, cwd=ROOT, stderr=log) as process:  # noqa: S603
         wait_for(lambda: len(list((folder / "out").rglob("*.sketch"))) == 2 * MINUTES)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 128 + signal.SIGTERM
+        assert process.wait(PATIENCE) == 128 + signal.SIGTERM
     lines = (folder / "log").read_text().splitlines()
     events = [json.loads(line)["event"] for line in lines if line.startswith("{")]
     assert "released" in events
@@ -141,7 +139,7 @@ def test_an_added_partition_is_read(secure: Kafka, tmp_path: Path) -> None:
         fill(secure, "grown", 2, first=MINUTES, create=False)
         wait_for(lambda: len(released(folder)) == 2 * MINUTES)
         process.send_signal(signal.SIGTERM)
-        process.wait(60)
+        process.wait(PATIENCE)
     assert "partition 1 was added" in (folder / "log").read_text()
     state = run([*command(secure, folder, "grown", "--once", f"--set=summary={folder}/s.json")])
     assert state.returncode == 0, state.stderr
@@ -163,7 +161,7 @@ def test_a_broker_that_is_killed_is_waited_for(secure: Kafka, tmp_path: Path) ->
         fill(secure, "restarted", first=MINUTES, create=False)
         wait_for(lambda: len(released(folder)) == 2 * MINUTES)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 128 + signal.SIGTERM
+        assert process.wait(PATIENCE) == 128 + signal.SIGTERM
     # the client may not have tried to connect again when it is found unreachable
     assert any(cause in log.read_text() for cause in ("no broker answers", "Connection refused"))
 

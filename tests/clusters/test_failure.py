@@ -1,6 +1,5 @@
 """A job outlives its task managers: same bits, and one release a key."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ from apache_beam.runners.runner import PipelineState
 from tests.clusters.cluster import FlinkCluster
 from tests.clusters.conftest import ROW_GROUPS
 from tests.clusters.steps import MINUTES, PUBLIC_KEYS, file_name, files_in, output_in, releases_in, run, sketches_in
+from tests.patience import wait_until
 
 
 def test_a_job_outlives_python_workers_killed_in_the_middle(
@@ -16,10 +16,7 @@ def test_a_job_outlives_python_workers_killed_in_the_middle(
 ) -> None:
     results = tmp_path / "results"
     result = run(cluster.pipeline_options(), events, results, batch_pause=0.3)
-    deadline = time.monotonic() + 60
-    while files_in(results, "batches") < ROW_GROUPS // 2:
-        assert time.monotonic() < deadline, "the job does not get on"
-        time.sleep(0.05)
+    wait_until(lambda: files_in(results, "batches") >= ROW_GROUPS // 2, "half of the batches")
     assert cluster.kill_workers() > 0
     assert result.wait_until_finish(MINUTES * 60_000) == PipelineState.DONE
     assert files_in(results, "batches") > ROW_GROUPS, "work was lost and done again"
@@ -32,10 +29,7 @@ def test_a_job_outlives_a_task_manager_killed_in_the_middle_of(
 ) -> None:
     results = tmp_path / "results"
     result = run(cluster.pipeline_options(), events, results, batch_pause=0.3, release_pause=0.2)
-    deadline = time.monotonic() + 60
-    while files_in(results, step) < all_of_them // 2:
-        assert time.monotonic() < deadline, "the job does not get on"
-        time.sleep(0.05)
+    wait_until(lambda: files_in(results, step) >= all_of_them // 2, f"half of the {step}")
     cluster.kill_task_manager(-1)
     assert files_in(results, step) < all_of_them, "it was killed in the middle"
     cluster.wait_for_task_managers(1)

@@ -10,6 +10,7 @@ import pytest
 
 from tests.clusters import __main__ as command
 from tests.clusters.processes import Processes, StartError
+from tests.patience import PATIENCE
 
 # prints its child's number, then waits for it
 PARENT = "import subprocess; child = subprocess.Popen(['sleep', '600']); print(child.pid, flush=True); child.wait()"
@@ -23,7 +24,7 @@ def is_there(pid: int) -> bool:
 
 
 def printed_number(log: Path) -> int:
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + PATIENCE
     while not (text := log.read_text()).endswith("\n"):
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -36,7 +37,7 @@ def test_processes_end_with_their_block_and_so_do_their_children(tmp_path: Path)
         child = printed_number(tmp_path / "parent.log")
         assert is_there(child)
     assert parent.returncode == -signal.SIGKILL
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + PATIENCE
     while is_there(child):  # until init has buried it
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -47,7 +48,7 @@ def test_what_processes_use_includes_their_children(tmp_path: Path) -> None:
     with Processes(tmp_path) as processes:
         processes.start("worker", [sys.executable, "-c", work])
         processes.start("sleeper", ["sleep", "600"])
-        deadline = time.monotonic() + 300
+        deadline = time.monotonic() + PATIENCE
         while processes.usage()["worker"].seconds < 0.3:
             assert time.monotonic() < deadline
             time.sleep(0.05)

@@ -11,6 +11,7 @@ import pytest
 from streamsketch.streams.job import Job
 from tests.clusters.kafka import Kafka
 from tests.clusters.processes import Processes
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -38,7 +39,7 @@ def policy_in(folder: Path) -> str:
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(arguments, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False)  # noqa: S603
+    return subprocess.run(arguments, capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE, check=False)  # noqa: S603
 
 
 def held(folder: Path) -> dict[str, bytes]:
@@ -73,7 +74,7 @@ def test_a_publisher_that_was_replaced_ends(kafka: Kafka, tmp_path: Path) -> Non
         processes.wait("the first slots", lambda: "published 3" in (tmp_path / "logs" / "first.log").read_text())
         assert run(*command(kafka, folder, "replaced", "--once")).returncode == 0
         fill(folder, range(1, 2))
-        assert first.wait(60) == 2
+        assert first.wait(PATIENCE) == 2
         assert "fenced" in (tmp_path / "logs" / "first.log").read_text()
     assert len(published(kafka, "replaced")) == 3
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.clusters.kafka import Kafka
+from tests.patience import PATIENCE
 
 PROGRAM = Path(__file__).with_name("Marks.java")
 
@@ -21,7 +22,7 @@ def test_a_record_behind_a_checkpoint_is_judged_by_all_that_was_read_before_it(k
         for seconds, content in ((0, b""), (300, b""), (1_000_000, b""), (7, b"late")):
             writer.write(0, seconds * 1000, content)
     command = ["java", "-cp", f"{os.environ['STREAMSKETCH_FLINK_JARS']}/*", str(PROGRAM), kafka.servers, "marks", "3"]
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)  # noqa: S603
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)  # noqa: S603
     assert answer.stdout == "295000\n", answer.stderr
 
 
@@ -52,7 +53,7 @@ def test_a_log_that_lost_records_is_not_read_on_from_a_checkpoint(kafka: Kafka, 
                 kafka.replace(topic, 1)
                 with kafka.writer(topic) as writer:
                     writer.write(0, 0)
-            _, errors = process.communicate("\n", timeout=120)
+            _, errors = process.communicate("\n", timeout=PATIENCE)
         finally:
             process.kill()
     assert process.returncode == 1

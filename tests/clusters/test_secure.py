@@ -13,6 +13,7 @@ from streamsketch.jobs.brokers import Brokers
 from tests.clusters.conftest import jars_of_flink
 from tests.clusters.kafka import PASSWORD, Kafka
 from tests.clusters.test_publish import ROOT, fill, held, policy_in, published
+from tests.patience import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,7 @@ def publish(kafka: Kafka, folder: Path, topic: str, settings: Path | None) -> su
     command = [sys.executable, "-m", "streamsketch", "stream", "publish", policy_in(folder), "--once"]
     command += [f"--set=servers={kafka.secure}", f"--set=releases_topic={topic}"]
     command += [] if settings is None else [f"--set=client_settings={settings}"]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False)  # noqa: S603
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE, check=False)  # noqa: S603
 
 
 def test_releases_are_published_by_tls_with_a_password(secure: Kafka, tmp_path: Path) -> None:
@@ -80,5 +81,5 @@ def test_the_connector_reads_the_same_settings(secure: Kafka) -> None:
             writer.write(0, seconds * 1000)
     command = ["java", "-cp", f"{jars_of_flink()}/*", str(Path(__file__).with_name("Marks.java"))]
     command += [str(secure.secure), "java", "2", str(secure.client_settings)]
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)  # noqa: S603
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)  # noqa: S603
     assert answer.stdout == "295000\n", answer.stderr

@@ -201,7 +201,7 @@ def test_a_backlog_loses_no_window_while_a_partition_has_heartbeats_alone(
             log.write(0, minute, batch)
         log.end(minute)
     with Job(cluster, log, folder, stream={"bundle": bundle}) as job:
-        job.wait_for(lambda: len(folder.windows()) == minutes, "all windows", seconds=300)
+        job.wait_for(lambda: len(folder.windows()) == minutes, "all windows")
     assert_once(folder)
     sampled = {0, 14, 29}  # the whole replay takes minutes
     again = replayed(log, folder, tmp_path / "again", 1, minutes, only=sampled)

@@ -1,7 +1,6 @@
 """Rows that a job drops: counted, kept as dead letters, and said by the watch."""
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from streamsketch.beam.streams import WriteDeadLetters
 from streamsketch.jobs import DroppedRows, Server, Watch
 from streamsketch.streams import RowCounts, counts_in
 from tests.jobs.job import at, end, job_of, policy_of, put, run
+from tests.patience import wait_until
 
 ROWS = [
     ("AA", "JFK-LAX", "N1", 70),
@@ -41,10 +41,9 @@ def test_what_a_job_drops_is_counted_and_kept(clock: str, runner: list[str], tmp
     how: dict[str, Any] = {"clock": clock, "max_ahead": "1 hour", "dead_letters": str(letters)}
     assert run(tmp_path, runner, **how) == 0
     messages = 5 if clock == "events" else 4  # a heartbeat is none
-    expected, deadline = RowCounts(4, late=1, ahead=1, messages=messages), time.monotonic() + 60
-    while total(tmp_path / "claims/flights.counts") != expected and time.monotonic() < deadline:
-        time.sleep(0.05)  # workers may write a second later
-    assert total(tmp_path / "claims/flights.counts") == expected
+    expected = RowCounts(4, late=1, ahead=1, messages=messages)
+    # workers may write a second later
+    wait_until(lambda: total(tmp_path / "claims/flights.counts") == expected, "the counts")
     kept = {path.name.partition("-")[0]: pq.read_table(path).to_pylist() for path in letters.iterdir()}
     assert {kind: [row["route"] for row in rows] for kind, rows in kept.items()} == {
         "late": ["late"],

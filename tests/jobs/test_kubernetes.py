@@ -18,6 +18,7 @@ from streamsketch.streams.policy import StreamPolicy
 pytest.importorskip("prometheus_client")
 
 from streamsketch.jobs import Server, Watch
+from tests.patience import PATIENCE
 
 yaml = pytest.importorskip("yaml")
 
@@ -108,7 +109,8 @@ def test_probes_ask_for_pages_that_are_served_where_they_ask(tmp_path: Path) -> 
         assert not server.is_private
         for one in asked:
             assert ports[one["port"]] == job.port
-            with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}{one['path']}", timeout=10) as answer:
+            address = f"http://127.0.0.1:{server.server_port}{one['path']}"
+            with urllib.request.urlopen(address, timeout=PATIENCE) as answer:
                 assert answer.status == 200
     (port,) = OBJECTS["Service"]["spec"]["ports"]
     assert port["targetPort"] in ports

@@ -17,6 +17,7 @@ from streamsketch.streams import counts_in
 from tests.beam.streams.prism import BASE, MINUTE
 from tests.jobs.job import KEYS, SCHEMA, Row, job_of, options
 from tests.jobs.running import command
+from tests.patience import PATIENCE
 
 ROWS: list[Row] = [("AA", "JFK-LAX", "N1", 5), ("UA", "EWR-SFO", "N2", 61), ("AA", "JFK-SFO", "N3", 125)]
 
@@ -83,7 +84,7 @@ def test_the_command_reads_the_topic_and_ends_with_1_where_a_release_differs(
 ) -> None:
     ran(tmp_path)
     broker = Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1})  # librdkafka's own, in this process
-    (address,) = broker.list_topics(timeout=30).brokers.values()
+    (address,) = broker.list_topics(timeout=PATIENCE).brokers.values()
     files = [one for one in options(tmp_path, incoming=None) if one.startswith("--")]
     given = ["stream", "replay", *files, f"--set=servers={address.host}:{address.port}", "--epoch=1", "--json"]
     for topic, log in {"whole": LOG, "cut": LOG[1:]}.items():

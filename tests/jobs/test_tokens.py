@@ -15,6 +15,7 @@ from tests.jobs.running import command
 pytest.importorskip("confluent_kafka")
 
 from streamsketch.jobs import Brokers, TopicError, UnreachableError, with_token
+from tests.patience import PATIENCE
 
 OAUTH = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.config": "region=x"}
 SERVERS = "127.0.0.1:1"  # where nobody listens
@@ -69,7 +70,7 @@ def test_a_running_client_that_gets_no_further_token_says_so_and_goes_on() -> No
         return "a token", time.time() + 2
 
     brokers = Brokers(SERVERS, OAUTH, token=token)
-    consumer, deadline = brokers.consumer(), time.monotonic() + 60
+    consumer, deadline = brokers.consumer(), time.monotonic() + PATIENCE
     while "the function for tokens raised RuntimeError" not in str(brokers.trouble):
         assert time.monotonic() < deadline
         assert consumer.poll(0.1) is None

@@ -20,13 +20,14 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.jobs import Watch
 from streamsketch.jobs.causes import Found
 from tests.beam.streams.prism import BASE, MINUTE, ROOT
-from tests.cli.running import PATIENCE, Forks
+from tests.cli.running import Forks
 from tests.jobs.job import end, options, policy_of, put, run
 
 pytest.importorskip("prometheus_client")
 from prometheus_client.parser import text_string_to_metric_families
 
 from streamsketch.jobs import Server
+from tests.patience import PATIENCE
 
 ROWS = [("AA", "JFK-LAX", "N1", 5), ("UA", "EWR-SFO", "N2", 61), ("AA", "EWR-SFO", "N3", 130)]
 
@@ -79,7 +80,7 @@ def served(
 
         def get(path: str) -> tuple[int, str]:
             try:
-                with urllib.request.urlopen(f"http://{client}:{server.server_port}{path}", timeout=10) as answer:
+                with urllib.request.urlopen(f"http://{client}:{server.server_port}{path}", timeout=PATIENCE) as answer:
                     return answer.status, answer.read().decode()
             except urllib.error.HTTPError as error:
                 with error:

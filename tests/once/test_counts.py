@@ -1,12 +1,12 @@
 """Counts of rows that a stream read and dropped."""
 
-import time
 from pathlib import Path
 
 import pytest
 
 from streamsketch.once.counts import ROW_CODES, RowAlarms, RowLimits, Tally
 from streamsketch.streams import RowCounts, counts_in
+from tests.patience import wait_until
 
 
 @pytest.mark.parametrize(
@@ -75,10 +75,8 @@ def test_what_waits_is_written_by_itself(tmp_path: Path) -> None:
     for _ in range(2):
         tally.add(RowCounts(1))
         tally.flush()
-    deadline = time.monotonic() + 60
-    while [*counts_in(tmp_path).values()] != [RowCounts(2)]:  # another file is there while it is replaced
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
+    # another file is there while it is replaced
+    wait_until(lambda: [*counts_in(tmp_path).values()] == [RowCounts(2)], "the counts")
 
 
 @pytest.mark.parametrize("content", ["{}", '{"read": -1, "late": 0, "ahead": 0, "malformed": 0, "lost": 0}', "["])

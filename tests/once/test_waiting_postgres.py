@@ -15,8 +15,9 @@ from streamsketch.jobs import Malformed, Payloads, TopicStream
 from streamsketch.once.databases import connection
 from streamsketch.once.waiting import Waiting, waiting_for
 from streamsketch.streams import DatabaseSink, Stream
-from tests.cli.running import COMMAND, PATIENCE, started
+from tests.cli.running import COMMAND, started
 from tests.jobs.topic import MINUTE, NeverStop, Topic, as_json, policy_in, rows
+from tests.patience import PATIENCE
 from tests.postgres import NO_SERVER, Server, programs
 from tests.streams.naive import HEADER, KEYS, Row, write
 

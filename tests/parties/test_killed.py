@@ -13,12 +13,12 @@ import pytest
 import streamsketch as ss
 from streamsketch.accounting.store import FileTransaction, Row
 from streamsketch.privacy.laplace import DiscreteLaplace
+from tests.patience import PATIENCE
 
 PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
 SALE = ss.L1(1, unit="sale")
 FORK = multiprocessing.get_context("fork")
 STEP = 1 / 64
-PATIENCE = 60  # seconds
 
 
 @pytest.fixture

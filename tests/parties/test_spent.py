@@ -17,9 +17,9 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.parties import Key, Round
 from streamsketch.privacy.samplers import KeyedBits
 from tests.parties.test_rounds import KEYS, PROJECTION, a_round
+from tests.patience import PATIENCE
 
 FORK = multiprocessing.get_context("fork")
-PATIENCE = 60  # seconds
 ALREADY = r"has already contributed to round \w+…"
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from pipelines.phones import collect
 from pipelines.phones.collect import ACTIVITIES, Collector, mechanism_of
+from tests.patience import PATIENCE
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def server() -> Iterator[Collector]:
 
 def asked(server: Collector, path: str, body: bytes | None = None) -> bytes:
     address = f"http://127.0.0.1:{server.server_port}{path}"
-    with urllib.request.urlopen(address, body, timeout=30) as answer:
+    with urllib.request.urlopen(address, body, timeout=PATIENCE) as answer:
         return bytes(answer.read())
 
 
@@ -103,7 +104,7 @@ def test_somebody_moves_the_sliders_and_sends_one_report(
     assert BROWSER is not None
     script, page = tmp_path / "streamsketch.js", tmp_path / "page.html"
     bundled = [str(ESBUILD), "src/index.ts", "--bundle", "--format=esm", "--target=es2022", f"--outfile={script}"]
-    subprocess.run(bundled, cwd=WEB, check=True, capture_output=True, timeout=120)  # noqa: S603
+    subprocess.run(bundled, cwd=WEB, check=True, capture_output=True, timeout=PATIENCE)  # noqa: S603
     page.write_text(collect._FILES["/"][0].read_text("utf-8") + SOMEBODY, "utf-8")
     monkeypatch.setitem(collect._FILES, "/", (page, "text/html; charset=utf-8"))
     monkeypatch.setitem(collect._FILES, "/streamsketch.js", (script, "text/javascript"))
@@ -116,7 +117,7 @@ def test_somebody_moves_the_sliders_and_sends_one_report(
         capture_output=True,
         text=True,
         check=True,
-        timeout=240,
+        timeout=PATIENCE,
     )
     result = re.search(r'<pre id="result">(.*?)</pre>', shown.stdout, re.DOTALL)
     assert result is not None, shown.stdout[-2000:]

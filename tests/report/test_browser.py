@@ -5,7 +5,6 @@ import json
 import re
 import shutil
 import subprocess
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,8 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.report import page_of
+from tests.noise import drawn_once
+from tests.patience import PATIENCE
 from tests.report import test_federation
 from tests.report.test_page import HOSTILE, Page, releases
 
@@ -35,7 +36,7 @@ const found = {
 """
 
 
-@cache
+@drawn_once
 def shops(n: int) -> str:
     """Return the page of n shops of four kinds, and of an empty one."""
     rng = np.random.default_rng(8)
@@ -48,7 +49,7 @@ def shops(n: int) -> str:
     return page_of(found, title="Shops & more")
 
 
-@cache
+@drawn_once
 def weeks() -> str:
     rng = np.random.default_rng(9)
     kinds = rng.dirichlet(np.full(200, 0.1), 2)
@@ -96,7 +97,7 @@ def run(folder: Path, page: str, script: str, size: tuple[int, int] = SIZES[0]) 
         capture_output=True,
         text=True,
         check=True,
-        timeout=240,
+        timeout=PATIENCE,
     )
     result = re.search(r'<pre id="result"[^>]*>(.*?)</pre>', done.stdout, re.DOTALL)
     assert result is not None, done.stderr[-2000:]

@@ -7,7 +7,6 @@ import tempfile
 import unicodedata
 from collections import Counter
 from collections.abc import Callable
-from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -20,6 +19,8 @@ import streamsketch as ss
 from streamsketch.features import Category, Features, Number
 from streamsketch.report import federation_of, page_of, page_of_federation, viewer_page
 from streamsketch.report.differences import Dictionary
+from tests.noise import drawn_once
+from tests.patience import PATIENCE
 from tests.report import test_federation
 from tests.report.test_browser import BROWSER, PROJECTION, shops, weeks
 
@@ -65,7 +66,7 @@ def printed(folder: Path, page: str, seconds: int = 60) -> pypdf.PdfReader:
         ],
         capture_output=True,
         check=True,
-        timeout=240,
+        timeout=PATIENCE,
     )
     return pypdf.PdfReader(folder / "page.pdf")
 
@@ -120,7 +121,7 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 
 
-@cache
+@drawn_once
 def on_paper(which: str) -> tuple[str, pypdf.PdfReader]:
     """Return a page, and what a browser prints of it."""
     page = PAGES[which]()

@@ -52,7 +52,7 @@ class SparkCluster:
             stack.enter_context(self._processes)
             page, *pages = map(str, self._pages)
             self._start("master", "master.Master", "127.0.0.1", page, "--port", str(self._port))
-            self._processes.wait("the master", lambda: listens(self._port), seconds=300)
+            self._processes.wait("the master", lambda: listens(self._port))
             room = "--cores", "2", "--memory", "4g", "--work-dir", str(self._folder), self.url
             for host, own in zip(HOSTS, pages, strict=True):
                 self._start(host, "worker.Worker", host, own, *room)

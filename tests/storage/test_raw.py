@@ -22,6 +22,7 @@ from streamsketch.storage import load_raw, releases, save_raw, sketches
 from streamsketch.storage.database import Database, Row
 from streamsketch.storage.raw_files import append_raw, read_header, transaction
 from streamsketch.storage.sketches import PastRelease, RawSketch, distinct_releases
+from tests.patience import PATIENCE
 from tests.tampering import executed, raw_bytes, raw_from_bytes, rewritten, with_fields
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=3, resolution="1/2")
@@ -403,7 +404,7 @@ def test_of_two_releases_at_once_one_is_refused(
     workers = [context.Process(target=released, args=(path, ready, results)) for path in (paths[0], paths[-1])]
     for worker in workers:
         worker.start()
-    found = sorted(results.get(timeout=60) for _ in workers)
+    found = sorted(results.get(timeout=PATIENCE) for _ in workers)
     for worker in workers:
         worker.join()
     assert found[1] == "released"

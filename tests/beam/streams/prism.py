@@ -14,6 +14,7 @@ from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
 
 from streamsketch.beam.streams import PartitionClock
 from tests.beam.running import append_to, recorded
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[3]
 MINUTE = 60
@@ -56,6 +57,6 @@ def run(
 
 def wait_for_workers() -> None:
     """Wait until this process's workers have hung up: a Prism that is killed before would make them raise."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while any(thread.name.startswith("read_") for thread in threading.enumerate()) and time.monotonic() < deadline:
         time.sleep(0.05)
