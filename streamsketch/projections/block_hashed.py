@@ -244,7 +244,7 @@ class BlockHashed(Projection):
         from streamsketch.kernels import matrices  # noqa: PLC0415 - no update needs it
 
         coefficients, _, rows, width, rows_per_word = self._hash_arguments
-        matrices.block_dense(matrix, coefficients, rows, width, rows_per_word, out)
+        matrices.block_dense(read_only(matrix), coefficients, rows, width, rows_per_word, out)
 
     def project_csr(self, matrix: Any, out: NDArray[Any]) -> None:
         """Write A x of each row in O(s) a nonzero; see `Projection.project_csr`."""
