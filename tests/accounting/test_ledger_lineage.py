@@ -167,9 +167,14 @@ def added(parts: list[ss.Sketch]) -> ss.Sketch:
     return total
 
 
-@pytest.mark.parametrize("inherit", INHERITED)
-@pytest.mark.parametrize("merge", [in_turn, in_a_tree, added])
-@pytest.mark.parametrize("parts", [2, 15, PUBLISHED, PUBLISHED + 1, 40])
+@pytest.mark.parametrize(
+    ("parts", "merge", "inherit"),  # each number with each way to merge, and each of these with each heir
+    [
+        (parts, merge, [*INHERITED][(place + turn) % len(INHERITED)])
+        for place, parts in enumerate((2, 15, PUBLISHED, PUBLISHED + 1, 40))
+        for turn, merge in enumerate((in_turn, in_a_tree, added))
+    ],
+)
 def test_no_part_of_a_charged_sum_is_free(
     ledger: ss.Ledger, tmp_path: Path, parts: int, merge: Callable[..., ss.Sketch], inherit: str
 ) -> None:

@@ -126,8 +126,8 @@ def agreement() -> ss.Agreement:
 def test_releases_under_an_agreement_keep_what_they_state(agreement: ss.Agreement) -> None:
     rows = pa.table({"who": ["ann"] * 3, "item": ["tea", "jam", "tea"]})
     release, empty = by_agreement(agreement), rows.slice(0, 0)
-    assert play(release, rows, empty, epsilon=4.0, delta=1e-3, runs=300).holds
-    verdict = play(release, rows, empty, epsilon=0.1, delta=1e-3, runs=800, false_rejects=1e-3)
+    assert play(release, rows, empty, epsilon=4.0, delta=1e-3, runs=100).holds
+    verdict = play(release, rows, empty, epsilon=0.1, delta=1e-3, runs=400, false_rejects=1e-3)
     assert not verdict.holds, "the game can see this loss"
 
 
@@ -167,7 +167,7 @@ def nothing(_: list[str], folder: Path) -> None:
 
 @pytest.mark.parametrize("job", [prints, logs, warns, grows, opens, fails])
 def test_all_that_depends_on_the_data_is_seen(job: Callable[[list[str], Path], None]) -> None:
-    assert not play(seen(job), ["ben"], ["ben", "ann"], epsilon=1.0, runs=400).holds
+    assert not play(seen(job), ["ben"], ["ben", "ann"], epsilon=1.0, runs=200).holds
 
 
 def test_what_does_not_depend_on_the_data_is_no_loss() -> None:
