@@ -120,27 +120,38 @@ def put_window(
         The version that is put; None if the window has no claim.
     """
     ordered, found = in_order(contents), Put([], [])
-    is_claimed = False
     if version is not None and not _began_without_claim(sink, version, contents):
         if not claimed(sink, version):
             return Put([], other_version(sink, (contents[key][0] for key in ordered), epoch))
-        is_claimed = True
+        offered = [contents[key] for key in ordered]
+        for key, (slot, content), held in zip(ordered, offered, sink.put_all(offered), strict=True):
+            _keep(found, key, _alarm(sink, slot, content, held, epoch))
+        return found
     for key in ordered:
         slot, content = contents[key]
-        if found.alarms and not is_claimed:
+        if found.alarms:
             found.alarms.append(Alarm(slot, WITHHELD, epoch))
             continue
-        alarm = put_slot(sink, slot, content, epoch)
-        if alarm is None:
-            found.held.append(key)
-        else:
-            found.alarms.append(alarm)
+        _keep(found, key, put_slot(sink, slot, content, epoch))
     return found
+
+
+def _keep(put: Put, key: Any, alarm: Alarm | None) -> None:
+    if alarm is None:
+        put.held.append(key)
+    else:
+        put.alarms.append(alarm)
 
 
 def put_slot(sink: Sink, slot: Slot, content: bytes, epoch: int | None, result: str | None = None) -> Alarm | None:
     """Fill a slot if it is empty; return an alarm, which is logged, if it holds other bytes. These stay."""
-    held = sink.put(slot, content)
+    return _alarm(sink, slot, content, sink.put(slot, content), epoch, result)
+
+
+def _alarm(
+    sink: Sink, slot: Slot, content: bytes, held: bytes | None, epoch: int | None, result: str | None = None
+) -> Alarm | None:
+    """Return the alarm of a slot that held these bytes when content was put, if they are others."""
     if held is None or held == content:
         return None
     return raised(slot, result or sink.result, epoch, OTHER_BYTES, held, content)

@@ -6,7 +6,7 @@ import os
 import pickle
 import time
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -68,6 +68,13 @@ class Sink:
         bytes or None
             None if the slot was empty and now holds the content. Otherwise the bytes that it holds.
         """
+
+    def put_all(self, contents: Sequence[tuple[Slot, bytes]]) -> list[bytes | None]:
+        """Fill slots in this order, and return what `put` returns for each; a sink may do so in one write.
+
+        If it fails, the slots before some place are filled, or none is: the same call then continues.
+        """
+        return [self.put(slot, content) for slot, content in contents]
 
     def get(self, slot: Slot) -> bytes | None:
         """Return the bytes in a slot; None if it is empty, or if the sink cannot find out, as here."""
@@ -184,6 +191,8 @@ class WindowFiles(Sink):
 class DatabaseSink(Sink):
     """Rows of an SQL table, of SQLite or PostgreSQL, that ``INSERT … ON CONFLICT DO NOTHING`` adds.
 
+    Once a window is claimed, its rows are added in one transaction.
+
     If the server has closed the connection, the sink connects once more. The table is created if it does not exist::
 
         stream TEXT, window_start BIGINT (microseconds), kind TEXT, key TEXT, release BLOB or BYTEA,
@@ -260,10 +269,11 @@ class DatabaseSink(Sink):
         self._mark = self._MARKS[driver.paramstyle]
         bytes_type = "BLOB" if driver.__name__ == "sqlite3" else "BYTEA"
         for table in (self.result, self.result + _VERSIONS):
-            self._run(
+            create = (
                 f"CREATE TABLE IF NOT EXISTS {table} (stream TEXT, window_start BIGINT, kind TEXT, key TEXT, "
                 f"release {bytes_type} NOT NULL, PRIMARY KEY (stream, window_start, kind, key))"
             )
+            self._run((create,))
 
     def _table(self, slot: Slot) -> str:
         return self.result + _VERSIONS if slot.kind == VERSION else self.result
@@ -279,37 +289,50 @@ class DatabaseSink(Sink):
 
         Errors are those of the driver. Nothing is inserted then.
         """
+        return self.put_all([(slot, content)])[0]
+
+    def put_all(self, contents: Sequence[tuple[Slot, bytes]]) -> list[bytes | None]:
+        """Insert the rows of slots in one transaction; see `Sink.put_all`. Errors are as in `put`."""
         marks = ", ".join([self._mark] * 5)
-        insert = f"INSERT INTO {self._table(slot)} VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608 - checked name
-        return None if self._run(insert, *slot, content).rowcount == 1 else self.get(slot)
+        insert = "INSERT INTO {} VALUES (" + marks + ") ON CONFLICT DO NOTHING"  # noqa: S608 - of checked names
+        cursors = self._run(*((insert.format(self._table(slot)), *slot, content) for slot, content in contents))
+        counts = [cursor.rowcount for cursor in cursors]
+        return [None if count == 1 else self.get(slot) for count, (slot, _) in zip(counts, contents, strict=True)]
 
     def get(self, slot: Slot) -> bytes | None:
         """Return what the row of a slot holds; see `Sink.get`."""
         where = " AND ".join(f"{name} = {self._mark}" for name in ("stream", "window_start", "kind", "key"))
         select = f"SELECT release FROM {self._table(slot)} WHERE {where}"  # noqa: S608 - as above
-        found = self._run(select, *slot).fetchone()
+        found = self._run((select, *slot))[0].fetchone()
         return None if found is None else bytes(found[0])
 
-    def _run(self, statement: str, *values: Any) -> Any:
-        """Run a statement, once more on a new connection if this one was lost: each may run twice."""
+    def _run(self, *statements: tuple[Any, ...]) -> list[Any]:
+        """Run statements with their values in one transaction, on a new connection if this was lost: perhaps twice.
+
+        Returns
+        -------
+        list
+            The cursor of each.
+        """
         try:
-            return self._try(statement, *values)
+            return self._try(statements)
         except Exception:
             if not getattr(self._connection, "closed", False):  # SQLite's connections are never lost
                 raise
         self._connection = self._connect()
-        return self._try(statement, *values)
+        return self._try(statements)
 
-    def _try(self, statement: str, *values: Any) -> Any:
-        cursor = self._connection.cursor()
+    def _try(self, statements: Sequence[tuple[Any, ...]]) -> list[Any]:
+        cursors = [self._connection.cursor() for _ in statements]
         try:
-            cursor.execute(statement, values)
+            for cursor, (statement, *values) in zip(cursors, statements, strict=True):
+                cursor.execute(statement, tuple(values))
             self._connection.commit()
         except BaseException:
             with contextlib.suppress(Exception):  # a connection that is lost cannot, and has nothing to
                 self._connection.rollback()
             raise
-        return cursor
+        return cursors
 
 
 class NamedObjects(Sink):

@@ -4,7 +4,7 @@ import contextlib
 import logging
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from streamsketch.accounting.store import UnreachableLedgerError
@@ -171,6 +171,10 @@ class WaitingSink(Sink):
     def put(self, slot: Slot, content: bytes) -> bytes | None:
         """Fill a slot; see `Sink.put`."""
         return self._waiting.until("sink", lambda: self._tried(lambda: self._sink.put(slot, content)))
+
+    def put_all(self, contents: Sequence[tuple[Slot, bytes]]) -> list[bytes | None]:
+        """Fill slots; see `Sink.put_all`."""
+        return self._waiting.until("sink", lambda: self._tried(lambda: self._sink.put_all(contents)))
 
     def get(self, slot: Slot) -> bytes | None:
         """Return what is in a slot; see `Sink.get`."""

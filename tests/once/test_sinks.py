@@ -45,6 +45,26 @@ def test_a_slot_is_filled_once(sink: Callable[[], Sink]) -> None:
         assert [second.put(slot, b"other") for slot in SLOTS] == [b"%d" % place for place in range(len(SLOTS))]
 
 
+def test_slots_that_are_put_together_are_filled_once(sink: Callable[[], Sink]) -> None:
+    with sink() as first:
+        assert first.put(SLOTS[2], b"before") is None
+        offered = [(slot, b"%d" % place) for place, slot in enumerate(SLOTS)]
+        assert first.put_all(offered) == [None, None, b"before", *[None] * (len(SLOTS) - 3)]
+        assert first.put_all([]) == []
+    held = [b"before" if place == 2 else content for place, (_, content) in enumerate(offered)]
+    with sink() as second:
+        assert second.put_all([(slot, b"other") for slot in SLOTS]) == held
+        assert [second.get(slot) for slot in SLOTS] == held
+
+
+def test_a_database_inserts_the_rows_of_a_window_together_or_not_at_all(tmp_path: Path) -> None:
+    with DatabaseSink(functools.partial(sqlite3.connect, tmp_path / "releases.sqlite")) as sink:
+        with pytest.raises(sqlite3.IntegrityError):
+            sink.put_all([(SLOTS[0], b"first"), (SLOTS[1], None), (SLOTS[2], b"third")])  # type: ignore[list-item]
+        assert [sink.get(slot) for slot in SLOTS[:3]] == [None] * 3
+        assert sink.put_all([(slot, b"again") for slot in SLOTS[:3]]) == [None] * 3
+
+
 def test_a_row_of_sqlite_survives_a_power_failure(tmp_path: Path) -> None:
     """The folder is synchronised after the journal was removed, which would undo the row."""
     with contextlib.closing(connection(f"sqlite:{tmp_path / 'releases.sqlite'}")()) as opened:
