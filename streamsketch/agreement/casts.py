@@ -226,12 +226,17 @@ def _are_whole(array: "pa.Array") -> bool:
     return bool(np.diff(ends).max() <= _WHOLE_DIGITS and (is_digit | (used == ord("-"))).all())
 
 
+def text_numbers() -> "pa.DataType":
+    """Return the type that holds every number in text which `numbers` reads."""
+    return pa.decimal128(38, 12)
+
+
 def _parsed(array: "pa.Array", name: str, rows: Rows) -> "pa.Array":
     def parsed(part: "pa.Array") -> "pa.Array":
         if _are_whole(part):
-            return part.cast(pa.int64()).cast(pa.decimal128(38, 12))
+            return part.cast(pa.int64())
         _require(pc.all(pc.match_substring_regex(part, _DECIMAL), min_count=0))
-        return pc.replace_substring_regex(part, r"^\+", "").cast(pa.decimal128(38, 12))
+        return pc.replace_substring_regex(part, r"^\+", "").cast(text_numbers())
 
     try:
         return parsed(array)

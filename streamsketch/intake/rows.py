@@ -10,13 +10,13 @@ import numpy as np
 
 from streamsketch.agreement.agreed_features import AgreedFeatures
 from streamsketch.agreement.agreement import Agreement
-from streamsketch.agreement.casts import Rows, cast, misfit, misfits, numbers
+from streamsketch.agreement.casts import Rows, cast, misfit, misfits, numbers, text_numbers
 from streamsketch.core.libraries import pa
 from streamsketch.core.numbers import Ints
 from streamsketch.core.wrong import AGREEMENT, wrong_type
 from streamsketch.data.calendar import EventWindows, check_times_of_day
 from streamsketch.data.canonical import HASHED_DIM
-from streamsketch.data.columns import NOT_SHOWN, check_codes
+from streamsketch.data.columns import NOT_SHOWN, check_codes, is_text_type, value_type
 from streamsketch.data.grid import quantise_and_tell, quantise_one, warn_of_truncation
 from streamsketch.data.keys import indices_of
 from streamsketch.data.tables import batches_of
@@ -205,6 +205,9 @@ class Intake:
         if is_cast:
             return batch
         found = self._read(lambda columns, rows, _=None: self._cast(columns, rows), columns, rows)
+        value, typed = self._agreement.value, {one.name for one in self._agreement.columns}
+        if value is not None and value not in typed and is_text_type(value_type(columns[value])):
+            found[value] = found[value].cast(text_numbers())  # whole numbers of one batch need not be so in the next
         schema = pa.schema(
             [(name, found[name].type) for name in self.names], {_CAST: self._agreement.fingerprint.encode()}
         )

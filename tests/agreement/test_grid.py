@@ -21,7 +21,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch import InvalidInputError
-from streamsketch.agreement.casts import numbers
+from streamsketch.agreement.casts import numbers, text_numbers
 from streamsketch.intake import Intake
 
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7, resolution="1/100")
@@ -397,8 +397,8 @@ def test_texts_of_digits_are_the_numbers_that_they_are_with_others(texts: list[s
     for column in (pa.array(texts), pa.array(["x", *texts, "y"])[1:-1], pa.array([*texts, "0.5"])):
         if fits:
             found = numbers(column, "much", Fraction(1), range(len(column)))
-            assert found.type == pa.decimal128(38, 12)
-            assert found.to_pylist() == [Decimal(text) for text in column.to_pylist()]
+            assert found.type in (pa.int64(), text_numbers())
+            assert found.cast(text_numbers()).to_pylist() == [Decimal(text) for text in column.to_pylist()]
         else:
             with pytest.raises(InvalidInputError, match="a plain decimal number"):
                 numbers(column, "much", Fraction(1), range(len(column)))

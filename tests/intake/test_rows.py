@@ -243,6 +243,14 @@ def test_bad_rows_are_left_out_of_a_cast_batch_and_collected() -> None:
     assert (none.num_rows, none.schema.field("item").type) == (0, pa.int64())
 
 
+def test_numbers_in_text_are_cast_to_one_type_whatever_a_batch_holds() -> None:
+    whole, broken = batch(sold=["3", "2", "1", "4"]), batch(sold=["3", "2.5", "1", "4"])
+    intake = Intake(AGREEMENT)
+    assert intake.cast(whole).schema == intake.cast(broken).schema
+    assert shown(intake.read(whole)) == shown(intake.read(batch(sold=[3, 2, 1, 4])))
+    assert shown(intake.read(intake.cast(whole))) == shown(intake.read(whole))
+
+
 def test_tables_of_libraries_are_read_batch_by_batch_and_rows_counted_over_them() -> None:
     frame = pd.DataFrame(batch().to_pydict())
     (found,) = Intake(AGREEMENT).batches(frame)
