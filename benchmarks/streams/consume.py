@@ -31,7 +31,7 @@ _ROWS = 20_000
 _KEYS = [f"key {number}" for number in range(10)]
 _EVENTS = {"arrow": 10_000_000, "json": 500_000}
 _NAMES = {"arrow": "Arrow batches of 20,000 rows", "json": "rows of JSON, one a message"}
-_TARGETS = {"arrow": Target("ours", 2000), "json": None}
+_TARGETS = {"arrow": Target("ratio", 4.0), "json": Target("ratio", 1.5)}
 _AGREEMENT = ss.Agreement(
     ss.SJLT(sketch_dim=1024, sparsity=8, seed=3),
     key="shop",
