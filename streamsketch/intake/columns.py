@@ -66,10 +66,13 @@ def missing(array: "pa.Array") -> Mask:
     if pa.types.is_dictionary(array.type):
         without = pa.array(missing(array.dictionary))
         return _flags(pc.fill_null(without.take(array.indices), fill_value=True))
-    absent = _flags(pc.is_null(array, nan_is_null=True))
     if is_text_type(array.type):
-        absent |= _flags(pc.fill_null(pc.equal(pc.binary_length(array), 0), fill_value=False))
-    return absent
+        lengths = pc.binary_length(array)
+        blank: Mask = (pc.fill_null(lengths, 0) if lengths.null_count else lengths).to_numpy() == 0
+        return blank
+    if not array.null_count and not pa.types.is_floating(array.type):
+        return np.zeros(len(array), dtype=np.bool_)
+    return _flags(pc.is_null(array, nan_is_null=True))
 
 
 def null(array: "pa.Array") -> Mask:
