@@ -100,10 +100,20 @@ class BlockHashed(Projection):
         return scratch_size(layout, rows, width)
 
     @functools.cached_property
-    def _batches(self) -> tuple[Callable[..., Bounds], int, int, tuple[Any, ...]]:
-        """The kernel that adds batches, the size of its scratch, the least batch worth it, and its arguments."""
-        least = self.sketch_dim // (_WORTH_A_SCRATCH * self.blocks)
-        return self._adders.add_batch, self._scratch_size, least, (*self._hash_arguments, self.dim - 1)
+    def _batches(self) -> tuple[Callable[..., Bounds], int, tuple[Any, ...]]:
+        """The kernel that adds batches, the size of its scratch, and its arguments."""
+        return self._adders.add_batch, self._scratch_size, (*self._hash_arguments, self.dim - 1)
+
+    @functools.cached_property
+    def _least_batch(self) -> float:
+        """The number of items from which on a batch is worth a scratch; infinite if no kernel takes batches."""
+        return self.sketch_dim // (_WORTH_A_SCRATCH * self.blocks)
+
+    @functools.cached_property
+    def _slots(self) -> tuple[Callable[..., None], tuple[Any, ...]]:
+        """The kernel that adds items to rows of a table one by one, and its arguments."""
+        coefficients, _, *rest = self._hash_arguments
+        return slot_kernels.add_to_slots, (coefficients, *rest)
 
     @property
     def scale_squared(self) -> Fraction:
@@ -156,9 +166,9 @@ class BlockHashed(Projection):
 
     def add_to(self, state: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
         """Add A x̃ of one batch to a sketch's cells in O(s) an item; see `Projection.add_to`."""
-        add_batch, size, least, arguments = self._batches
-        if indices.size < least:
+        if indices.size < self._least_batch:
             return self._add_to_slots(state.reshape(1, -1), np.zeros_like(indices), indices, values)
+        add_batch, size, arguments = self._batches
         scratch = np.empty(size, dtype=np.int64)
         last, largest, upper, lower = add_batch(read_only(indices), read_only(values), *arguments, scratch, state)
         check_indices(last, self.dim)
@@ -190,7 +200,7 @@ class BlockHashed(Projection):
 
     def _worth_order(self, rows: int, items: int) -> bool:
         """Return whether the rows of a table are best taken in order."""
-        least = rows * self.sketch_dim
+        least = max(rows * self.sketch_dim, self._least_batch)  # infinite where no kernel takes items in order
         return items >= _ITEMS_WORTH_ORDER * rows and items * self.blocks * _CELLS_WORTH_ORDER >= least
 
     def _add_in_order(self, table: Ints, rows: Ints, codes: NDArray[Any], indices: Ints, values: Ints) -> Ints:
@@ -232,8 +242,8 @@ class BlockHashed(Projection):
     def _add_to_slots(self, table: Ints, slots: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
         slots, indices, values = read_only(slots), read_only(indices), read_only(values)
         bounds = self.check_bounds(indices, values)
-        coefficients, _, *rest = self._hash_arguments
-        slot_kernels.add_to_slots(table, slots, indices.view(np.uint64), values, coefficients, *rest)
+        add_to_slots, arguments = self._slots
+        add_to_slots(table, slots, indices.view(np.uint64), values, *arguments)
         return bounds
 
     def project_dense(self, matrix: NDArray[Any], out: NDArray[Any]) -> None:

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import math
+from collections.abc import Callable
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
@@ -88,29 +89,15 @@ class SJLT(BlockHashed):
     def _graph_coefficients(self) -> Words:
         return polynomials(self.seed, self.kind, self.sparsity, self.independence)
 
-    def add_to(self, state: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
-        """Add A x̃ of one batch to a sketch's cells in O(s) an item; see `Projection.add_to`."""
-        if self.construction == "block":
-            return super().add_to(state, indices, values)
-        return self.add_to_rows(state.reshape(1, -1), np.zeros_like(indices), indices, values)
+    @functools.cached_property
+    def _least_batch(self) -> float:
+        return super()._least_batch if self.construction == "block" else math.inf
 
-    def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
-        """Add each item's column to its row of a table in O(s); see `Projection.add_to_rows`."""
+    @functools.cached_property
+    def _slots(self) -> tuple[Callable[..., None], tuple[Any, ...]]:
         if self.construction == "block":
-            return super().add_to_rows(table, slots, indices, values)
-        slots, indices, values = read_only(slots), read_only(indices), read_only(values)
-        keys = indices.view(np.uint64)
-        bounds = self.check_bounds(indices, values)
-        slot_kernels.graph_scatter(table, slots, keys, values, self._graph_coefficients)
-        return bounds
-
-    def add_to_keys(
-        self, table: Ints, masses: Ints, rows: Ints, codes: slot_kernels.Codes, indices: Ints, values: Ints
-    ) -> int:
-        """Add each item's column to its key's row of a table in O(s); see `Projection.add_to_keys`."""
-        if self.construction == "block":
-            return super().add_to_keys(table, masses, rows, codes, indices, values)
-        return Projection.add_to_keys(self, table, masses, rows, codes, indices, values)
+            return super()._slots
+        return slot_kernels.graph_scatter, (self._graph_coefficients,)
 
     def sparse_entries(self, indices: Ints) -> Entries | None:
         """Return the s cells of each column and their signs; see `Projection.sparse_entries`."""
