@@ -50,7 +50,11 @@ class IntakeByWindow(Intake):
         """Return the rows of a batch as events by key and window; parameters and errors as `Intake.read`."""
         kept = np.flatnonzero(self._are_kept(batch))
         whole = kept.size == batch.num_rows
-        return self._keyed(self._read_numbered(batch if whole else batch.take(pa.array(kept)), first + kept))
+        events = self._read_numbered(batch if whole else batch.take(pa.array(kept)), first + kept)
+        if self._within is not None and events.window is not None:
+            # once more: a column that is cast as agreed may hold times that could not be read before
+            events = events.where((events.window >= self._within.start) & (events.window < self._within.stop))
+        return self._keyed(events)
 
     def _keyed(self, events: Events) -> Events:
         return events.keyed_by(self._agreed_windows.of_times)

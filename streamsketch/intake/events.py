@@ -1,9 +1,11 @@
 """Events: rows of any source as integers, ready to be added to a sketch."""
 
 import dataclasses
+import itertools
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamsketch.core.concealed import concealed
 from streamsketch.core.libraries import pa, pc
@@ -88,6 +90,32 @@ class Events:
         )
         window = None if self.window is None else self.window[rows]
         return Events(keys, units, indices, steps, window, rows=steps.size)
+
+    def where(self, flags: NDArray[np.bool_]) -> "Events":
+        """Return the events with a flag: bool, (n,). The others do not count as read."""
+        if flags.all():
+            return self
+        kept, one_by_one = pa.array(flags), self.features is None
+        keys, units = (None if column is None else column.filter(kept) for column in (self.keys, self.units))
+        window, times = (None if column is None else column[flags] for column in (self.window, self.times))
+        amounts = self.amounts
+        if amounts is not None:
+            amounts = (
+                amounts.filter(kept) if isinstance(amounts, pa.Array) else list(itertools.compress(amounts, flags))
+            )
+        return Events(
+            keys,
+            units,
+            self.indices[flags] if one_by_one else self.indices,
+            self.steps[flags] if one_by_one else self.steps,
+            window,
+            amounts,
+            self.truncated,
+            self.rows - int((~flags).sum()),
+            self.blank,
+            None if self.features is None else self.features[flags],
+            times,
+        )
 
     def keyed_by(self, windows: EventWindows) -> "Events":
         """Return the same events with keys of key and window (``KEY 2024-05-31``), or of the window alone."""
