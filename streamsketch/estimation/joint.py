@@ -19,6 +19,7 @@ from streamsketch.estimation.estimate_arrays import Estimates
 from streamsketch.estimation.joint_estimate import CosineLaw, JointEstimates, JointModel
 from streamsketch.estimation.joint_fit import FOLDS, Chosen, choose
 from streamsketch.estimation.noise_effect import OutputNoise
+from streamsketch.estimation.vector_matrices import nearest_cosines, nearest_distances, nearest_products
 
 JointBy: TypeAlias = Literal["cosine", "profile", "distance", "product"]
 """What joint estimates are of."""
@@ -31,7 +32,6 @@ _SURE_HALF = 1.5  # times the noise floor, above which half of the cells give a 
 _CAUTION = 12.0  # pairs
 _PAIR = 2
 _PAIRS_A_STREAM = 3
-_PROJECTIONS = 24
 _LEAST_EIGENVALUE = 1e-12
 _USUAL = 1.959964  # standard errors of a 95 % interval
 
@@ -132,41 +132,6 @@ def _likeness(cosines: Floats) -> float:
     return float((1 - 1 / cosines.size) * alike**2)
 
 
-def nearest_cosines(cosines: Floats, hidden: NDArray[np.bool_] | None = None) -> Floats:
-    """Return positive semidefinite cosines near these: 24 alternating projections (Higham 2002), none if they are.
-
-    The set of such matrices is convex. So a projection on it brings any estimate of a matrix of the set nearer to it.
-    The streams that the noise hides, (n,) bool, are fitted to the others, which are projected without them: what is
-    said of a hidden stream is not to move what others tell.
-    """
-    kept = np.eye(len(cosines), dtype=bool)
-    if hidden is not None and hidden.any() and not hidden.all():
-        above = np.ix_(~hidden, ~hidden)
-        cosines = cosines.copy()
-        cosines[above] = nearest_cosines(cosines[above])
-        kept[above] = True
-    if np.linalg.eigvalsh(cosines)[0] >= -_LEAST_EIGENVALUE * len(cosines):
-        return cosines
-    projected, correction = cosines, np.zeros_like(cosines)
-    for _ in range(_PROJECTIONS):
-        moved = projected - correction
-        positive = _positive(moved)
-        correction = positive - moved
-        projected = np.where(kept, cosines, positive)
-    positive = _positive(projected)
-    lengths = np.sqrt(np.diagonal(positive))
-    nearest: Floats = np.clip((positive + positive.T) / (2 * np.outer(lengths, lengths)), -1.0, 1.0)
-    np.fill_diagonal(nearest, 1.0)
-    return nearest
-
-
-def _positive(matrix: Floats) -> Floats:
-    """Return the nearest positive semidefinite matrix."""
-    values, vectors = np.linalg.eigh(matrix)
-    positive: Floats = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    return positive
-
-
 def _errors_of_model(
     block: Block, chosen: Chosen, value: Floats, variances: tuple[Floats, Floats], known: NDArray[np.bool_]
 ) -> tuple[float, float]:
@@ -256,10 +221,16 @@ def _in_order(block: Block, order: NDArray[np.intp]) -> Block:
 
 def in_noises(block: Block) -> Floats:
     """Return cells in standard deviations of their stream's noise, at least 1 % of the stream's own cells: (k, n)."""
+    cells: Floats = (block.values / _noises(block)[:, None]).T
+    return np.ascontiguousarray(cells)
+
+
+def _noises(block: Block) -> Floats:
+    """Return standard deviations of the streams' noises, at least 1 % of the streams' own cells, 1 where that is 0."""
     values = block.values
     noise = np.maximum(block.k2, _QUIETEST * np.einsum("ik,ik->i", values, values) / values.shape[1])
-    cells: Floats = (values / np.sqrt(np.where(noise > 0, noise, 1.0))[:, None]).T
-    return np.ascontiguousarray(cells)
+    deviations: Floats = np.sqrt(np.where(noise > 0, noise, 1.0))
+    return deviations
 
 
 def _cosines(block: Block, combined: Combined, model: JointModel) -> JointEstimates:
@@ -293,7 +264,8 @@ def _distances(block: Block, combined: Combined, model: JointModel) -> JointEsti
     np.fill_diagonal(value, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         slopes = 1 - combined.cosines * lengths / norms[:, None]  # of the distance with the squared norm of a row
-    return _where_better(block, combined, (value, 2 * lengths, slopes), alone, (0.0, np.inf), model)
+    found = _where_better(block, combined, (value, 2 * lengths, slopes), alone, (0.0, np.inf), model)
+    return dataclasses.replace(found, value=nearest_distances(found.value, _noises(block)))
 
 
 def _products(block: Block, combined: Combined, model: JointModel) -> JointEstimates:
@@ -301,9 +273,9 @@ def _products(block: Block, combined: Combined, model: JointModel) -> JointEstim
     norms, lengths = _lengths(block)
     with np.errstate(divide="ignore", invalid="ignore"):
         slopes = combined.cosines * lengths / (2 * norms[:, None])
-    return _where_better(
-        block, combined, (lengths * combined.cosines, lengths, slopes), alone, (-np.inf, np.inf), model
-    )
+    joint = lengths * combined.cosines, lengths, slopes
+    found = _where_better(block, combined, joint, alone, (-np.inf, np.inf), model)
+    return dataclasses.replace(found, value=nearest_products(found.value, _noises(block)))
 
 
 def _where_better(

@@ -45,9 +45,9 @@ def pairwise(
     together
         Whether to estimate all pairs from all cells together, by everything but ``"mean"``. A table of n keys has n·k
         noisy cells for n(n - 1)/2 cosines: where noise dominates, joint estimates err by half as much or less, and they
-        are never undefined. They are a function of the published cells, so they cost no privacy (Theory 4.9). The
-        matrix of cosines is positive semidefinite. Those of products and distances need not fit together in this way:
-        each pair has the better of two estimates.
+        are never undefined. They are a function of the published cells, so they cost no privacy (Theory 4.9). They
+        are numbers that vectors can have: matrices of cosines and products, with squared norms on the diagonal, are
+        positive semidefinite, and distances and profiles are squared distances of points.
     order
         ``"time"`` if the sketches are in order of time, so that joint estimates may be drawn towards one cosine for
         each lag: drifts and seasons have such cosines. It is only used if cells that were held out confirm it. With

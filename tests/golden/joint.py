@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Callable
 from fractions import Fraction
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from tests.golden import estimates, interval_ends, views
 from tests.golden.exact_numbers import Expected
@@ -83,6 +83,12 @@ def rebuilt(values: list[float], vectors: Matrix) -> Matrix:
     """Return V diag(values) Vᵀ."""
     n = len(values)
     return square(n, lambda i, j: sum(vectors[i][a] * values[a] * vectors[j][a] for a in range(n)))
+
+
+def times(first: Matrix, second: Matrix) -> Matrix:
+    """Return the product of two matrices."""
+    n = len(first)
+    return square(n, lambda i, j: sum(first[i][a] * second[a][j] for a in range(n)))
 
 
 def to_trace(matrix: Matrix) -> Matrix:
@@ -299,6 +305,9 @@ def joint(messages: list[Message], by: str, *, in_time: bool) -> Joint:
     cosines = nearest(mixed, [not one for one in known])
     before = {pair: of_map[pair] + of_noise[pair] for pair in of_map}
     made = _all_pairs(messages, streams, by, cosines, own, (before, variance), (alpha, laws))
+    if by != "cosine":
+        made = fitting(made, [max(stream.norm, 0.0) for stream in streams], [1 / size for size in sizes], by)
+    made = [[(value, a, b, min(low, value), max(high, value)) for value, a, b, low, high in row] for row in made]
     parts = ([[one[part] for one in row] for row in made] for part in range(5))
     return Joint(target, strength, weight, *parts)
 
@@ -376,7 +385,7 @@ def nearest(cosines: Matrix, hidden: list[bool]) -> Matrix:
         for a, i in enumerate(places):
             for b, j in enumerate(places):
                 cosines[i][j] = part[a][b]
-    if min(axes_of(cosines)[0]) >= -1e-12 * n:
+    if is_positive(cosines):
         return cosines
     projected, correction = cosines, [[0.0] * n for _ in range(n)]
     for _ in range(24):
@@ -395,6 +404,60 @@ def cut(matrix: Matrix) -> Matrix:
     return rebuilt([max(value, 0.0) for value in values], vectors)
 
 
+Parts: TypeAlias = tuple[float, float, float, float, float]
+"""Value, both variances, and the ends of an interval."""
+
+
+def fitting(made: list[list[Parts]], norms: list[float], noises: list[float], by: str) -> list[list[Parts]]:
+    """Return the estimates with values that vectors can have."""
+    places, loudest = range(len(made)), max(noises)
+    units = [max(noise, loudest / 10) for noise in noises]
+    values = square(len(made), lambda i, j: made[i][j][0] if i != j else norms[i] * (by == "inner_product"))
+    scaled = square(len(made), lambda i, j: values[i][j] / (units[i] * units[j]))
+    found = nearest_products(scaled) if by == "inner_product" else nearest_distances(scaled, units)
+    if found is None:
+        return made
+    return [[(found[i][j] * units[i] * units[j], *made[i][j][1:]) for j in places] for i in places]
+
+
+def nearest_products(scaled: Matrix) -> Matrix | None:
+    """Return the nearest positive semidefinite matrix, None if it is one."""
+    return None if is_positive(scaled) else cut(scaled)
+
+
+def nearest_distances(scaled: Matrix, units: list[float]) -> Matrix | None:
+    """Return squared distances of points near these, over the units of both, None if they are of points."""
+    n, length = len(scaled), sum(1 / unit**2 for unit in units)
+    centre = square(n, lambda i, j: float(i == j) - 1 / (units[i] * units[j] * length))
+
+    def beyond(matrix: Matrix) -> Matrix:
+        return times(times(centre, matrix), centre)
+
+    def project(matrix: Matrix) -> Matrix:
+        taken = cut(beyond(matrix))
+        return square(n, lambda i, j: matrix[i][j] - taken[i][j])
+
+    if is_positive([[-entry for entry in row] for row in beyond(scaled)]):
+        return None
+    projected, correction = scaled, [[0.0] * n for _ in range(n)]
+    for _ in range(24):
+        moved = square(n, lambda i, j, p=projected, c=correction: p[i][j] - c[i][j])  # type: ignore[misc]
+        inside = project(moved)
+        correction = square(n, lambda i, j, p=inside, m=moved: p[i][j] - m[i][j])  # type: ignore[misc]
+        projected = square(n, lambda i, j, p=inside: 0.0 if i == j else p[i][j])  # type: ignore[misc]
+    last = project(projected)
+
+    def distance(i: int, j: int) -> float:
+        own = (last[i][i] * units[i] ** 2 + last[j][j] * units[j] ** 2) / 2
+        return max(last[i][j] - own / (units[i] * units[j]), 0.0) if i != j else 0.0
+
+    return square(n, distance)
+
+
+def is_positive(matrix: Matrix) -> bool:
+    return min(axes_of(matrix)[0]) >= -1e-12 * sum(row[i] for i, row in enumerate(matrix))
+
+
 def _all_pairs(
     messages: list[Message],
     streams: list[Stream],
@@ -403,11 +466,11 @@ def _all_pairs(
     own: dict[tuple[int, int], Expected],
     variances: tuple[dict[tuple[int, int], float], dict[tuple[int, int], float]],
     laws: tuple[float, dict[tuple[int, int], tuple[float, float]]],
-) -> list[list[tuple[float, float, float, float, float]]]:
+) -> list[list[Parts]]:
     """Return the parts of all estimates; streams that are unlike the others keep their pairs' own."""
     places, (before, after) = range(len(messages)), variances
 
-    def made(unlike: set[int]) -> list[list[tuple[float, float, float, float, float]]]:
+    def made(unlike: set[int]) -> list[list[Parts]]:
         followed = {pair: of for pair, of in before.items() if by == "cosine" or not unlike & set(pair)}
         parts = (own, (followed, after), laws)
         return [
@@ -432,8 +495,8 @@ def _pair(
     own: dict[tuple[int, int], Expected],
     variances: tuple[dict[tuple[int, int], float], dict[tuple[int, int], float]],
     laws: tuple[float, dict[tuple[int, int], tuple[float, float]]],
-) -> tuple[float, float, float, float, float]:
-    """Return value, both variances, and the ends of the 95 % interval; 0 on the diagonal."""
+) -> Parts:
+    """Return value, both variances, and the ends of the pair's own 95 % interval; 0 on the diagonal."""
     i, j = pair
     if i == j:
         return (0.0,) * 5
@@ -466,7 +529,7 @@ def _pair(
         ends = float(found.low), float(found.high)
         if by == "cosine":
             ends = within(ends, clip(float(alone.value), -1, 1), laws[0], laws[1][pair])
-    return value, share * variance, (1 - share) * variance, min(ends[0], value), max(ends[1], value)
+    return value, share * variance, (1 - share) * variance, *ends
 
 
 def _variance(alone: Expected | None) -> float:

@@ -1,11 +1,11 @@
 /** Joint estimates of all pairs, each drawn towards what the cells of all say of it: WIRE.md, "All pairs together". */
-import { axesOf, composed } from "./eigen.ts";
 import { demand, InvalidInputError } from "./errors.ts";
 import { clip, Estimate, type EstimateFields, type Interval, type Method } from "./estimate.ts";
 import { checkComparable, cosine, crossUnit, dot, hasDirection, innerProduct, squaredDistance, squaredNorm, type View, viewOf } from "./estimators.ts";
-import { type Cells, type Chosen, choose, cosinesOf, FOLDS, type Target } from "./joint_fit.ts";
+import { type Cells, type Chosen, choose, FOLDS, type Target } from "./joint_fit.ts";
 import { normalQuantile } from "./normal.ts";
 import type { Release } from "./release.ts";
+import { nearestCosines, nearestDistances, nearestProducts } from "./vector_matrices.ts";
 
 export type JointMeasure = "cosine" | "profileDistance" | "squaredDistance" | "innerProduct";
 
@@ -32,7 +32,6 @@ const QUIETEST = 1e-4;
 const SURE_HALF = 1.5;
 const CAUTION = 12;
 const PAIRS_A_STREAM = 3;
-const PROJECTIONS = 24;
 const LEAST_EIGENVALUE = 1e-12;
 const USUAL = 1.959964;
 const BISECTIONS = 40;
@@ -157,12 +156,20 @@ function ownOf(views: readonly View[]): Own {
 function inNoises(views: readonly View[]): Cells {
   const [n, count] = [views.length, views[0].cells.length];
   const rows = new Float64Array(count * n);
-  views.forEach(({ cells, unit, squares, k2, release }, a) => {
-    const noise = Math.max(k2, (QUIETEST * squares * unit) / count);
-    const size = (Math.sqrt(unit / (noise > 0 ? noise : 1))) * (release.multiplier.numerator < 0n ? -1 : 1);
+  const noises = noisesOf(views);
+  views.forEach(({ cells, unit, release }, a) => {
+    const size = (Math.sqrt(unit) / noises[a]) * (release.multiplier.numerator < 0n ? -1 : 1);
     for (let i = 0; i < count; i++) rows[i * n + a] = size * cells[i];
   });
   return { count, n, rows };
+}
+
+/** Return standard deviations of noises, at least 1 % of the release's own cells, 1 where that is 0. */
+function noisesOf(views: readonly View[]): number[] {
+  return views.map(({ cells, unit, squares, k2 }) => {
+    const noise = Math.max(k2, (QUIETEST * squares * unit) / cells.length);
+    return Math.sqrt(noise > 0 ? noise : 1);
+  });
 }
 
 interface Combined {
@@ -274,34 +281,6 @@ function halfOf(views: readonly View[], fold: number): { cosines: Float64Array; 
   return { cosines, sure };
 }
 
-/** Return positive semidefinite cosines near these; hidden streams are fitted to the others, which are projected alone. */
-function nearestCosines(given: Float64Array, n: number, hidden: readonly boolean[]): Float64Array {
-  let cosines = given;
-  const kept = hidden.some(Boolean) && !hidden.every(Boolean) ? hidden.map((one) => !one) : hidden.map(() => false);
-  const places = kept.flatMap((one, a) => (one ? [a] : []));
-  if (places.length > 0) {
-    const part = nearestCosines(Float64Array.from(places.flatMap((i) => places.map((j) => given[i * n + j]))), places.length, places.map(() => false));
-    cosines = given.slice();
-    places.forEach((i, a) => places.forEach((j, b) => (cosines[i * n + j] = part[a * places.length + b])));
-  }
-  const isKept = (at: number): boolean => at % (n + 1) === 0 || (kept[Math.floor(at / n)] && kept[at % n]);
-  if (axesOf(cosines, n).values.every((value) => value >= -LEAST_EIGENVALUE * n)) return cosines;
-  let projected = cosines;
-  let correction = new Float64Array(n * n);
-  for (let round = 0; round < PROJECTIONS; round++) {
-    const moved = projected.map((one, at) => one - correction[at]);
-    const positive = positivePart(moved, n);
-    correction = positive.map((one, at) => one - moved[at]);
-    projected = positive.map((one, at) => (isKept(at) ? cosines[at] : one));
-  }
-  return cosinesOf(positivePart(projected, n), n);
-}
-
-function positivePart(matrix: Float64Array, n: number): Float64Array {
-  const { values, vectors } = axesOf(matrix, n);
-  return composed(values.map((value) => Math.max(value, 0)), vectors, n);
-}
-
 function estimatesOf(views: readonly View[], own: Own, { cosines, variance, alone: before }: Combined, model: JointModel, by: JointMeasure): JointEstimate[] {
   const n = views.length;
   const norms = views.map(({ squares, unit, n: count, k2 }) => Math.max(squares * unit - count * k2, 0));
@@ -339,10 +318,12 @@ function estimatesOf(views: readonly View[], own: Own, { cosines, variance, alon
     const others = pairs.slice(i * n, (i + 1) * n).filter((_, j) => j !== i);
     return median(others.map(({ alone, joint, value, isBetter }) => (isBetter ? (joint - value) ** 2 / alone.noiseVariance : 0))) <= 1;
   });
-  return pairs.map(({ alone, joint, factor, isBetter, value }, at) => {
-    const taken = isBetter && follows[Math.floor(at / n)] && follows[at % n];
-    const whole = taken ? reduced(alone, factor, before[at], variance[at]) : alone.variance;
-    return new JointEstimate({ value: taken ? joint : value, ...inParts(whole, alone), lowest }, alone, model);
+  const isTaken = (at: number): boolean => pairs[at].isBetter && follows[Math.floor(at / n)] && follows[at % n];
+  const values = Float64Array.from(pairs, ({ joint, value }, at) => (isTaken(at) ? joint : value));
+  const fitting = (isDistance ? nearestDistances : nearestProducts)(values, noisesOf(views));
+  return pairs.map(({ alone, factor }, at) => {
+    const whole = isTaken(at) ? reduced(alone, factor, before[at], variance[at]) : alone.variance;
+    return new JointEstimate({ value: fitting[at], ...inParts(whole, alone), lowest }, alone, model);
   });
 }
 
