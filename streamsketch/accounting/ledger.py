@@ -24,6 +24,7 @@ from streamsketch.accounting.book import (
     text_of,
 )
 from streamsketch.accounting.store import FileStore, Row, Store, Transaction
+from streamsketch.core.documents import Json
 from streamsketch.core.text import check_text
 from streamsketch.core.wrong import LEDGER, wrong_type
 from streamsketch.data.data_ids import DataIds
@@ -448,7 +449,7 @@ class Ledger:
                 self._book.add(_entry(row))
             yield transaction, self._book
 
-    def _append(self, transaction: Transaction, fields: dict[str, Any]) -> Entry:
+    def _append(self, transaction: Transaction, fields: Json) -> Entry:
         at = self._book.time(transaction.now())
         if not _YEARS[0] <= at.year <= _YEARS[1]:
             raise LedgerError(

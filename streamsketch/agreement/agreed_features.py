@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from streamsketch.core.documents import Json
 from streamsketch.core.numbers import Cells
 from streamsketch.projections.identity import Identity
 
@@ -60,5 +61,5 @@ class AgreedFeatures(ABC):
         """Return the features of rows in grid steps: int32, (n, D). No row is refused for what it holds."""
 
     @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the features as what JSON can hold."""

@@ -34,6 +34,7 @@ from streamsketch.agreement.shown import line_of, table_of, value_text
 from streamsketch.agreement.terms import PublishedKeys, Selected, Terms
 from streamsketch.agreement.text import TextRule
 from streamsketch.agreement.windows import Windows
+from streamsketch.core.documents import Json
 from streamsketch.core.files import write_whole
 from streamsketch.core.libraries import pa
 from streamsketch.core.limits import current_limits, json_fields, read_bounded
@@ -501,7 +502,7 @@ class Agreement:
 
     # --- agreeing -------------------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the agreement as a dict that JSON can hold."""
         return fields_of(_values(self))
 

@@ -10,6 +10,7 @@ from streamsketch.agreement.rows_of_unit import RowsOfUnit
 from streamsketch.agreement.terms import Terms, keys_from_dict, keys_to_dict
 from streamsketch.agreement.text import TextRule
 from streamsketch.agreement.windows import Windows
+from streamsketch.core.documents import Json
 from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.counting import Counting
@@ -42,7 +43,7 @@ _LATER = (
 )  # fields that JSON leaves out where they are None: agreements without them keep their fingerprint
 
 
-def fields_of(agreed: Mapping[str, Any]) -> dict[str, Any]:
+def fields_of(agreed: Mapping[str, Any]) -> Json:
     """Return the JSON of an `Agreement`, as a dict, from its fields."""
     stated: dict[str, Any] = {}
     for name in ("counting", "features", "terms", "windows", "schedule", "text", "rows_of_unit"):
@@ -70,7 +71,7 @@ def _shown(column: Column | None) -> dict[str, str] | None:
     return None if column is None else column._asdict()
 
 
-def arguments_of(fields: dict[str, Any], known: set[str]) -> dict[str, Any]:
+def arguments_of(fields: Json, known: set[str]) -> dict[str, Any]:
     """Return the arguments of an agreement, which are ``known``, from the fields of its JSON.
 
     Raises
@@ -113,7 +114,7 @@ def arguments_of(fields: dict[str, Any], known: set[str]) -> dict[str, Any]:
     }
 
 
-def _read_keys(fields: dict[str, Any]) -> Any:
+def _read_keys(fields: Json) -> Any:
     """Return the published keys of an agreement's JSON; whether there is a key column is checked later."""
     if "keys" not in fields:
         return None
@@ -121,14 +122,14 @@ def _read_keys(fields: dict[str, Any]) -> Any:
     return keys_from_dict(fields["keys"], isinstance(key, dict) and key.get("type") == "bytes")
 
 
-def _read_features(fields: dict[str, Any]) -> AgreedFeatures | None:
+def _read_features(fields: Json) -> AgreedFeatures | None:
     if "features" not in fields:
         return None
     features: AgreedFeatures = SERVICES.need("agreed features", "the agreement has features")(fields["features"])
     return features
 
 
-def _read_schedule(fields: dict[str, Any]) -> Schedule | None:
+def _read_schedule(fields: Json) -> Schedule | None:
     """Return the schedule of an agreement's JSON, which states every field of it."""
     if "schedule" not in fields:
         return None

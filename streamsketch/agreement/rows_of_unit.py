@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from streamsketch.agreement.agreed_features import AgreedFeatures
 from streamsketch.agreement.columns import Column, columns_of
 from streamsketch.agreement.windows import Windows
+from streamsketch.core.documents import Json
 from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.neighbours import Clip
@@ -107,7 +108,7 @@ class RowsOfUnit:
         """Whether only rows of one time count."""
         return self.which in _OF_ONE_TIME
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the choice as a dict that JSON can hold."""
         return {"which": self.which} | ({} if self.time is None else {"time": self.time._asdict()})
 

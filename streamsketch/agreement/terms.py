@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
+from streamsketch.core.documents import Json
 from streamsketch.core.numbers import short
 from streamsketch.core.text import check_text
 from streamsketch.errors import InvalidInputError
@@ -181,7 +182,7 @@ class Terms:
         return f"{self.budget}, {kind} {self.mechanism}"
 
 
-def keys_to_dict(keys: PublishedKeys) -> dict[str, Any]:
+def keys_to_dict(keys: PublishedKeys) -> Json:
     """Return published keys as a dict that JSON can hold; dates as ISO 8601, bytes in hexadecimal."""
     if isinstance(keys, Selected):
         share = {"epsilon": decimal_text(Decimal(keys.epsilon)), "delta": decimal_text(Decimal(keys.delta))}

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from streamsketch.agreement.columns import Column, columns_of
+from streamsketch.core.documents import Json
 from streamsketch.core.libraries import pa
 from streamsketch.core.numbers import check_int, short
 from streamsketch.core.text import check_text
@@ -209,7 +210,7 @@ class Windows:
 
     # --- as JSON --------------------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the windows as a dict that JSON can hold; what is not stated is left out."""
         time = self.time._asdict() | ({} if self.format is None else {"format": self.format})
         later = {name: getattr(self, name) for name in _LATER}

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from streamsketch.core import sentences
+from streamsketch.core.documents import Json
 from streamsketch.core.notebooks import ShownAsText
 from streamsketch.core.text import aligned, filled
 from streamsketch.privacy.bounds import Basis
@@ -129,10 +130,10 @@ class BaseExplanation(ShownAsText, ABC):
         ]
 
     @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the explanation as JSON-serialisable objects."""
 
-    def _common_fields(self) -> dict[str, Any]:
+    def _common_fields(self) -> Json:
         """Return the fields that all explanations have, except ``not_protected``, which comes last."""
         return {
             "guarantee": self.guarantee.to_dict(),

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, cast, get_args, overload
 
+from streamsketch.core.documents import Json
 from streamsketch.core.notebooks import ShownAsText
 from streamsketch.core.text import filled
 from streamsketch.core.wrong import RELEASE, wrong_type
@@ -71,11 +72,11 @@ class TableExplanation(ShownAsText):
         """The distinct explanations of its rows."""
         return [one for one, _ in self.groups]
 
-    def to_registry(self) -> dict[str, Any]:
+    def to_registry(self) -> Json:
         """Return an entry for a public registry of deployments; see `explain`."""
         return registry_entry(self.guarantee, self.explanations, one_release(self.guarantee.neighbours))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the explanation as JSON-serialisable objects."""
         return {"groups": [{"keys": list(map(str, keys))} | one.to_dict() for one, keys in self.groups]}
 
@@ -158,7 +159,7 @@ class JointExplanation(ShownAsText):
         found = [one.check.verdict for one in self.each]
         return {verdict: found.count(verdict) for verdict in get_args(Verdict)}
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the explanation as JSON-serialisable objects."""
         finer = self.finer
         return {
@@ -172,7 +173,7 @@ class JointExplanation(ShownAsText):
             "finer": None if finer is None else {"epsilon": finer.epsilon, "delta": finer.delta, "by": finer.by},
         }
 
-    def to_registry(self) -> dict[str, Any]:
+    def to_registry(self) -> Json:
         """Return one entry for all releases together; see `explain`."""
         explanations = [
             one for each in self.each for one in (each.explanations if isinstance(each, TableExplanation) else [each])

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.core import sentences
+from streamsketch.core.documents import Json
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.counts import estimate_of_counts, factors_of
 from streamsketch.estimation.estimate import Estimate, format_value
@@ -337,11 +338,11 @@ class Explanation(BaseExplanation):
     def _in_data_units(self) -> NoiseMoments:
         return self.noise.scaled(float(self.multiplier) * noise_unit(self.projection, self.noise_place))
 
-    def to_registry(self) -> dict[str, Any]:
+    def to_registry(self) -> Json:
         """Return an entry for a public registry of deployments; see `explain`."""
         return registry_entry(self.guarantee, [self])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the explanation as JSON-serialisable objects."""
         return self._common_fields() | {
             "noise": {
@@ -380,7 +381,7 @@ class Explanation(BaseExplanation):
         return self._text("Distances  to another release with the same noise:", rows)
 
 
-def _history_fields(part: HistoryPart | None) -> dict[str, Any] | None:
+def _history_fields(part: HistoryPart | None) -> Json | None:
     return None if part is None else dataclasses.asdict(part) | {"id": part.id.hex()}
 
 

@@ -4,11 +4,12 @@ import dataclasses
 import functools
 import math
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from streamsketch.core import sentences
+from streamsketch.core.documents import Json
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.estimate import Estimate, format_value
 from streamsketch.explanation.base import (
@@ -144,11 +145,11 @@ class BaseSignExplanation(BaseExplanation):
         unit = self.guarantee.neighbours.unit
         return f"A step, the most that one {unit} moves a cell, is {size:.4g} in data units."
 
-    def to_registry(self) -> dict[str, Any]:
+    def to_registry(self) -> Json:
         """Return an entry for a public registry of deployments; see `explain`."""
         return registry_entry(self.guarantee, [self])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the explanation as JSON-serialisable objects."""
         law = self.flipped
         return self._common_fields() | {

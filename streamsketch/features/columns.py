@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+from streamsketch.core.documents import Json
 from streamsketch.core.numbers import check_int, short
 from streamsketch.core.text import check_text
 from streamsketch.errors import InvalidInputError
@@ -177,7 +178,7 @@ def check_width(width: Any) -> float:
     return float(width)
 
 
-def column_fields(column: FeatureColumn) -> dict[str, Any]:
+def column_fields(column: FeatureColumn) -> Json:
     """Return a column as what JSON can hold."""
     fields = {field.name: getattr(column, field.name) for field in dataclasses.fields(column)}
     shown = {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}

@@ -13,6 +13,7 @@ import numpy as np
 
 from streamsketch.agreement.agreed_features import AgreedFeatures
 from streamsketch.agreement.text import TextRule
+from streamsketch.core.documents import Json
 from streamsketch.core.libraries import pa, pc
 from streamsketch.core.limits import json_fields
 from streamsketch.core.numbers import Cells, Floats, check_int, short
@@ -376,7 +377,7 @@ class Features(AgreedFeatures):
 
     # --- as JSON --------------------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the features as what JSON can hold."""
         return {
             "columns": [{"name": name, **column_fields(column)} for name, column in self.columns.items()],

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsketch.core.documents import Json
 from streamsketch.core.limits import json_fields
 from streamsketch.core.numbers import Floats, Ints, check_int, short
 from streamsketch.errors import InvalidInputError
@@ -230,7 +231,7 @@ class Mechanism(ABC):
 
     # --- identity -----------------------------------------------------------------------------------------------
 
-    def agreed_fields(self) -> dict[str, Any]:
+    def agreed_fields(self) -> Json:
         """Return the kind and the parameters as a dict of plain values."""
         return {"kind": self.kind} | {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
@@ -293,7 +294,7 @@ def register(mechanism: type[Mechanism]) -> None:
     _KINDS[mechanism.kind] = mechanism
 
 
-def mechanism_from_fields(fields: dict[str, Any]) -> Mechanism:
+def mechanism_from_fields(fields: Json) -> Mechanism:
     """Return the mechanism with the given ``kind`` and exactly its fields.
 
     Raises

@@ -7,6 +7,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsketch.core.documents import Json
 from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels.hashing import Words
@@ -63,7 +64,7 @@ class Reported(Protocol):
     def fingerprint(self) -> str:
         """What the bytes of reports name it by."""
 
-    def agreed_fields(self) -> dict[str, Any]:
+    def agreed_fields(self) -> Json:
         """Return the kind and the parameters as a dict of plain values."""
 
 

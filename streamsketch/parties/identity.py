@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from streamsketch.core import sentences
+from streamsketch.core.documents import Json
 from streamsketch.core.numbers import short
 from streamsketch.data.canonical import canonical_bytes
 from streamsketch.errors import InvalidInputError, SignatureError
@@ -33,12 +34,12 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def digest_of_agreed(fields: dict[str, Any], form: int) -> bytes:
+def digest_of_agreed(fields: Json, form: int) -> bytes:
     """Return the 32 bytes that name a round: a hash of all that is agreed on, in a domain of its format."""
     return _digest(b"streamsketch.parties.round.%d\n" % form, canonical(fields).encode())
 
 
-def digest_of_key(fields: dict[str, Any], key: bytes, form: int) -> bytes:
+def digest_of_key(fields: Json, key: bytes, form: int) -> bytes:
     """Return 32 bytes that name the round for one key of a table: in a domain that no round as a whole is in.
 
     In format 1 the key's round was a round with another id, which anyone could propose. Such rounds are only combined.

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from streamsketch.core.documents import Json
 from streamsketch.core.numbers import short
 from streamsketch.core.wrong import check_json_text
 from streamsketch.errors import InvalidInputError
@@ -15,12 +16,12 @@ from streamsketch.projections.base import Projection
 _MOST_TEXT = 1 << 21  # characters: of as many parties and signatures
 
 
-def fields_in(text: str | bytes) -> dict[str, Any]:
+def fields_in(text: str | bytes) -> Json:
     """Return the fields of a round's JSON; only the format and the number of signatures are checked."""
     check_json_text(text, "a round")
     if len(text) > _MOST_TEXT:
         raise InvalidInputError(f"a round is JSON of at most {_MOST_TEXT} characters, got {len(text)}")
-    fields: dict[str, Any] = json.loads(text)
+    fields: Json = json.loads(text)
     if not isinstance(fields, dict):
         raise TypeError(f"it must be one JSON object, got a {type(fields).__name__}")
     if format_of(fields) not in (1, FORMAT):
@@ -30,12 +31,12 @@ def fields_in(text: str | bytes) -> dict[str, Any]:
     return fields
 
 
-def format_of(fields: dict[str, Any]) -> Any:
+def format_of(fields: Json) -> Any:
     """Return the format that a round's fields state."""
     return fields.get("format", 1)
 
 
-def arguments_of(fields: dict[str, Any]) -> dict[str, Any]:
+def arguments_of(fields: Json) -> dict[str, Any]:
     """Return the arguments of `Round` for its fields."""
     return {
         "projection": Projection.from_json(json.dumps(fields["projection"])),

@@ -15,6 +15,7 @@ from streamsketch.accounting.ledger import Ledger, charge
 from streamsketch.accounting.sensitivity import check_carried, check_mechanism, sensitivity_of
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.same import check_fingerprint, fingerprint_of
+from streamsketch.core.documents import Json
 from streamsketch.core.numbers import short
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError, SignatureError
 from streamsketch.parties import envelope
@@ -572,7 +573,7 @@ class Round:
         check_all_signed(self._added, self.parties)
 
 
-def _fields_of(agreed: Round, form: int) -> dict[str, Any]:
+def _fields_of(agreed: Round, form: int) -> Json:
     """Return what a round agrees on, in a format."""
     fields = {
         "projection": json.loads(agreed.projection.to_json()),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamsketch.accounting.sensitivity import sensitivity_of
+from streamsketch.core.documents import Json
 from streamsketch.core.notebooks import ShownAsText
 from streamsketch.core.numbers import Exact, exact_fraction, short
 from streamsketch.core.text import aligned, filled
@@ -83,7 +84,7 @@ class BoundPlan(ShownAsText):
         """The option with the least `BoundOption.error`; if several have it, the one with the smallest bound."""
         return min(self.options, key=lambda option: option.error)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the plan as a dict that JSON can hold."""
         options = [
             dataclasses.asdict(option) | {"bound": str(option.bound), "error": option.error} for option in self.options

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from streamsketch.accounting.sensitivity import guarantee_of
+from streamsketch.core.documents import Json
 from streamsketch.core.notebooks import ShownAsText
 from streamsketch.core.text import NO_BREAK, aligned, filled
 from streamsketch.data.canonical import HASHED_DIM
@@ -142,7 +143,7 @@ class Plan(ShownAsText):
         unique = list({id(one): one for one in found}.values())
         return sorted(unique, key=lambda option: (option.cells, option.nonzeros, option.error))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the plan as a dict of values that JSON can represent."""
         return {
             "projection": _projection(self.chosen),
@@ -171,7 +172,7 @@ def _best(options: Iterable[Option]) -> list[Option]:
     return [] if best is None else [best]
 
 
-def _option(option: Option) -> dict[str, Any]:
+def _option(option: Option) -> Json:
     return {
         "projection": _projection(option),
         "mechanism": option.mechanism,
@@ -186,9 +187,9 @@ def _option(option: Option) -> dict[str, Any]:
     }
 
 
-def _projection(option: Option) -> dict[str, Any]:
+def _projection(option: Option) -> Json:
     """Return a projection's fields except the seed, which a plan does not choose."""
-    fields: dict[str, Any] = json.loads(option.projection.to_json())
+    fields: Json = json.loads(option.projection.to_json())
     return {name: value for name, value in fields.items() if name != "seed"}
 
 

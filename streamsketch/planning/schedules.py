@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from streamsketch.core.documents import Json
 from streamsketch.core.notebooks import ShownAsText
 from streamsketch.core.numbers import check_int, short
 from streamsketch.core.text import aligned
@@ -92,7 +93,7 @@ class SchedulePlan(ShownAsText):
         title = "Noise of the worst range, relative to one window released alone:"
         return plan_text(headline, tables=[f"{title}\n{aligned(rows, left=1)}"])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the plan as a dict that JSON can hold."""
         return {
             "ranges": list(self.ranges),

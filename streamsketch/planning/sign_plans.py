@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from streamsketch.core.documents import Json
 from streamsketch.core.libraries import scipy_special
 from streamsketch.core.notebooks import ShownAsText
 from streamsketch.core.numbers import Floats, check_int, short
@@ -112,7 +113,7 @@ class SignPlan(ShownAsText):
         flipped: Any = publish.law(projection) if isinstance(publish, SignMechanism) else publish.name
         return _Way(projection, flipped, publish.guarantee(projection))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the plan as a dict of values that JSON can represent."""
         asked = {name: getattr(self, name) for name in ("members", "nearest", "top", "cosine", "rest", "exact_query")}
         return {

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from streamsketch.accounting.sensitivity import guarantee_of
+from streamsketch.core.documents import Json
 from streamsketch.core.notebooks import ShownAsText
 from streamsketch.core.numbers import check_int, short
 from streamsketch.core.text import aligned, check_text
@@ -177,7 +178,7 @@ class SitePlan(ShownAsText):
         unique = {id(one): one for one in found}
         return sorted(unique.values(), key=lambda one: (one.features.dim, -one.joint_share))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the plan as a dict of values that JSON can represent."""
         return {
             "question": "sites",
@@ -356,7 +357,7 @@ def _rounded(option: SiteOption) -> float:
     return min(round(option.prediction.power, 2), _ENOUGH)
 
 
-def _option(option: SiteOption) -> dict[str, Any]:
+def _option(option: SiteOption) -> Json:
     return {
         "waves": option.waves,
         "moments": option.moments,

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsketch.accounting.sensitivity import guarantee_of
+from streamsketch.core.documents import Json
 from streamsketch.core.notebooks import ShownAsText
 from streamsketch.core.text import NO_BREAK, aligned, filled, short_name
 from streamsketch.estimation.estimate import format_value
@@ -221,7 +222,7 @@ class UnitPlan(ShownAsText):
         ]
         return sorted(found, key=lambda option: (option is not self.chosen, option.error))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the plan as a dict of values that JSON can represent."""
         return {
             "question": self.question,
@@ -272,13 +273,13 @@ def _kind(option: UnitOption) -> str:
     return f"{'equal' if option.clip == 'equal' else bound}, {option.mechanism.title()}{where}"
 
 
-def _projection(option: UnitOption) -> dict[str, Any]:
+def _projection(option: UnitOption) -> Json:
     """Return a projection's fields except the seed, which a plan does not choose."""
-    fields: dict[str, Any] = json.loads(option.projection.to_json())
+    fields: Json = json.loads(option.projection.to_json())
     return {name: value for name, value in fields.items() if name != "seed"}
 
 
-def _option(option: UnitOption) -> dict[str, Any]:
+def _option(option: UnitOption) -> Json:
     return {
         "projection": _projection(option),
         "neighbours": option.neighbours.to_dict(),
@@ -444,7 +445,7 @@ def _finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _remedy_fields(remedy: Remedy) -> dict[str, Any]:
+def _remedy_fields(remedy: Remedy) -> Json:
     option = None if remedy.option is None else _option(remedy.option)
     return {"standing": remedy.standing, "epsilon": remedy.epsilon, "option": option, "merged": remedy.merged}
 

@@ -4,6 +4,7 @@ import dataclasses
 from fractions import Fraction
 from typing import Any, Literal, Self, TypeAlias
 
+from streamsketch.core.documents import Json
 from streamsketch.core.text import check_text
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.assertions import apart_in_merge, with_conditions
@@ -193,7 +194,7 @@ class Bounds:
 
     # --- as JSON --------------------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the bounds as a dict that JSON can hold; ``"counted"`` is in it only if it is true."""
         fields = {
             "neighbours": None if self.neighbours is None else self.neighbours.to_dict(),

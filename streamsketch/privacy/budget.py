@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from numbers import Real
-from typing import Any
 
 from streamsketch.core import sentences
+from streamsketch.core.documents import Json
 from streamsketch.core.numbers import short
 from streamsketch.core.text import warn_outside
 from streamsketch.errors import InvalidInputError, WeakGuaranteeWarning
@@ -121,7 +121,7 @@ class Budget:
             warn_outside(weakness, WeakGuaranteeWarning)
         return self
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return ε and δ as a dict that JSON can hold."""
         return {"epsilon": self.epsilon, "delta": self.delta}
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from streamsketch.core import sentences
+from streamsketch.core.documents import Json
 from streamsketch.core.notebooks import facts
 from streamsketch.core.numbers import short
 from streamsketch.core.text import check_text
@@ -106,7 +107,7 @@ class Guarantee:
         """ε and δ together."""
         return Budget(self.epsilon, self.delta)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the guarantee as what JSON can hold; ``"mechanism"`` is for people, ``"steps"`` its exact record."""
         return {
             **self.budget.to_dict(),

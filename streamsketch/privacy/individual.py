@@ -2,8 +2,9 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from streamsketch.core.documents import Json
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.bounds import Basis
 from streamsketch.privacy.budget import Budget
@@ -85,7 +86,7 @@ class IndividualGuarantee:
         """Return the guarantee of data of which the bound is asserted."""
         return dataclasses.replace(self, basis=basis)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the guarantee as what JSON can hold; the fields of `Guarantee.to_dict`."""
         return self._as_guarantee.to_dict()
 

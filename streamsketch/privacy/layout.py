@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from streamsketch.core.documents import Json
 from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.bounds import Bounds
@@ -194,7 +195,7 @@ class Layout:
 
     # --- as JSON and in words ---------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the parts that are there as a dict that JSON can hold."""
         parts = {"counting": self.counting, "schedule": self.schedule}
         return {name: part.to_dict() for name, part in parts.items() if part is not None}

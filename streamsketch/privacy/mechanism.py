@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from streamsketch.core import sentences
+from streamsketch.core.documents import Json
 from streamsketch.core.numbers import exact_fraction, short
 from streamsketch.core.text import MAX_TEXT, check_text
 from streamsketch.errors import InvalidInputError
@@ -108,11 +109,11 @@ class AddedNoise:
         """Cumulants of all that is in a cell."""
         return self.noise.cumulants.times(self.draws)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the step as what JSON can hold."""
         shares = None if self.shares is None else dataclasses.asdict(self.shares)
         amount = str(self.noise.amount)
-        fields: dict[str, Any] = {
+        fields: Json = {
             "noise": self.noise.name,
             "amount": amount,
             "layers": self.layers,
@@ -149,7 +150,7 @@ class FlippedSigns:
         if self.norm_bound is not None and self.norm_bound <= 0:
             raise InvalidInputError(f"a bound on norms must be positive, got {self.norm_bound}")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the step as what JSON can hold."""
         norm_bound = None if self.norm_bound is None else str(self.norm_bound)
         law = {"shape": self.law.shape, "rate": str(self.law.rate)}
@@ -176,7 +177,7 @@ class KeySelection:
         "Korolova et al. 2009 for the keys, with Dwork and Roth 2014, Theorem 3.16 (documentation, Theory 4.2)"
     )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the step as what JSON can hold."""
         return {"keys": self.budget.to_dict()}
 
@@ -193,7 +194,7 @@ class StatedInText:
     def __post_init__(self) -> None:
         check_text("the mechanism", self.text)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the step as what JSON can hold."""
         return {"text": self.text}
 

@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 from streamsketch.core import sentences
+from streamsketch.core.documents import Json
 from streamsketch.core.numbers import Exact, check_int, exact_fraction, short
 from streamsketch.core.text import check_text
 from streamsketch.errors import InvalidInputError
@@ -301,7 +302,7 @@ class Neighbours(ABC):
             and other.max_keys >= self.max_keys
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the relation as a dict that JSON can hold: its name, and all of its fields."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         plain = {name: str(value) if isinstance(value, Fraction) else value for name, value in values.items()}

@@ -7,11 +7,12 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from streamsketch.core import sentences
+from streamsketch.core.documents import Json
 from streamsketch.core.numbers import Floats, Ints, check_int
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels.schedules import solve_weights
@@ -277,7 +278,7 @@ class Schedule(ABC):
         length = length.removesuffix(apart) if length.endswith(apart) else ", of another gap"
         return bool(found) and (not length or (length.startswith(" of ") and not length.endswith(" apart")))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the schedule as a dict that JSON can hold."""
         return {"kind": self.kind, **dataclasses.asdict(self)}
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsketch.core.documents import Json
 from streamsketch.core.jit import read_only
 from streamsketch.core.limits import json_fields
 from streamsketch.core.numbers import Exact, Ints, check_int, check_resolution, exact_fraction
@@ -406,7 +407,7 @@ class Projection(ABC):
         }
         return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
-    def agreed_fields(self) -> dict[str, Any]:
+    def agreed_fields(self) -> Json:
         """Return the kind and every field that parties must agree on, as a dict by name."""
         _, fixed = KINDS[self.kind]
         names = (field.name for field in self._fields() if field.name not in fixed)

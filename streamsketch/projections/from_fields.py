@@ -2,8 +2,8 @@
 
 import dataclasses
 from importlib import import_module
-from typing import Any
 
+from streamsketch.core.documents import Json
 from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections import identity, sjlt
@@ -12,7 +12,7 @@ from streamsketch.projections.base import KINDS, Projection
 __all__ = ["identity", "projection_from_fields", "sjlt"]
 
 
-def projection_from_fields(fields: dict[str, Any]) -> Projection:
+def projection_from_fields(fields: Json) -> Projection:
     """Build a projection from its kind and fields; raise `InvalidInputError` naming what is wrong."""
     given = dict(fields)
     kind = given.pop("kind", None)

@@ -4,11 +4,11 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import pyarrow.compute as pc
 
 from streamsketch.agreement.agreement import Agreement
+from streamsketch.core.documents import Json
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import block_of, check_comparable
 from streamsketch.estimation.changes import Changes, changes
@@ -47,7 +47,7 @@ class Drift:
     since: str | None
     columns: tuple[str, ...]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the result as what JSON can hold."""
         found = self.changes.to_dict()
         windows = [
@@ -90,7 +90,7 @@ class Federation:
     absent: dict[str, str]
     releases: dict[str, PrivateSketch]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return all facts as what JSON can hold: numbers as numbers, null where there is none."""
         return {
             "answer": self.answer,

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from streamsketch.core.concealed import concealed
+from streamsketch.core.documents import Json
 from streamsketch.core.files import remove_partial, replacing
 from streamsketch.core.limits import check_length, current_limits
 from streamsketch.errors import InvalidInputError, WireFormatError, with_reason
@@ -68,7 +69,7 @@ class Row(NamedTuple):
 class Header(NamedTuple):
     """What is known of a part without its rows."""
 
-    fields: dict[str, Any]
+    fields: Json
     """JSON."""
     rows: int
     """Their number."""
@@ -122,7 +123,7 @@ class Database:
         if (count, total % _MODULUS) != header[1:]:
             raise WireFormatError("rows", f"of the {part} are not all as they were written; {_BACKUP}")
 
-    def write(self, part: str, fields: dict[str, Any], rows: Iterable[Row] = ()) -> str:
+    def write(self, part: str, fields: Json, rows: Iterable[Row] = ()) -> str:
         """Write a part, replacing the one that is there; return a digest of the whole part, in hex."""
         left = set(self._connection.execute("SELECT key FROM rows WHERE part = ? AND key > x''", (part,)))
 
@@ -136,7 +137,7 @@ class Database:
         return digest
 
     def change(
-        self, part: str, fields: dict[str, Any], rows: Iterable[Row] = (), add: Callable[[Row, Row], Row] | None = None
+        self, part: str, fields: Json, rows: Iterable[Row] = (), add: Callable[[Row, Row], Row] | None = None
     ) -> None:
         """Replace the header of a part, and add rows; ``add(old, new)`` combines two rows of one key."""
         self._write(part, self.header(part)._replace(fields=fields), rows, add)

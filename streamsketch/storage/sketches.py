@@ -12,6 +12,7 @@ from streamsketch.accounting.sensitivity import check_carried
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.same import check_agreed
 from streamsketch.core.concealed import concealed
+from streamsketch.core.documents import Json
 from streamsketch.core.limits import Limits
 from streamsketch.core.numbers import Ints
 from streamsketch.data import data_ids
@@ -67,7 +68,7 @@ class PastRelease(NamedTuple):
         """Return whether some of these data were released by it, as far as is known."""
         return self.parts is None or not self.parts.isdisjoint(ids.parts)
 
-    def to_fields(self) -> dict[str, Any]:
+    def to_fields(self) -> Json:
         """Return the release as a dictionary that JSON can hold."""
         parts = {} if self.parts is None else {"data_ids": [one.hex() for one in sorted(self.parts)]}
         return self.guarantee.to_dict() | {"release_id": self.release_id} | parts
@@ -184,7 +185,7 @@ class RawHeader:
         """Return the header with more releases in its record, each once."""
         return dataclasses.replace(self, releases=distinct_releases([self.releases, releases]))
 
-    def to_fields(self) -> dict[str, Any]:
+    def to_fields(self) -> Json:
         """Return the header as a dictionary that JSON can hold."""
         return {
             "projection": self.projection.to_json(),
@@ -222,7 +223,7 @@ class RawHeader:
         return cls(projection, agreement, ids, bounds, fields["largest"], keys, fields["events"], releases)
 
 
-def _past_release(fields: dict[str, Any]) -> PastRelease:
+def _past_release(fields: Json) -> PastRelease:
     release_id = fields["release_id"]
     if not isinstance(release_id, str) or not _RELEASE_ID.fullmatch(release_id):
         raise InvalidInputError(f"a release id must be {RELEASE_ID_BYTES} bytes in hex")

@@ -5,11 +5,11 @@ import json
 import math
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from streamsketch.core.concealed import concealed
+from streamsketch.core.documents import Json
 from streamsketch.core.files import write_whole
 from streamsketch.core.libraries import pa
 from streamsketch.core.numbers import Ints
@@ -150,7 +150,7 @@ class BoundingSummary:
             mine, theirs = getattr(self, field.name), getattr(other, field.name)
             setattr(self, field.name, max(mine, theirs) if field.name.startswith("largest") else mine + theirs)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the summary as a dict that JSON can hold. It is as secret as the data."""
         share = None if math.isnan(self.share_kept) else self.share_kept
         return {"secret": True, **dataclasses.asdict(self), "rows_dropped": self.rows_dropped, "share_kept": share}
