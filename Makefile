@@ -15,11 +15,11 @@ PRISM  := $(if $(shell command -v go 2>/dev/null),$(FLINK)/bin/prism-v2.77.0)
 PG_BIN ?= $(patsubst %/initdb,%,$(lastword $(wildcard /usr/lib/postgresql/*/bin/initdb $(shell command -v initdb) \
             $(shell pg_config --bindir 2>/dev/null)/initdb)))
 # all but Spark and the frameworks of federated learning, which have environments of their own
-EXTRAS := $(foreach extra,beam objects parties postgres sklearn streams,--extra $(extra))
+EXTRAS := $(foreach extra,beam kinesis objects parties postgres sklearn streams,--extra $(extra))
 STAMP  := $(VENV)/.complete-$(shell $(PYTHON) -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo parties-demo test test-for test-long test-salted faults audit test-tools test-streams coverage test-matrix test-arm flink pin-jars flink-demo stream-demo soak test-federated test-flink test-postgres test-spark web test-web test-web-mutants lint style types stubs dist image docs docs-links pictures generated format bench lock changelog clean
+.PHONY: help env demo parties-demo test test-for test-long test-salted faults audit test-tools test-streams coverage test-matrix test-arm flink pin-jars flink-demo stream-demo soak test-federated test-flink test-kinesis test-postgres test-spark web test-web test-web-mutants lint style types stubs dist image docs docs-links pictures generated format bench lock changelog clean
 
 CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
   { echo "streamsketch needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
@@ -143,6 +143,14 @@ test-postgres: env  ## a team's ledger and streams' sinks, on a PostgreSQL serve
 	  "make test-postgres PG_BIN=FOLDER, the folder of initdb."; exit 1; }
 	STREAMSKETCH_POSTGRES=$(PG_BIN) $(BIN)/python -m pytest -q tests/accounting/test_ledger_postgres.py tests/beam/streams/test_sinks.py tests/once/test_waiting_postgres.py
 
+test-kinesis: env .kinesis/.complete  ## streams from a data stream of kinesalite, an emulator of Amazon Kinesis in JavaScript (needs node 20)
+	STREAMSKETCH_KINESALITE=.kinesis/node_modules/kinesalite/cli.js $(BIN)/python -m pytest -q tests/jobs/test_kinesalite.py
+
+.kinesis/.complete: tests/kinesis/package.json tests/kinesis/package-lock.json
+	@command -v node >/dev/null && command -v npm >/dev/null || { echo "There is no node here, with npm: version 20 or newer is needed."; exit 1; }
+	mkdir -p $(@D) && cp $^ $(@D) && cd $(@D) && npm ci --silent --ignore-scripts --no-audit --no-fund
+	@touch $@
+
 test-federated: .federated/.complete  ## federated learning in the simulators of Flower and NVIDIA FLARE, in an environment of its own (0.9 GB)
 	.federated/bin/python -m pytest -q tests/integrations/test_flower.py tests/integrations/test_nvflare.py
 	.federated/bin/python -m pipelines.federated.run
@@ -245,9 +253,9 @@ lock:  ## pin every dependency again (needs uv)
 	  --output-file pipelines/requirements.lock
 	$(COMPILE) pyproject.toml --extra spark --extra beam tests/spark/requirements.in --output-file tests/spark/requirements.lock
 	$(COMPILE) tests/bills/requirements.in --output-file tests/bills/requirements.lock
-	$(COMPILE) pyproject.toml --extra streams --extra postgres --extra objects --constraint requirements.lock \
+	$(COMPILE) pyproject.toml --extra streams --extra kinesis --extra postgres --extra objects --constraint requirements.lock \
 	  --output-file pipelines/container/requirements.lock
 
 clean:  ## remove everything that was made, except .flink, which is costly to fetch
-	rm -rf $(VENV) .venv-demo $(OUT) web/dist web/out web/node_modules .matrix .federated .spark .bills .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-demo $(OUT) web/dist web/out web/node_modules .matrix .federated .kinesis .spark .bills .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find streamsketch pipelines benchmarks tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -69,8 +69,8 @@ def test_kernels_are_compiled_for_the_processors_for_which_they_are_read() -> No
 
 def test_the_lock_has_what_the_manifests_need() -> None:
     pins = set(re.findall(r"^([\w-]+)(?:\[\w+\])?==", (FOLDER / "requirements.lock").read_text(), re.MULTILINE))
-    assert {"confluent-kafka", "prometheus-client", "psycopg", "sqlalchemy", "obstore", "numba"} <= pins
-    assert "--extra streams --extra postgres --extra objects" in MAKEFILE
+    assert {"boto3", "confluent-kafka", "prometheus-client", "psycopg", "sqlalchemy", "obstore", "numba"} <= pins
+    assert "--extra streams --extra kinesis --extra postgres --extra objects" in MAKEFILE
     assert "apache-beam" not in pins
 
 

@@ -15,6 +15,7 @@ from streamsketch.streams.state import STREAM_SUFFIX
 
 _TAKEN = {  # what jobs import that is not in the base, and the extra with it
     "apache_beam": ("Apache Beam", "beam"),
+    "boto3": ("boto3", "kinesis"),
     "confluent_kafka": ("confluent-kafka", "streams"),
     "fastavro": ("fastavro", "beam"),
     "prometheus_client": ("prometheus-client", "streams"),
@@ -105,6 +106,10 @@ def decoder_of(job: Job, columns: list[str]) -> "Literal['arrow', 'json'] | jobs
 
 def topic_of(job: Job, expansion: str = "") -> "jobs.Topic":
     """Return the topic of a job, whose settings of the connection are right on this machine."""
+    if (job.topic or "").startswith("arn:"):
+        raise ss.InvalidInputError(
+            "the job's topic is a data stream of Kinesis, which `streamsketch stream kafka` alone reads, on one machine"
+        )
     job.need(("servers", "topic"), "a topic")
     if job.token is not None:
         raise ss.InvalidInputError(

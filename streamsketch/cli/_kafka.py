@@ -1,4 +1,4 @@
-"""A Kafka topic that is released by an agreement and a job on one machine, without Java."""
+"""A Kafka topic, or a data stream of Kinesis, that is released by an agreement and a job on one machine."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -51,26 +51,51 @@ class KafkaTopic:
         """Read what is there without a state, and show what would be dropped."""
         agreed, run_by = self.agreement, self.job
         stream = DryStream(agreed, run_by, strict=True)
-        brokers, topic, form = self._connection
+        topic, form = self._connection
         with logs(run_by.log, topic=topic), ExitStack() as stack:
-            partitions = jobs.Partitions(brokers, topic, run_by.group or jobs.group_of(run_by.stream or topic))
-            stack.callback(partitions.close)
+            log, kind = self._opened(stack)
             stop = stack.enter_context(Stop())
-            counts = jobs.dry_run(stream, partitions, topic, form, stop)
+            counts = jobs.dry_run(stream, log, topic, form, stop, kind)
             number = stop.number
         show_dry_run(stream, counts, topic, as_json=as_json)
         if number is not None:
             raise typer.Exit(128 + number)
 
     @property
-    def _connection(self) -> "tuple[jobs.Brokers, str, Literal['arrow', 'json'] | jobs.Decoder]":
-        """The brokers, the topic, and what decodes its messages."""
+    def _connection(self) -> "tuple[str, Literal['arrow', 'json'] | jobs.Decoder]":
+        """The topic, and what decodes its messages; mistakes in how it is reached are found here."""
         agreed, run_by = self.agreement, self.job
-        run_by.need(("servers", "topic"), "`streamsketch stream kafka`")
+        run_by.need(("topic",) if self._is_kinesis else ("servers", "topic"), "`streamsketch stream kafka`")
+        wrong = [
+            name for name in ("servers", "token", "group") if self._is_kinesis and getattr(run_by, name) is not None
+        ]
+        if wrong:
+            raise ss.InvalidInputError(
+                f"the job has {', '.join(wrong)}, of Kafka's brokers, and its topic is a data stream of Kinesis, which "
+                "needs none: credentials are those of the AWS tools"
+            )
         with extras():
-            brokers = jobs.Brokers(str(run_by.servers), settings_in(run_by))
+            settings_in(run_by)
             form = decoder_of(run_by, RowReader(agreed, StreamPolicy(agreed, run_by).time).columns)
-        return brokers, str(run_by.topic), form
+            _ = jobs.Shards if self._is_kinesis else jobs.Partitions
+        return str(run_by.topic), form
+
+    @property
+    def _is_kinesis(self) -> bool:
+        """Whether the topic is an ARN; no name of a topic in Kafka has a colon."""
+        return (self.job.topic or "").startswith("arn:")
+
+    def _opened(self, stack: ExitStack) -> "tuple[jobs.Log, type[jobs.TopicStream]]":
+        """Return the log, which the stack closes, and what reads it."""
+        topic, run_by = str(self.job.topic), self.job
+        if self._is_kinesis:
+            shards = jobs.Shards(topic)
+            stack.callback(shards.close)
+            return shards, jobs.ShardStream
+        brokers = jobs.Brokers(str(run_by.servers), settings_in(run_by))
+        partitions = jobs.Partitions(brokers, topic, run_by.group or jobs.group_of(run_by.stream or topic))
+        stack.callback(partitions.close)
+        return partitions, jobs.TopicStream
 
     def run(self, *, as_json: bool) -> None:
         """Read the topic until it ends, or forever; write the state and releases."""
@@ -78,7 +103,7 @@ class KafkaTopic:
         StreamPolicy(agreed, run_by).publisher()  # to find mistakes before anything is written
         waiting = Waiting()
         charge, letters = charge_of(run_by, agreed, waiting), dead_letters_in(run_by)
-        brokers, topic, form = self._connection
+        topic, form = self._connection
         number = None
         with logs(run_by.log, topic=topic), ExitStack() as stack:
             try:
@@ -86,12 +111,11 @@ class KafkaTopic:
                 stack.enter_context(exclusive(path))
                 stream = Stream(agreed, run_by, path, charge, sink=sink, strict=True, dead_letters=letters)
                 bad = stack.enter_context(jobs.Malformed(_path(run_by.malformed), jobs.malformed_size(stream)))
-                partitions = jobs.Partitions(brokers, topic, run_by.group or jobs.group_of(run_by.stream or topic))
-                stack.callback(partitions.close)
+                log, kind = self._opened(stack)
                 payloads = jobs.Payloads(agreed, stream.policy.time, form, bad)
-                read = jobs.TopicStream(
+                read = kind(
                     stream,
-                    partitions,
+                    log,
                     topic,
                     payloads,
                     bad,
@@ -143,7 +167,6 @@ def _run(read: "jobs.TopicStream", stop: Stop, job: Job, *, once: bool) -> None:
         task = progress.add_task("reading", total=None, events=read.stream.events)
 
         def stepped() -> None:
-            behind = f"reading, {plural(read.lag, 'message')} behind"
-            progress.update(task, events=read.stream.events, description=behind)
+            progress.update(task, events=read.stream.events, description=f"reading, {read.behind}")
 
         read.run(stop, every=job.every, once=once, on_save=saved, on_step=stepped)

@@ -117,6 +117,9 @@ def kafka(
     a key and no content deletes something, and counts as malformed. Rows that cannot be read are dropped, one by one,
     and counted in the summary.
 
+    A topic that is an ARN is a data stream of Amazon Kinesis, which needs no servers. Its shards are partitions. After
+    a split or a merge, the command continues with the shards that follow.
+
     Releases are files of whole windows. If the job names its stream, each key is released by itself, as by `stream
     beam`: into the job's folder, a place such as s3://bucket/releases, or a database. `stream watch` and
     `stream publish` read folders and databases. With --set dry_run=yes, the command shows how many rows of each window

@@ -7,8 +7,10 @@ from .files import FilesJob
 from .partitions import Bounds, Log, LostOffsetsError, Partitions
 from .payloads import Malformed, Message, Payloads
 from .replay import Replay, replay
+from .resharding import ShardStream
 from .run import RunSecrets, beam_options
 from .serving import Server
+from .shards import Shard, Shards, kinesis_client
 from .stream import GrowingFolder, Source, StreamJob, Topic
 from .topics import PartitionLag, Publisher, Record, SilentPartitions, group_of, records, slots_in
 from .watch import Watch
@@ -35,6 +37,9 @@ __all__ = [
     "Replay",
     "RunSecrets",
     "Server",
+    "Shard",
+    "ShardStream",
+    "Shards",
     "SilentPartitions",
     "Source",
     "StreamJob",
@@ -51,6 +56,7 @@ __all__ = [
     "dry_run",
     "group_of",
     "imported",
+    "kinesis_client",
     "log_end",
     "log_failure",
     "malformed_size",

@@ -31,7 +31,7 @@ _POLL = 0.1  # seconds
 _SOONEST = 1.0  # seconds between two saves
 _LOOK = 10.0  # seconds between looks at partitions and their ends
 _SILENT = 60.0  # seconds after which a clock that stands still is logged
-_LARGEST = 1 << 62
+_LARGEST = 10**129  # Kinesis allows for sequence numbers of 129 digits
 _NEW = "begin a new state and a new folder, with a start after what was released"
 
 
@@ -52,7 +52,7 @@ class TopicStream:
     stream
         A ``strict`` stream; the caller holds its state.
     log
-        The partitions.
+        The partitions. They never end; `ShardStream` reads those that do.
     topic
         Name of the topic.
     payloads, malformed
@@ -151,6 +151,11 @@ class TopicStream:
     def lag(self) -> int:
         """How many offsets were unread when the partitions were last listed."""
         return sum(max(0, one.end - self._next[number]) for number, one in self._bounds.items())
+
+    @property
+    def behind(self) -> str:
+        """How far the reading was behind, in words."""
+        return f"{self.lag:,} message{'' if self.lag == 1 else 's'} behind"
 
     def _look(self, *, is_new: bool = False) -> bool:
         """List the partitions; return whether some have to be assigned again."""
@@ -438,11 +443,18 @@ class TopicStream:
         if why is not None and self._unreachable is None:
             self._tell(logging.WARNING, "unreachable", f"{why}; trying again")
         if why is None and self._unreachable is not None:
-            self._tell(logging.INFO, "reached", "the brokers answer again")
+            self._tell(logging.INFO, "reached", "the topic can be read again")
         self._unreachable = why
 
 
-def dry_run(stream: DryStream, log: Log, topic: str, form: Format | Decoder, stop: Stop) -> RowCounts:
+def dry_run(
+    stream: DryStream,
+    log: Log,
+    topic: str,
+    form: Format | Decoder,
+    stop: Stop,
+    kind: "type[TopicStream]" = TopicStream,
+) -> RowCounts:
     """Read what a topic holds into a strict stream that releases nothing, and return its counts of rows. Secret.
 
     Nothing is written, and no offsets are committed.
@@ -457,6 +469,8 @@ def dry_run(stream: DryStream, log: Log, topic: str, form: Format | Decoder, sto
         How messages are decoded, as by `Payloads`.
     stop
         Ends the reading.
+    kind
+        What reads the log.
 
     Raises
     ------
@@ -466,7 +480,7 @@ def dry_run(stream: DryStream, log: Log, topic: str, form: Format | Decoder, sto
     bad, job = Malformed(None), stream.policy.job
     payloads = Payloads(stream.policy.agreement, stream.policy.time, form, bad)
     kept = cast("Log", _Uncommitted(log))
-    read = TopicStream(stream, kept, topic, payloads, bad, accept_loss=True, idle_after=job.idle_after)
+    read = kind(stream, kept, topic, payloads, bad, accept_loss=True, idle_after=job.idle_after)
     read.run(stop, every=job.every, once=True)
     return read.row_counts
 

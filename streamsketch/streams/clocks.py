@@ -59,6 +59,23 @@ class Clocks:
         self.sources |= {name: self._new() for name in new}
         return new
 
+    def follow(self, name: str, parents: Iterable[str]) -> None:
+        """Add a source whose log goes on from others, as a shard does from those that were split or merged into it.
+
+        Its clock begins at the least of their times. So the sources together are never ahead of a source that ended,
+        and a row is late only if it would have been late in one of them.
+        """
+        times = [self.sources[one].newest for one in parents]
+        self.add([name])
+        self.sources[name].newest = (
+            None if not times or None in times else min(time for time in times if time is not None)
+        )
+
+    def remove(self, name: str) -> None:
+        """Let windows end without a source whose log has ended, once all sources that go on from it are there."""
+        self.sources.pop(name, None)
+        self.idle.discard(name)
+
     # --- as JSON --------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:

@@ -105,7 +105,8 @@ class Job:
     accept_loss
         Whether to continue with what is there if lines or records of the log were lost.
     servers, topic
-        The addresses of Kafka's brokers, and the topic whose rows are read.
+        The addresses of Kafka's brokers, and the topic whose rows are read. A topic that is the ARN of a data stream of
+        Kinesis has no servers: ``stream kafka`` reads it (`jobs.ShardStream`).
     client_settings
         File of settings for the connection to the brokers, such as TLS and SASL (`jobs.client_settings`).
     token

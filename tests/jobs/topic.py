@@ -144,7 +144,9 @@ def reader(
     (folder / "out").mkdir(parents=True, exist_ok=True)
     stream = Stream(*policy, folder / "s.raw-stream", options.pop("charge", None), strict=True)
     bad = malformed or Malformed(None)
-    return TopicStream(stream, topic, "sales", Payloads(policy.agreement, "at", form, bad), bad, **options)
+    kind, name = options.pop("kind", TopicStream), options.pop("name", "sales")
+    found: TopicStream = kind(stream, topic, name, Payloads(policy.agreement, "at", form, bad), bad, **options)
+    return found
 
 
 def read_to_end(topic: Any, folder: Path, **options: Any) -> TopicStream:
