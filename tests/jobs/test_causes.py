@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import re
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -25,10 +24,7 @@ from confluent_kafka import KafkaError, KafkaException
 from streamsketch.jobs import PartitionLag, Server, SilentPartitions, brokers, client_settings, group_of
 from streamsketch.jobs.logs import causes_of
 from streamsketch.jobs.run import beam_options
-from streamsketch.jobs.serving import METRICS
 
-ROOT = Path(__file__).parents[2]
-MONITORING = ROOT / "pipelines/monitoring"
 PREFIX = "streamsketch_stream_"
 
 
@@ -277,38 +273,6 @@ def test_a_stream_that_cannot_be_rescaled_is_warned_of(
 ) -> None:
     beam_options(["--checkpointing_interval=1000", *given], streaming=True)
     assert ("restored with one slot" in caplog.text) == is_warned
-
-
-def metrics_in(text: str) -> set[str]:
-    return set(re.findall(PREFIX + r"([a-z_]+)", text))
-
-
-def headings(page: Path) -> set[str]:
-    found = re.findall(r"^## (.+)$", page.read_text(), re.MULTILINE)
-    return {re.sub(r"[^a-z0-9 -]", "", one.lower()).replace(" ", "-") for one in found}
-
-
-def test_rules_name_metrics_that_exist_and_sections_of_the_runbook() -> None:
-    yaml = pytest.importorskip("yaml")
-    (group,) = yaml.safe_load((MONITORING / "alerts.yml").read_text())["groups"]
-    used = set().union(*(metrics_in(rule["expr"]) for rule in group["rules"]))
-    assert used <= METRICS.keys()
-    assert METRICS.keys() - used == {"releases", "lag_seconds", "partitions"}, "all others have an alert"
-    names = [rule["alert"] for rule in group["rules"]]
-    assert len(set(names)) == len(names)
-    for rule in group["rules"]:
-        page, _, section = rule["annotations"]["runbook"].partition("#")
-        assert section in headings(ROOT / page), rule["alert"]
-        assert re.fullmatch(r"\d+[mh]", rule["for"])
-
-
-def test_the_dashboard_and_the_pages_show_every_metric() -> None:
-    dashboard = json.loads((MONITORING / "dashboard.json").read_text())
-    shown = set().union(*(metrics_in(one["expr"]) for panel in dashboard["panels"] for one in panel["targets"]))
-    assert shown == METRICS.keys()
-    assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
-    assert metrics_in((ROOT / "docs/reference/monitoring.md").read_text()) == METRICS.keys()
-    assert metrics_in((ROOT / "docs/how-to/runbook.md").read_text()) <= METRICS.keys()
 
 
 def test_a_server_shows_what_causes_measured(tmp_path: Path, flink: tuple[Flink, str]) -> None:
