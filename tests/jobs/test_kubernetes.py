@@ -167,3 +167,14 @@ def test_kustomize_builds_it() -> None:
     assert spec["selector"]["matchLabels"].items() <= spec["template"]["metadata"]["labels"].items()
     (volume,) = (one for one in spec["template"]["spec"]["volumes"] if one["name"] == "job")
     assert volume["configMap"]["name"] == built["ConfigMap"]["metadata"]["name"]
+
+
+@pytest.mark.skipif(shutil.which("kubectl-validate") is None, reason="it has the schemas of Kubernetes")
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl builds what Kustomize makes")
+def test_the_schemas_of_kubernetes_accept_it(tmp_path: Path) -> None:
+    built = subprocess.run(["kubectl", "kustomize", FOLDER], capture_output=True, check=True).stdout  # noqa: S603, S607
+    for name, content, status in (("ours", built, 0), ("other", built.replace(b"serviceName:", b"serviceNames:"), 1)):
+        (tmp_path / f"{name}.yaml").write_bytes(content)
+        checked = ["kubectl-validate", tmp_path / f"{name}.yaml", "--version", "1.30"]
+        done = subprocess.run(checked, capture_output=True, text=True, check=False)  # noqa: S603
+        assert done.returncode == status, done.stderr
