@@ -163,6 +163,7 @@ def create_file(
         _synchronise(folder.parent)
     if os.path.lexists(target):
         _synchronise(target.parent)  # whoever made the file may have been killed before
+        _sweep_beside(target, published)
         return False
     with _unfinished(target, published) as folder:
         partial, descriptor = _begin(folder, target)
@@ -211,6 +212,18 @@ def _unfinished(target: Path, published: Path | None) -> Iterator[Path]:
             folder.rmdir()
 
 
+def _sweep_beside(target: Path, published: Path | None) -> None:
+    """Remove what a writer of a file left that was killed between giving it its name and removing the other one."""
+    if published is None:
+        _sweep(target.parent, _partials_of(target))
+        return
+    for folder in unfinished_in(published):
+        with contextlib.suppress(OSError):  # there is none, or another process writes there
+            if _is_own(folder.lstat()):
+                _sweep(folder, _ANY_PARTIAL)
+                folder.rmdir()
+
+
 def _private_folder(published: Path) -> Path:
     device = published.stat().st_dev
     *others, last = unfinished_in(published)
@@ -233,11 +246,16 @@ def _is_private(folder: Path) -> bool:
             break
     else:
         return False
-    if not stat.S_ISDIR(status.st_mode) or (hasattr(os, "getuid") and status.st_uid != os.getuid()):
+    if not _is_own(status):
         return False
     if status.st_mode & _OTHERS:
         folder.chmod(0o700)
     return True
+
+
+def _is_own(status: os.stat_result) -> bool:
+    """Return whether it is a folder, no link to one, of this account."""
+    return stat.S_ISDIR(status.st_mode) and (not hasattr(os, "getuid") or status.st_uid == os.getuid())
 
 
 def _begin(folder: Path, target: Path, *, hold: bool = True) -> tuple[Path, int]:

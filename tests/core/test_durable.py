@@ -230,6 +230,24 @@ def test_a_process_that_is_killed_holds_no_file(public: Path) -> None:
     assert [path.read_bytes() for path in public.parent.rglob("*") if path.is_file()] == [b"another draw"]
 
 
+@pytest.mark.parametrize("is_hidden", ["until published", ""])
+def test_a_process_that_is_killed_after_linking_leaves_nothing_to_the_next_writer(is_hidden: str, public: Path) -> None:
+    """A real one, between the two names of the file."""
+    path, published = FileSink(public).path(SLOT), public if is_hidden else None
+    script = (
+        "import os, pathlib, sys; from streamsketch.core.files import create_file; "
+        "pathlib.Path.unlink = lambda *_, **__: os._exit(9); _, path, *published = map(pathlib.Path, sys.argv); "
+        "create_file(path, b'a release', published=published[0] if published else None)"
+    )
+    arguments = [str(one) for one in (path, published) if one is not None]
+    ended = subprocess.run([sys.executable, "-c", script, *arguments], check=False)  # noqa: S603 - of this test
+    assert ended.returncode == 9
+    assert len([one for one in public.parent.rglob("*") if one.is_file()]) == 2
+    assert not create_file(path, b"another draw", published=published)
+    assert [one.read_bytes() for one in public.parent.rglob("*") if one.is_file()] == [b"a release"]
+    assert list(public.parent.iterdir()) == [public]
+
+
 def test_a_release_is_saved_durably(public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     projection = ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=7)
     released = projection.sketch().release(epsilon=1.0, neighbours=ss.L1(1))
