@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 
 from streamsketch.agreement.agreement import Agreement
-from streamsketch.agreement.windows import Windows
 from streamsketch.core.libraries import pa
 from streamsketch.core.numbers import Ints
-from streamsketch.data.calendar import check_times_of_day
+from streamsketch.data.calendar import EventWindows, check_times_of_day
 from streamsketch.data.windows import micros_in
 from streamsketch.intake.columns import Mask, missing, salvage
 from streamsketch.intake.events import Events
@@ -64,19 +63,22 @@ class IntakeByWindow(Intake):
         within, name = self._within, self._agreed_windows.time.name
         if within is None or batch.schema.names.count(name) != 1:
             return np.ones(batch.num_rows, dtype=np.bool_)  # if there is no such column, `Intake` says so
-        timed, numbers = numbers_of(batch.column(name), self._agreed_windows)
+        windows = self._agreed_windows
+        timed, numbers = numbers_of(batch.column(name), name, windows.format, windows.of_times)
         return ~timed | ((numbers >= within.start) & (numbers < within.stop))
 
 
-def numbers_of(times: "pa.Array", windows: Windows) -> tuple[Mask, Ints]:
+def numbers_of(times: "pa.Array", name: str, time_format: str | None, windows: EventWindows) -> tuple[Mask, Ints]:
     """Return which rows have a time that can be read, and the numbers of their windows, 0 for others.
 
     Parameters
     ----------
     times
         The column of times.
+    name, time_format
+        The name of the column, and the format of its text.
     windows
-        The agreed windows.
+        The windows that are numbered.
 
     Raises
     ------
@@ -88,9 +90,9 @@ def numbers_of(times: "pa.Array", windows: Windows) -> tuple[Mask, Ints]:
     present = times.take(pa.array(places))
 
     def read(start: int, stop: int) -> None:
-        named = present.slice(start, stop - start), windows.time.name, windows.format
-        check_times_of_day(windows.of_times, *named)
-        numbers[places[start:stop]] = windows.of_times.number(micros_in(*named))
+        named = present.slice(start, stop - start), name, time_format
+        check_times_of_day(windows, *named)
+        numbers[places[start:stop]] = windows.number(micros_in(*named))
 
     def bad(place: int, _: Exception) -> None:
         timed[places[place]] = False

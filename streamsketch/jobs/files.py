@@ -20,6 +20,7 @@ from streamsketch.beam.release.release import ReleasePerKey
 from streamsketch.data.calendar import EventWindows, check_times_of_day, event_windows
 from streamsketch.data.windows import times_in
 from streamsketch.errors import InvalidInputError
+from streamsketch.intake.by_window import numbers_of
 from streamsketch.jobs.results import SKETCHES, clear, read_releases, write_results
 from streamsketch.jobs.run import RunSecrets, beam_options
 from streamsketch.privacy.assertions import conditions_of_keys, with_conditions
@@ -190,7 +191,7 @@ class FilesJob:
         events = pipeline | "Read" >> ReadColumns(self.patterns, self.agreement, **self._reading)
         if self.window is not None:
             windows = event_windows(self.window, self.zone)
-            named = beam.Map(_by_window, self.agreement, windows, self.time, self.time_format)
+            named = beam.Map(_by_window, self.agreement, windows, self.time, self.time_format, bounded=self.is_enforced)
             events |= "Keys by window" >> named.with_output_types(pa.RecordBatch)
         if self.is_enforced:
             clip: Any = self.clip
@@ -230,12 +231,27 @@ def _check_named_once(patterns: Sequence[str]) -> None:
 
 
 def _by_window(
-    batch: pa.RecordBatch, agreement: Agreement, windows: EventWindows, time: str, time_format: str | None
+    batch: pa.RecordBatch,
+    agreement: Agreement,
+    windows: EventWindows,
+    time: str,
+    time_format: str | None,
+    *,
+    bounded: bool,
 ) -> pa.RecordBatch:
-    """Return rows whose keys are followed by the name of their window."""
-    check_times_of_day(windows, batch.column(time), time, time_format)
-    times = times_in(batch.column(time), time, time_format).cast(pa.int64()).to_numpy(zero_copy_only=False)
-    names = windows.names(windows.number(times)).cast(pa.string())
+    """Return rows whose keys are followed by the name of their window.
+
+    A row whose time is missing or cannot be read ends the job, unless units are bounded: then it is left out, since one
+    unit must not end a job on many.
+    """
+    if bounded:
+        timed, numbers = numbers_of(batch.column(time), time, time_format, windows)
+        batch, numbers = batch.filter(pa.array(timed)), numbers[timed]
+    else:
+        check_times_of_day(windows, batch.column(time), time, time_format)
+        times = times_in(batch.column(time), time, time_format).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        numbers = windows.number(times)
+    names = windows.names(numbers).cast(pa.string())
     place = batch.schema.get_field_index(agreement.key.name)
     keys = pc.binary_join_element_wise(batch.column(place).cast(pa.string()), names, " ")
     return batch.set_column(place, batch.schema.field(place).with_type(pa.string()), keys)

@@ -291,6 +291,21 @@ def test_streams_of_days_in_text_with_another_delimiter(sales: Path) -> None:
         }
 
 
+@pytest.mark.parametrize("bad", ["soon", "", "31.13.2024"])
+def test_a_row_without_a_legible_time_ends_no_job_of_units(sales: Path, bad: str) -> None:
+    """It is left out, as other bad rows of a unit are. Without units it is refused, and counts for nothing."""
+    text = f"shop,product,day,who,when,paid\nnorth,a,1,Ann,31.05.2024,2\nsouth,a,1,Bob,{bad},3\n"
+    (sales / "days.csv").write_text(text)
+    changes: dict[str, Any] = {"neighbours": ss.L1(50, unit="person"), "unit": "who", "missing": "drop"}
+    times = {"window": "month", "time": "when", "time_format": "%d.%m.%Y"}
+    keys = ["north 2024-05", "south 2024-05"]
+    job(sales, "days.csv", agreement=AGREEMENT.replace(**changes), public_keys=keys, **times).run()
+    (row,) = distances(sales)
+    assert row["squared_distance"] == pytest.approx(2**2, abs=0.1)
+    with pytest.raises((ss.InvalidInputError, RuntimeError)):
+        job(sales, "days.csv", public_keys=keys, **times).run()
+
+
 def test_units_are_clipped_by_their_norm(sales: Path) -> None:
     near = ss.L2(10, unit="receipt")
     projection = ss.SJLT(dim=8, sketch_dim=8, sparsity=2, seed=1, resolution="0.25")

@@ -142,7 +142,8 @@ def _check(agreement: Agreement) -> None:
 def _timed(rows: Any, windows: Windows) -> Iterator[pa.RecordBatch]:
     """Yield the rows whose time can be read: one that cannot must not end a job on many units."""
     for batch in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
-        timed, _ = numbers_of(column_of(batch, windows.time.name), windows)
+        name = windows.time.name
+        timed, _ = numbers_of(column_of(batch, name), name, windows.format, windows.of_times)
         yield batch if timed.all() else batch.filter(pa.array(timed))
 
 
