@@ -1,9 +1,7 @@
 """The server of the page of phones adds reports, and refuses all else."""
 
-import html
 import json
 import re
-import shutil
 import subprocess
 import threading
 import urllib.error
@@ -16,6 +14,7 @@ import pytest
 
 from pipelines.phones import collect
 from pipelines.phones.collect import ACTIVITIES, Collector, mechanism_of
+from tests.chromium import BROWSER, Chromium
 from tests.patience import PATIENCE
 
 
@@ -62,38 +61,16 @@ def test_a_report_of_another_mechanism_is_refused(server: Collector) -> None:
 
 WEB = Path(__file__).parents[2] / "web"
 ESBUILD = WEB / "node_modules" / ".bin" / "esbuild"
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
-SOMEBODY = """
-<script type="module">
-  const until = async (is) => {
-    for (let wait = 0; wait < 200 && !is(); wait++) await new Promise((done) => setTimeout(done, 50));
-  };
-  const status = document.getElementById("status");
-  await until(() => document.querySelectorAll("#activities input").length === 5);
-  const said = JSON.parse(sessionStorage.getItem("said") ?? "[]");
-  if (said.length === 0) {
-    [8, 16, 0, 0, 0].forEach((hours, place) => {
-      const slider = document.querySelectorAll("#activities input")[place];
-      slider.value = hours;
-      slider.dispatchEvent(new Event("input"));
-    });
-    said.push(document.querySelectorAll("#activities output")[1].textContent);
-    document.querySelector("form button").click();
-    await until(() => status.textContent !== "");
-    said.push(status.textContent);
-    document.querySelector("form button").click(); // which sends nothing
-    sessionStorage.setItem("said", JSON.stringify(said));
-    location.reload();
-  } else {
-    await until(() => status.textContent !== "");
-    said.push(status.textContent, document.getElementById("guarantee").textContent);
-    const result = document.createElement("pre");
-    result.id = "result";
-    result.textContent = JSON.stringify(said);
-    document.body.append(result);
-  }
-</script>
+SLIDE = """
+[8, 16, 0, 0, 0].forEach((hours, place) => {
+  const slider = document.querySelectorAll("#activities input")[place];
+  slider.value = hours;
+  slider.dispatchEvent(new Event("input"));
+});
+return document.querySelectorAll("#activities output")[1].textContent;
 """
+SEND = 'document.querySelector("form button").click();'
+STATUS = 'document.getElementById("status").textContent'
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium or Chrome on the PATH to report from")
@@ -101,27 +78,22 @@ SOMEBODY = """
 def test_somebody_moves_the_sliders_and_sends_one_report(
     server: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert BROWSER is not None
-    script, page = tmp_path / "streamsketch.js", tmp_path / "page.html"
+    script = tmp_path / "streamsketch.js"
     bundled = [str(ESBUILD), "src/index.ts", "--bundle", "--format=esm", "--target=es2022", f"--outfile={script}"]
     subprocess.run(bundled, cwd=WEB, check=True, capture_output=True, timeout=PATIENCE)  # noqa: S603
-    page.write_text(collect._FILES["/"][0].read_text("utf-8") + SOMEBODY, "utf-8")
-    monkeypatch.setitem(collect._FILES, "/", (page, "text/html; charset=utf-8"))
     monkeypatch.setitem(collect._FILES, "/streamsketch.js", (script, "text/javascript"))
-    fixed = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    shown = subprocess.run(  # noqa: S603
-        [
-            *(BROWSER, *fixed, f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=20000", "--dump-dom"),
-            f"http://127.0.0.1:{server.server_port}/",
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=PATIENCE,
-    )
-    result = re.search(r'<pre id="result">(.*?)</pre>', shown.stdout, re.DOTALL)
-    assert result is not None, shown.stdout[-2000:]
-    hours, sent, again, guarantee = json.loads(html.unescape(result[1]))
+    with Chromium(tmp_path) as tab:
+        tab.show(f"http://127.0.0.1:{server.server_port}/")
+        tab.until('document.querySelectorAll("#activities input").length === 5')
+        hours = tab.run(SLIDE)
+        tab.run(SEND)
+        tab.until(f"{STATUS} !== ''")
+        sent = tab.run(f"return {STATUS};")
+        tab.run(SEND)  # which sends nothing
+        tab.show(f"http://127.0.0.1:{server.server_port}/")
+        tab.until(f"{STATUS} !== ''")
+        again = tab.run(f"return {STATUS};")
+        guarantee = tab.run('return document.getElementById("guarantee").textContent;')
     assert hours == "16 h"
     assert re.fullmatch(r"Sent \d+ bytes\. Thank you\.", sent)
     assert again == "This phone has reported already."

@@ -1,10 +1,9 @@
 """How a browser shows the page: at three sizes, with its script and without, and by the rules of axe for everybody."""
 
-import html
+import io
 import json
 import re
-import shutil
-import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,11 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.report import page_of
+from tests.chromium import BROWSER, Chromium
 from tests.noise import drawn_once
-from tests.patience import PATIENCE
 from tests.report import test_federation
 from tests.report.test_page import HOSTILE, Page, releases
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 SIZES = [(1200, 1000), (800, 1000), (400, 1000)]
 PROJECTION = ss.CountSketch(dim=1 << 20, sketch_dim=512, seed=5)
@@ -69,46 +67,35 @@ def hospitals() -> str:
         return test_federation.page({"old": test_federation.OLD, **test_federation.ALIKE})
 
 
-def run(folder: Path, page: str, script: str, size: tuple[int, int] = SIZES[0]) -> tuple[Any, np.ndarray]:
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+    with Chromium(tmp_path_factory.mktemp("chromium")) as found:
+        yield found
+
+
+READY = "document.documentElement.classList.contains('alive')"  # of a page with a script, once that has run
+DRAWN = "await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));"
+
+
+def run(tab: Chromium, page: str, script: str, size: tuple[int, int] = SIZES[0]) -> tuple[Any, np.ndarray]:
     """Run a script in a page that is shown in a window of a size; return what it returns, and a screenshot."""
-    assert BROWSER is not None
+    path = tab.folder / "page.html"
+    path.write_text(page, encoding="utf-8")
+    tab.show(path.as_uri(), size)
+    if "<script>" in page:
+        tab.until(READY)
+    tab.run(DRAWN)
     if "axe." in script:
-        script = AXE.read_text("utf-8").replace("</script", "<\\/script") + script
-    # the page forbids every script but its own
-    open_page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
-    inside = f"""<script>addEventListener("load", () => setTimeout(async () => {{
-      let found;
-      try {{ found = await (async () => {{ {script} }})(); }} catch (error) {{ found = String(error.stack); }}
-      const end = document.createElement("pre");
-      end.id = "result";
-      end.hidden = true;
-      end.textContent = JSON.stringify(found);
-      document.body.append(end);
-    }}, 500));</script></body>"""
-    folder.mkdir(exist_ok=True)
-    (folder / "page.html").write_text(open_page.replace("</body>", inside))
-    fixed = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-background-networking"]
-    done = subprocess.run(  # noqa: S603
-        [
-            *(BROWSER, *fixed, f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=15000"),
-            *(f"--window-size={size[0]},{size[1]}", f"--screenshot={folder / 'shot.png'}", "--dump-dom"),
-            (folder / "page.html").as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=PATIENCE,
-    )
-    result = re.search(r'<pre id="result"[^>]*>(.*?)</pre>', done.stdout, re.DOTALL)
-    assert result is not None, done.stderr[-2000:]
+        tab.run(AXE.read_text("utf-8"))
+    found = tab.run(script)
     from matplotlib.image import imread  # noqa: PLC0415 - only here
 
-    return json.loads(html.unescape(result[1])), imread(folder / "shot.png")
+    return found, imread(io.BytesIO(tab.picture()))
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
-def test_the_page_fits_each_screen_and_begins_with_the_result(size: tuple[int, int], tmp_path: Path) -> None:
-    found, picture = run(tmp_path, shops(16), FACTS + "return found;", size)
+def test_the_page_fits_each_screen_and_begins_with_the_result(size: tuple[int, int], tab: Chromium) -> None:
+    found, picture = run(tab, shops(16), FACTS + "return found;", size)
     assert found["alive"]
     assert found["static"] == "none", "the heat map of the script is in its place"
     assert found["wider"] <= 0, "nothing is cut off on the right"
@@ -118,26 +105,26 @@ def test_the_page_fits_each_screen_and_begins_with_the_result(size: tuple[int, i
     assert coloured.mean() > 0.02, "the heat map is on the first screen, in colour"
 
 
-def test_the_browser_has_nothing_to_mend(tmp_path: Path) -> None:
+def test_the_browser_has_nothing_to_mend(tab: Chromium) -> None:
     page = page_of(releases(HOSTILE), title="t")
     written = Page(page)
     tags = ("table", "tr", "td", "th", "svg", "ellipse", "text", "details")
     script = "return Object.fromEntries(%s.map((tag) => [tag, document.querySelectorAll(tag).length]));"
     still = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
-    found, _ = run(tmp_path, still, script % json.dumps(tags))
+    found, _ = run(tab, still, script % json.dumps(tags))
     assert found == {tag: written.count(tag) for tag in tags}
     assert all(found.values())
 
 
-def test_without_the_script_everything_is_there(tmp_path: Path) -> None:
+def test_without_the_script_everything_is_there(tab: Chromium) -> None:
     page = re.sub(r"<script>.*?</script>", "", shops(16), flags=re.DOTALL)
-    found, picture = run(tmp_path, page, FACTS + "return found;")
+    found, picture = run(tab, page, FACTS + "return found;")
     assert not found["alive"]
     assert found["static"] == "block"
     assert (np.ptp(picture[..., :3], axis=2) > 0.3).mean() > 0.02
 
 
-def test_keys_move_over_the_heat_map_and_select_a_pair(tmp_path: Path) -> None:
+def test_keys_move_over_the_heat_map_and_select_a_pair(tab: Chromium) -> None:
     script = """
     const box = document.querySelector(".hm-box");
     const press = (key) => box.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
@@ -157,7 +144,7 @@ def test_keys_move_over_the_heat_map_and_select_a_pair(tmp_path: Path) -> None:
     return { readout, pair, marked, one, others, searched: document.querySelector(".panel h3").textContent };
     """
     page = shops(16)
-    found, _ = run(tmp_path, page, script)
+    found, _ = run(tab, page, script)
     facts = json.loads(Page(page).scripts[0])
     first, second = (facts["names"][facts["similar"][place]] for place in (0, 2))
     assert found["pair"] == f"{first} – {second}"
@@ -170,7 +157,7 @@ def test_keys_move_over_the_heat_map_and_select_a_pair(tmp_path: Path) -> None:
     assert found["searched"] == "shop 07"
 
 
-def test_a_slider_chooses_a_window_and_the_table_of_pairs_follows(tmp_path: Path) -> None:
+def test_a_slider_chooses_a_window_and_the_table_of_pairs_follows(tab: Chromium) -> None:
     script = """
     const box = document.querySelector(".vt-box");
     const rows = () => [...box.querySelectorAll("tbody tr:not(.space)")].map((row) => row.children);
@@ -204,7 +191,7 @@ def test_a_slider_chooses_a_window_and_the_table_of_pairs_follows(tmp_path: Path
              shown: document.querySelector(".windows output").textContent,
              away: document.querySelectorAll("svg.map circle.away").length };
     """
-    found, _ = run(tmp_path, weeks(), script)
+    found, _ = run(tab, weeks(), script)
     shown = [row[2][0] for row in page_pairs(weeks())]
     assert (found["shown"], found["away"], found["all"]) == ("2024-W03", 14, "121")
     assert found["window"] == [["north 2024-W03", "south 2024-W03"]]
@@ -223,7 +210,7 @@ def page_pairs(page: str) -> list[tuple[str, str, list[str]]]:
     return [(first, second, re.findall(r"<td>(.*?)</td>", rest)) for first, second, rest in rows]
 
 
-def test_a_federation_links_its_map_to_the_pairs(tmp_path: Path) -> None:
+def test_a_federation_links_its_map_to_the_pairs(tab: Chromium) -> None:
     script = """
     const table = document.querySelector(".vt table");
     document.querySelectorAll(".vt thead button")[1].click(); // the farthest first
@@ -233,21 +220,21 @@ def test_a_federation_links_its_map_to_the_pairs(tmp_path: Path) -> None:
     return { selected, orange, panel: document.querySelector(".panel h3").textContent,
              size: document.querySelector(".panel .picks li").textContent };
     """
-    found, _ = run(tmp_path, hospitals(), script)
+    found, _ = run(tab, hospitals(), script)
     assert found["orange"] == ["old"]
     assert "old" in found["selected"]
     assert found["panel"] in (" – ".join(found["selected"]), " – ".join(found["selected"][::-1]))
     assert ": number of patients " in found["size"]
 
 
-def test_hostile_names_do_nothing_in_the_live_page(tmp_path: Path) -> None:
+def test_hostile_names_do_nothing_in_the_live_page(tab: Chromium) -> None:
     script = """
     document.querySelector(".hm-box").dispatchEvent(new KeyboardEvent("keydown", { key: "s", bubbles: true }));
     return { scripts: document.scripts.length, panel: document.querySelector(".panel h3").textContent };
     """
     page = page_of(releases(HOSTILE), title=HOSTILE[0])
-    found, _ = run(tmp_path, page, script)
-    assert found["scripts"] == Page(page).count("script") + 1
+    found, _ = run(tab, page, script)
+    assert found["scripts"] == Page(page).count("script")
     assert found["panel"] in json.loads(Page(page).scripts[0])["names"]
 
 
@@ -257,12 +244,12 @@ PAGES = {"weeks": weeks, "sites": hospitals}
 @pytest.mark.skipif(not AXE.exists(), reason="no axe-core in web/node_modules: `make test-web` installs it")
 @pytest.mark.parametrize("which", ["16", "60", "weeks", "sites"])
 @pytest.mark.parametrize("size", [SIZES[0], SIZES[2]], ids=str)
-def test_axe_finds_no_fault(which: str, size: tuple[int, int], tmp_path: Path) -> None:
+def test_axe_finds_no_fault(which: str, size: tuple[int, int], tab: Chromium) -> None:
     script = """
     const pick = document.querySelector(".panel .pick");
     if (pick !== null) pick.click();
     const found = await axe.run(document, { resultTypes: ["violations"] });
     return found.violations.map((one) => [one.id, one.nodes.length, one.nodes[0].html.slice(0, 200)]);
     """
-    found, _ = run(tmp_path, PAGES[which]() if which in PAGES else shops(int(which)), script, size)
+    found, _ = run(tab, PAGES[which]() if which in PAGES else shops(int(which)), script, size)
     assert found == []
