@@ -23,6 +23,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.estimate import Estimate
 from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.planning.facts import Goal, Protection, StreamFacts
+from streamsketch.planning.mapped import MappedOption
 from streamsketch.privacy.calibration import Candidate, candidates
 from streamsketch.privacy.l2 import L2
 from streamsketch.privacy.neighbours import Neighbours
@@ -146,7 +147,7 @@ def _meetings(blocks: int, meeting: float, spread: int) -> tuple[NDArray[np.floa
 
 
 @dataclasses.dataclass(frozen=True)
-class Option:
+class Option(MappedOption):
     """A projection with a mechanism, its cost and its predicted error.
 
     Parameters
@@ -166,7 +167,6 @@ class Option:
         Whether ``mechanism="auto"``, the rule δ < exp(-Δ1²/Δ2²), would choose this mechanism.
     """
 
-    projection: Projection
     mechanism: str
     noise: Noise
     estimates: tuple[Estimate, ...]
@@ -183,21 +183,6 @@ class Option:
     def error(self) -> float:
         """The largest of the relative errors."""
         return max(self.errors)
-
-    @property
-    def cells(self) -> int:
-        """Number of cells of a sketch."""
-        return self.projection.sketch_dim
-
-    @property
-    def nonzeros(self) -> int:
-        """Number of cells that one update touches."""
-        return self.projection.nonzeros
-
-    @property
-    def is_raw(self) -> bool:
-        """Whether this option is noise on the raw histogram, without a projection."""
-        return isinstance(self.projection, Identity)
 
     def reaches(self, relative_error: float) -> bool:
         """Return whether ``error`` is at most ``relative_error``, without searching for ``error``."""

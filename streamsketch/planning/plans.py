@@ -1,7 +1,6 @@
 """Plan: a recommended sketch, as text of 80 columns and as a dict for JSON."""
 
 import dataclasses
-import json
 import math
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -146,7 +145,7 @@ class Plan(ShownAsText):
     def to_dict(self) -> Json:
         """Return the plan as a dict of values that JSON can represent."""
         return {
-            "projection": _projection(self.chosen),
+            "projection": self.chosen.fields_of_map,
             "mechanism": self.chosen.mechanism,
             "guarantee": self.guarantee.to_dict(),
             "goal": dataclasses.asdict(self.goal),
@@ -174,7 +173,7 @@ def _best(options: Iterable[Option]) -> list[Option]:
 
 def _option(option: Option) -> Json:
     return {
-        "projection": _projection(option),
+        "projection": option.fields_of_map,
         "mechanism": option.mechanism,
         "noise": str(option.noise),
         "cells": option.cells,
@@ -185,12 +184,6 @@ def _option(option: Option) -> Json:
             for estimate, error in zip(option.estimates, option.errors, strict=True)
         ],
     }
-
-
-def _projection(option: Option) -> Json:
-    """Return a projection's fields except the seed, which a plan does not choose."""
-    fields: Json = json.loads(option.projection.to_json())
-    return {name: value for name, value in fields.items() if name != "seed"}
 
 
 def _headline(option: Option) -> str:

@@ -20,6 +20,7 @@ from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.planning.facts import Goal
+from streamsketch.planning.mapped import MappedOption
 from streamsketch.planning.noise_floor import NoiseFloor, chances_below
 from streamsketch.planning.unit_facts import UnitFacts, UnitSums
 from streamsketch.privacy.budget import Budget
@@ -46,7 +47,7 @@ _TINY = 1e-300  # instead of 0, to divide by
 
 
 @dataclasses.dataclass(frozen=True)
-class UnitOption:
+class UnitOption(MappedOption):
     """A way to protect units, and the predicted error of an answer.
 
     Parameters
@@ -66,7 +67,6 @@ class UnitOption:
         The root mean square bias due to clipping, in the same units.
     """
 
-    projection: Projection
     neighbours: Neighbours
     clip: Clip
     layout: Layout
@@ -80,21 +80,6 @@ class UnitOption:
     def error(self) -> float:
         """The root mean square error of the three parts together."""
         return math.sqrt(self.map_error**2 + self.noise_error**2 + self.bias**2)
-
-    @property
-    def cells(self) -> int:
-        """Number of cells of a sketch."""
-        return self.projection.sketch_dim
-
-    @property
-    def nonzeros(self) -> int:
-        """Number of cells that one update touches."""
-        return self.projection.nonzeros
-
-    @property
-    def is_raw(self) -> bool:
-        """Whether this option is noise on the raw histogram, without a projection."""
-        return isinstance(self.projection, Identity)
 
     @property
     def bound(self) -> Fraction:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -232,7 +231,7 @@ class UnitPlan(ShownAsText):
                 condition: {"error": one.error, "best": _option(one.best)} for condition, one in self.outlooks.items()
             },
             "units": self.units,
-            "projection": _projection(self.chosen),
+            "projection": self.chosen.fields_of_map,
             "mechanism": self.chosen.mechanism,
             "clip": self.chosen.clip,
             "counting": self.chosen.layout.to_dict().get("counting"),
@@ -273,15 +272,9 @@ def _kind(option: UnitOption) -> str:
     return f"{'equal' if option.clip == 'equal' else bound}, {option.mechanism.title()}{where}"
 
 
-def _projection(option: UnitOption) -> Json:
-    """Return a projection's fields except the seed, which a plan does not choose."""
-    fields: Json = json.loads(option.projection.to_json())
-    return {name: value for name, value in fields.items() if name != "seed"}
-
-
 def _option(option: UnitOption) -> Json:
     return {
-        "projection": _projection(option),
+        "projection": option.fields_of_map,
         "neighbours": option.neighbours.to_dict(),
         "clip": option.clip,
         "mechanism": option.mechanism,
