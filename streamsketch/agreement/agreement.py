@@ -519,11 +519,11 @@ class Agreement:
         InvalidInputError
             If the text is not JSON, is longer than `Limits.max_json_bytes`, or lacks, repeats or adds a field.
         """
-        stated = json_fields(text, "an agreement", NESTED)
-        agreement = Agreement(**arguments_of(stated, {field.name for field in dataclasses.fields(Agreement)}))
-        if "text" in stated and agreement.text is None:
+        fields = json_fields(text, "an agreement", NESTED)
+        agreement = Agreement(**arguments_of(fields, {field.name for field in dataclasses.fields(Agreement)}))
+        if "text" in fields and agreement.text is None:
             raise InvalidInputError("the agreement has a rule for text, and no column of text: leave out text")
-        if stated.get("clip") != agreement.clip:
+        if fields.get("clip") != agreement.clip:
             raise InvalidInputError("rows of a unit that count as one are averaged: state the clip, average")
         return agreement
 
