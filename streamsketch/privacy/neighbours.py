@@ -143,7 +143,11 @@ class Neighbours(ABC):
             ways = [f"clip={way!r}" for way in self.clips]
             known = " or ".join([part for part in (", ".join(ways[:-1]), *ways[-1:]) if part])
             known = known or "nothing: it is not one of units' totals"
-            raise InvalidInputError(f"units are clipped to {type(self).__name__} by {known}, got {short(clip)}")
+            remedy = "; one row or average a unit is bounded by SketchL2.of_averages(unit, max_keys)"
+            raise InvalidInputError(
+                f"units are clipped to {type(self).__name__} by {known}, got {short(clip)}"
+                f"{remedy if clip == 'average' else ''}"
+            )
 
     @property
     def units(self) -> str:
