@@ -5,6 +5,7 @@ The data are public and mean nothing. `STEPS` names the parts.
 
 import tempfile
 import warnings
+from collections import deque
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -14,8 +15,10 @@ import numpy as np
 import streamsketch as ss
 from streamsketch.core.libraries import is_installed, pa, sparse
 from streamsketch.data.canonical import HASHED_DIM
-from streamsketch.errors import WeakGuaranteeWarning
+from streamsketch.data.readers.rows import strict_until
+from streamsketch.errors import ReleasedAgainWarning, WeakGuaranteeWarning
 from streamsketch.local.aggregation import MeanAggregator
+from streamsketch.sketching.bounding.cells import bounded_cells
 from streamsketch.sketching.bounding.contributions import WHOLE, Contributions
 from streamsketch.sketching.bounding.digests import UnitDigests
 from streamsketch.sketching.bounding.shards import by_shard, decoded
@@ -60,6 +63,8 @@ def _project() -> None:
         ss.top(sketch, _PLACES, 2)
         if projection.dim == _DIM:
             _ = projection.l1_sensitivity
+    many = _MAPS[0]().table()
+    many.update(np.arange(1 << 16) % 300, _MANY)  # of so many keys that they are added part by part
 
 
 def _transform() -> None:
@@ -149,6 +154,13 @@ def _bound() -> None:
     for codes in (_PLACES % 2, _PLACES, read):
         slots: list[Any] = [(str(code), WHOLE) for code in range(int(codes.max()) + 1)]
         decoded(part for _, part in by_shard([Contributions(digests, slots, codes, _PLACES, _VALUES)], 4))
+    projection = ss.projections.Identity(dim=2)
+    rows_alone = np.full_like(_PLACES, projection.sketch_dim), np.ones_like(_PLACES)  # without features that are not 0
+    events = Contributions(digests, [("north", WHOLE)], np.zeros_like(_PLACES), *rows_alone)
+    averages = bounded_cells(
+        events, projection=projection, max_keys=1, limit=1, secret=bytes(32), equal=False, averaged=True
+    )
+    deque(averages, 0)
 
 
 def _describe() -> None:
@@ -173,11 +185,27 @@ def _describe() -> None:
             "picture": [[0.0, 0.5, 0.5, 1.0]] * _DIM,
         }
     )
+    averages = ss.SketchL2.of_averages("person", 2)
     for key in ("shop", None):
-        for neighbours in (ss.L2(1, unit="person"), ss.SketchL2(1, unit="person")):
-            agreement = ss.Agreement(features=features, unit="person", neighbours=neighbours, key=key)
+        for neighbours in (ss.L2(1, unit="person"), ss.SketchL2(1, unit="person"), averages):
+            agreement = ss.Agreement(
+                features=features,
+                unit="person",
+                neighbours=neighbours,
+                key=key,
+                rows_of_unit="mean" if neighbours is averages else "all",
+            )
             ss.bound(rows, agreement)
-            ss.sketch(rows, agreement)
+            if neighbours is not averages:
+                ss.sketch(rows, agreement)
+                continue
+            with tempfile.TemporaryDirectory() as folder:
+                ss.bound(rows, agreement, folder=folder)
+
+
+def _read() -> None:
+    """Look for the first row that strict CSV refuses, in enough bytes."""
+    strict_until(b'"north",1\n' * (1 << 17))
 
 
 def _sign() -> None:
@@ -261,6 +289,7 @@ STEPS: dict[str, Callable[[], None]] = {
     "noise": _draw,
     "bounds": _bound,
     "features": _describe,
+    "rows": _read,
     "signs": _sign,
     "local reports": _report,
     "schedules": _schedule,
@@ -271,5 +300,6 @@ STEPS: dict[str, Callable[[], None]] = {
 def run(step: str) -> None:
     """Run one of `STEPS`."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", WeakGuaranteeWarning)  # nothing of it is published
+        for category in (ReleasedAgainWarning, WeakGuaranteeWarning):
+            warnings.simplefilter("ignore", category)  # nothing of it is published
         STEPS[step]()
