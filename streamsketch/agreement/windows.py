@@ -42,7 +42,8 @@ class Windows:
         Length of a window, in seconds or as ``"1 hour"``; or ``"day"``, ``"week"`` (from Monday on) or ``"month"`` of
         the calendar. ``"1 day"`` is 24 hours, unless there is a zone.
     format
-        Format of times in text, as for ``strptime``; by default ISO 8601.
+        Format of times in text, as for ``strptime``; by default ISO 8601. A date that the calendar does not have, such
+        as 31.02.2024, cannot be read.
     zone
         The time zone of the calendar, such as ``"Europe/Berlin"``; by default UTC.
     first, last

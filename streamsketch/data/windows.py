@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from streamsketch.core.libraries import pa, pc
 from streamsketch.core.numbers import Ints, short
 from streamsketch.data.columns import value_type
+from streamsketch.data.formats import times_by_format
 from streamsketch.errors import InvalidInputError
 
 _SECOND, _MINUTE, _DAY = 10**6, 60 * 10**6, 86_400 * 10**6
@@ -148,7 +149,7 @@ def times_in(column: "pa.Array", name: str, form: str | None = None) -> "pa.Arra
             return column.cast(pa.timestamp("us", tz=getattr(kind, "tz", None))).cast(pa.timestamp("us"))
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
             if form is not None:
-                return pc.strptime(column, format=form, unit="us").cast(pa.timestamp("us"))
+                return times_by_format(column, form)
             for zone in (None, "UTC"):
                 with contextlib.suppress(pa.ArrowInvalid):
                     return column.cast(pa.timestamp("us", tz=zone)).cast(pa.timestamp("us"))
@@ -219,7 +220,7 @@ def _is_time(cell: "pa.Array", form: str | None) -> bool:
         return False
     for zone in (None, "UTC"):
         try:
-            _ = cell.cast(pa.timestamp("us", tz=zone)) if form is None else pc.strptime(cell, format=form, unit="us")
+            _ = cell.cast(pa.timestamp("us", tz=zone)) if form is None else times_by_format(cell, form)
         except pa.ArrowException:
             continue
         return True

@@ -1,0 +1,66 @@
+"""Times in text of a stated format, by Arrow; dates that the calendar does not have are refused."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamsketch.core.libraries import pa, pc
+
+_DAY = np.timedelta64(1, "D")
+_SPRING = np.timedelta64(100, "D")
+_MOST_SHIFTED = np.timedelta64(5, "D")  # an impossible date is read as day 1, 2 or 3, which a zone moves by one at most
+
+
+def times_by_format(column: "pa.Array", form: str) -> "pa.Array":
+    """Return text as times in microseconds; those with a zone become UTC.
+
+    Arrow reads 31.02.2024 as 2024-03-02, a time in another window. Here, such text is not a time.
+
+    Parameters
+    ----------
+    column
+        Text, not in a dictionary.
+    form
+        Format of the text, as for ``strptime``.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        For text of another format, and for a date that does not exist.
+
+    Examples
+    --------
+    >>> times_by_format(pa.array(["29.02.2024"]), "%d.%m.%Y").to_pylist()
+    [datetime.datetime(2024, 2, 29, 0, 0)]
+    """
+    times = _read(column, form)
+    shifted = _numpy(times) + _DAY
+    suspect = shifted - shifted.astype("datetime64[M]") < _MOST_SHIFTED
+    if suspect.any() and not _exist(pc.unique(column.filter(pa.array(suspect))), form):
+        raise pa.ArrowInvalid("a date that does not exist")
+    return times
+
+
+def _read(column: "pa.Array", form: str) -> "pa.Array":
+    return pc.strptime(column, format=form, unit="us").cast(pa.timestamp("us"))
+
+
+def _numpy(times: "pa.Array") -> NDArray[np.datetime64]:
+    found: NDArray[np.datetime64] = times.to_numpy(zero_copy_only=False)
+    return found
+
+
+def _exist(texts: "pa.Array", form: str) -> bool:
+    """Return whether all texts, which have this format, state dates of the calendar.
+
+    A later directive replaces an earlier one. So with a month or a date behind it, the same text is a day of January,
+    which has all of 31, and the first of January, each of the same year, time of day and zone.
+    """
+
+    def read(more: str, directives: str) -> NDArray[np.datetime64]:
+        longer = pc.binary_join_element_wise(texts, *(pa.scalar(one, texts.type) for one in (more, " ")))
+        return _numpy(_read(longer, f"{form} {directives}"))
+
+    january, new_year = read("01", "%m"), read("01 01", "%m %d")
+    first = (new_year + _SPRING).astype("datetime64[Y]")  # a zone may have moved New Year to another year
+    dates = first.astype("datetime64[us]") + (_numpy(_read(texts, form)) - new_year)
+    return bool((dates - dates.astype("datetime64[M]") == january - new_year).all())
