@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 
 from streamsketch.agreement.agreement import Agreement
+from streamsketch.agreement.casts import Rows
 from streamsketch.core.libraries import pa
 from streamsketch.core.numbers import Ints
 from streamsketch.data.calendar import EventWindows, check_times_of_day
 from streamsketch.data.windows import micros_in
 from streamsketch.intake.columns import Mask, missing, salvage
 from streamsketch.intake.events import Events
-from streamsketch.intake.rows import Intake, OnBad
+from streamsketch.intake.rows import Intake, OnBad, rows_from
 
 
 class IntakeByWindow(Intake):
@@ -45,11 +46,12 @@ class IntakeByWindow(Intake):
         self._needed = list(dict.fromkeys([*self._needed, windows.time.name]))
         self._agreed_windows, self._within = windows, within
 
-    def read(self, batch: "pa.RecordBatch", first: int = 1) -> Events:
+    def read(self, batch: "pa.RecordBatch", first: int | Rows = 1) -> Events:
         """Return the rows of a batch as events by key and window; parameters and errors as `Intake.read`."""
         kept = np.flatnonzero(self._are_kept(batch))
         whole = kept.size == batch.num_rows
-        events = self._read_numbered(batch if whole else batch.take(pa.array(kept)), first + kept)
+        numbers = np.asarray(rows_from(first, batch))[kept]
+        events = self._read_numbered(batch if whole else batch.take(pa.array(kept)), numbers)
         if self._within is not None and events.window is not None:
             # once more: a column that is cast as agreed may hold times that could not be read before
             events = events.where((events.window >= self._within.start) & (events.window < self._within.stop))

@@ -155,15 +155,26 @@ class Intake:
 
     def numbered(self, batches: "Iterable[pa.RecordBatch]", first: int = 1) -> Iterator[Events]:
         """Yield the rows of batches, numbered from ``first`` over all batches. Raises the same errors as `read`."""
-        features = self._agreement.features
         for batch in batches:
-            most = max(1, batch.num_rows if features is None else _CELLS // features.dim)
-            for start in range(0, max(1, batch.num_rows), most):
-                yield self.read(batch.slice(start, most), first + start)
+            yield from self.parts(batch, range(first, first + batch.num_rows))
             first += batch.num_rows
 
-    def read(self, batch: "pa.RecordBatch", first: int = 1) -> Events:
-        """Return the rows of a batch as `Events`, numbered from ``first``.
+    def parts(self, batch: "pa.RecordBatch", rows: Rows) -> Iterator[Events]:
+        """Yield the rows of a batch, which have these numbers, as many at a time as `read` should make features of."""
+        features = self._agreement.features
+        most = max(1, batch.num_rows if features is None else _CELLS // features.dim)
+        for start in range(0, max(1, batch.num_rows), most):
+            yield self.read(batch.slice(start, most), rows[start : start + most])
+
+    def read(self, batch: "pa.RecordBatch", first: int | Rows = 1) -> Events:
+        """Return the rows of a batch as `Events`.
+
+        Parameters
+        ----------
+        batch
+            The rows.
+        first
+            The number of the first row, or those of all rows, by which errors name them.
 
         Raises
         ------
@@ -173,7 +184,7 @@ class Intake:
         IncompatibleAgreementsError
             If another agreement has already cast the batch.
         """
-        return self._read_numbered(batch, range(first, first + batch.num_rows))
+        return self._read_numbered(batch, rows_from(first, batch))
 
     def _read_numbered(self, batch: "pa.RecordBatch", numbers: Rows) -> Events:
         """Return the rows of a batch, which have these numbers."""
@@ -195,23 +206,27 @@ class Intake:
         return dataclasses.replace(found, rows=batch.num_rows, blank=found.blank + batch.num_rows - len(rows))
 
     def cast(self, batch: "pa.RecordBatch", first: int = 1) -> "pa.RecordBatch":
-        """Return the columns of a batch, cast to the agreed types, without rows that lack a value.
+        """Return the columns of a batch, cast to the agreed types; as `cast_rows`."""
+        return self.cast_rows(batch, first)[0]
+
+    def cast_rows(self, batch: "pa.RecordBatch", first: int | Rows = 1) -> "tuple[pa.RecordBatch, Rows]":
+        """Return the columns of a batch, cast to the agreed types, without rows that lack a value, and their numbers.
 
         Integers, booleans and decimals become int64, as they are hashed, and values become numbers. Times do not
         change. The schema names the agreement that cast the batch, so that `read` does not cast it again. The errors
         are those of `read`, which also checks that the rows can be sketched.
         """
-        columns, rows, is_cast = self._present(batch, range(first, first + batch.num_rows))
+        columns, rows, is_cast = self._present(batch, rows_from(first, batch))
         if is_cast:
-            return batch
-        found = self._read(lambda columns, rows, _=None: self._cast(columns, rows), columns, rows)
+            return batch, rows
+        found, rows = self._read(lambda columns, rows, _=None: (self._cast(columns, rows), rows), columns, rows)
         value, typed = self._agreement.value, {one.name for one in self._agreement.columns}
         if value is not None and value not in typed and is_text_type(value_type(columns[value])):
             found[value] = found[value].cast(text_numbers())  # whole numbers of one batch need not be so in the next
         schema = pa.schema(
             [(name, found[name].type) for name in self.names], {_CAST: self._agreement.fingerprint.encode()}
         )
-        return pa.RecordBatch.from_arrays([found[name] for name in self.names], schema=schema)
+        return pa.RecordBatch.from_arrays([found[name] for name in self.names], schema=schema), rows
 
     def _present(self, batch: "pa.RecordBatch", rows: Rows) -> tuple[_Columns, Rows, bool]:
         """Return the columns of rows in which nothing is missing, the rows' numbers, and whether they were cast."""
@@ -251,7 +266,7 @@ class Intake:
         if self._on_bad == "refuse":
             name, flags = next((name, flags) for name, flags in absent.items() if flags.any())
             if not self._keeps:
-                raise InvalidInputError(_blank(name, rows[int(flags.argmax())]))
+                raise InvalidInputError(blank(name, rows[int(flags.argmax())]))
             raise InvalidInputError(
                 f"the column {name} has nulls ({int(flags.sum()):,} of {len(rows):,} rows read together); drop or fill "
                 f"those rows first"
@@ -259,7 +274,7 @@ class Intake:
         if callable(self._on_bad):
             for place in places.tolist():
                 name = next(name for name, flags in absent.items() if flags[place])
-                self._on_bad(int(rows[place]), _blank(name, rows[place]))
+                self._on_bad(int(rows[place]), blank(name, rows[place]))
 
     def _cast(self, columns: _Columns, rows: Rows) -> _Columns:
         """Return columns without missing values, cast to the agreed types; a column of times is not changed."""
@@ -400,7 +415,13 @@ class Intake:
         return {name: array.filter(kept) for name, array in columns.items()}, np.asarray(rows)[flags]
 
 
-def _blank(name: str, row: int) -> str:
+def rows_from(first: int | Rows, batch: "pa.RecordBatch") -> Rows:
+    """Return the numbers of the rows of a batch, of which ``first`` states the first one or all."""
+    return range(first, first + batch.num_rows) if isinstance(first, int) else first
+
+
+def blank(name: str, row: int) -> str:
+    """Return what is wrong with a row that lacks a value in a column."""
     return (
         f"the column {name} is null or blank in row {row:,}, and the agreement refuses missing values; fill or drop "
         "such rows, or agree on missing='drop'"

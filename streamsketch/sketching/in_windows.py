@@ -10,12 +10,14 @@ import numpy as np
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.windows import Windows
 from streamsketch.core.libraries import pa
+from streamsketch.core.numbers import Ints
 from streamsketch.data.calendar import check_times_of_day
 from streamsketch.data.tables import batches_of
 from streamsketch.data.windows import micros_in
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake.columns import missing
-from streamsketch.intake.rows import Intake
+from streamsketch.intake.columns import Mask, missing
+from streamsketch.intake.events import Events
+from streamsketch.intake.rows import Intake, blank
 from streamsketch.sketching.bounding.admission import Admission
 from streamsketch.sketching.bounding.contributions import NO_KEY, WHOLE, Contributions
 from streamsketch.sketching.bounding.grouping import GroupedEvents
@@ -54,16 +56,20 @@ def sketch_by_windows(
     timed: dict[str, Any] = {"time": windows.time.name, "time_format": windows.format, "windows": windows.of_times}
     intake, found = Intake(agreement, **timed), BoundingSummary()
     within = windows.numbers
-    batches = (
-        batch if within is None else batch.filter(pa.array(_flags_in(agreement, batch, within, found)))
-        for batch in _timed(rows, agreement, intake, found)
+    timely = (
+        (batch, numbers) if within is None else _where(batch, numbers, _flags_in(agreement, batch, within, found))
+        for batch, numbers in _timed(rows, agreement, intake, found)
     )
+
+    def read(reader: Intake) -> Iterator[Events]:
+        return (events for batch, numbers in timely for events in reader.parts(batch, numbers))
+
     if agreement.unit is not None and agreement.neighbours is not None:
         bounds: dict[str, Any] = {"public_keys": listed, "summary": found, "folder": folder}
-        table = bound_batches(lambda bounded: bounded.numbered(batches), agreement, **bounds, **timed)
+        table = bound_batches(read, agreement, **bounds, **timed)
     else:
         table = SketchTable(agreement)
-        for events in intake.numbered(batches):
+        for events in read(intake):
             table.add_events(events.keyed_by(windows.of_times))
     if summary is not None:
         summary.merge(found)
@@ -100,16 +106,14 @@ def sketch_windows(
     found = BoundingSummary()
     kept: Any = _Clipped(agreement, folder) if agreement.unit is not None else _Sums(agreement)
     with kept:
-        first = 1
-        for batch in _timed(rows, agreement, intake, found):
-            cast = intake.cast(batch, first)
-            first += batch.num_rows
+        for batch, row_numbers in _timed(rows, agreement, intake, found):
+            cast, present = intake.cast_rows(batch, row_numbers)
             found.rows_blank += batch.num_rows - cast.num_rows
             found.rows_read += batch.num_rows - cast.num_rows
             places = _numbers(agreement, cast)
             for number in np.unique(places).tolist():
                 if number in numbers:
-                    kept.add(number, cast.filter(pa.array(places == number)), found)
+                    kept.add(number, *_where(cast, np.asarray(present), places == number), found)
             outside = int(((places < numbers.start) | (places >= numbers.stop)).sum())
             found.rows_read += outside
             found.rows_of_other_keys += outside
@@ -166,8 +170,8 @@ class _Clipped:
     def __exit__(self, *_: object) -> None:
         self._events.__exit__()
 
-    def add(self, number: int, rows: "pa.RecordBatch", summary: BoundingSummary) -> None:
-        for part in self._bounds.read(self._intake.numbered([rows]), self._secret, summary):
+    def add(self, number: int, batch: "pa.RecordBatch", rows: Ints, summary: BoundingSummary) -> None:
+        for part in self._bounds.read(self._intake.parts(batch, rows), self._secret, summary):
             self._events.add(_in_slots(part, number))
 
     def sketches(self, numbers: range, summary: BoundingSummary) -> dict[int, SketchTable]:
@@ -207,33 +211,40 @@ class _Sums:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def add(self, number: int, rows: "pa.RecordBatch", summary: BoundingSummary) -> None:
+    def add(self, number: int, batch: "pa.RecordBatch", rows: Ints, summary: BoundingSummary) -> None:
         table = self._tables.setdefault(number, SketchTable(self._agreement))
-        for events in self._intake.numbered([rows]):
+        for events in self._intake.parts(batch, rows):
             one = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(events), np.int32)), pa.array([NO_KEY]))
             table.add_events(events if events.keys is not None else dataclasses.replace(events, keys=one))
-        summary.rows_read += rows.num_rows
+        summary.rows_read += batch.num_rows
 
     def sketches(self, numbers: range, _: BoundingSummary) -> dict[int, SketchTable]:
         return {number: self._tables.get(number, SketchTable(self._agreement)) for number in numbers}
 
 
-def _timed(rows: Any, agreement: Agreement, intake: Intake, summary: BoundingSummary) -> Iterator["pa.RecordBatch"]:
-    """Yield the rows that have a time, without those that have none if the agreement drops what is missing."""
+def _timed(
+    rows: Any, agreement: Agreement, intake: Intake, summary: BoundingSummary
+) -> Iterator[tuple["pa.RecordBatch", Ints]]:
+    """Yield the rows that have a time, and their numbers; the others are left out if the agreement drops them."""
     windows: Any = agreement.windows
-    name = windows.time.name
+    name, stop = windows.time.name, 1
     for batch in batches_of(rows, intake.names, lenient=intake.lenient):
+        numbers = np.arange(stop, stop + batch.num_rows)
+        stop += batch.num_rows
         untimed = missing(batch.column(name))
         if not untimed.any():
-            yield batch
+            yield batch, numbers
             continue
         if agreement.missing == "refuse" or (agreement.missing == "keep" and agreement.unit is None):
-            raise InvalidInputError(
-                f"the column {name} is null or blank in a row, and the agreement refuses missing values; drop such rows"
-            )
+            raise InvalidInputError(blank(name, numbers[untimed.argmax()]))
         summary.rows_read += int(untimed.sum())
         summary.rows_blank += int(untimed.sum())
-        yield batch.filter(pa.array(~untimed))
+        yield _where(batch, numbers, ~untimed)
+
+
+def _where(batch: "pa.RecordBatch", numbers: Ints, flags: Mask) -> tuple["pa.RecordBatch", Ints]:
+    """Return the rows with a flag, and their numbers."""
+    return batch.filter(pa.array(flags)), numbers[flags]
 
 
 def _numbers(agreement: Agreement, batch: "pa.RecordBatch") -> Any:

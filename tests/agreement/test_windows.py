@@ -316,3 +316,36 @@ def test_a_schedule_has_the_noise_of_its_rows() -> None:
     noise = row.guarantee.mechanism.steps[0].noise
     sensitivity = sensitivity_of(PROJECTION, NEAR, Layout(schedule=schedule))
     assert noise == ss.privacy.calibration.choose(sensitivity, ss.Terms(epsilon=1).budget, "auto")
+
+
+@pytest.mark.parametrize("unit", ["customer", None])
+@pytest.mark.parametrize("are", ["releases", "keys"])
+def test_errors_name_the_row_of_the_table(are: Any, unit: str | None) -> None:
+    """Rows before it that have no time, lack a value or are of other windows count too, in whatever batches."""
+    at = ["2026-11-22T13:05Z", "2026-11-22T13:01Z", "", "2026-11-22T13:06Z", "2026-11-22T13:01Z", "2026-11-22T13:02Z"]
+    good = {"at": at, "shop": ["north"] * 6, "item": ["1", "", "3", "4", "5", "6"], "customer": list("abcdef")}
+    rows = pa.table(good | {"sold": ["1"] * 6})
+    fields: dict[str, Any] = {"index": {"item": "integer"}, "value": "sold", "unit": unit, "missing": "drop"}
+    windows = dataclasses.replace(MINUTES, are=are)
+
+    def said(rows: pa.Table, **others: Any) -> str:
+        known: dict[str, Any] = {"key": "shop", "keys": ("north", "south"), "neighbours": NEAR}
+        known |= {"terms": ss.Terms(epsilon=ALL), "windows": windows}
+        agreement = ss.Agreement(PROJECTION, **known | fields | others)
+        with pytest.raises(InvalidInputError) as caught:
+            agreement.sketch(rows)
+        return str(caught.value)
+
+    for name in ("item", "sold"):
+        bad = [*rows.column(name).to_pylist()[:4], "x", "1"]
+        wrong = rows.set_column(rows.schema.get_field_index(name), name, pa.array(bad))
+        for cut in (0, 1, 3, 5):
+            assert "in row 5 " in said(pa.concat_tables([wrong.slice(0, cut), wrong.slice(cut)])), (name, cut)
+    if unit is None:
+        large = rows.set_column(4, "sold", pa.array([1.0, 1.0, 1.0, 1.0, 1e300, 1.0]))
+        assert "rows 5 to" in said(large.slice(0, 5))
+    filled = rows.set_column(2, "item", pa.array(list("123456")))
+    assert "the column at is null or blank in row 3" in said(filled, missing="refuse")
+    blank = filled.set_column(2, "item", pa.array(["1", "2", "3", "4", "", "6"]))
+    with_times = blank.set_column(0, "at", pa.array([one or at[0] for one in at]))
+    assert "the column item is null or blank in row 5" in said(with_times, missing="refuse")
