@@ -146,6 +146,15 @@ def test_terms_need_somebody_to_protect_and_keys_a_column() -> None:
         )
 
 
+def test_a_bound_for_several_keys_needs_no_column_of_keys() -> None:
+    """Noise covers as many sketches of one unit, of which this release is one."""
+    fields: dict[str, Any] = {"index": "item", "unit": "customer", "terms": Terms(epsilon=1)}
+    one, two = (ss.Agreement(PROJECTION, neighbours=ss.L1(1, "customer", max_keys=many), **fields) for many in (1, 2))
+    assert ss.Agreement.from_json(two.to_json()) == two
+    noises = [agreement.release(SALES).noise for agreement in (one, two)]
+    assert noises[1].k2 == pytest.approx(4 * noises[0].k2, rel=0.1), "of twice the scale"
+
+
 def test_a_choice_of_keys_needs_a_delta() -> None:
     with pytest.raises(InvalidInputError, match="delta = 0"):
         Selected(epsilon=0.1, delta=0)

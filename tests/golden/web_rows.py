@@ -205,7 +205,25 @@ def agreements() -> dict[str, tuple[Agreement, str]]:
             terms=Terms(epsilon=1),
         ),
     }
-    return text | {name: (agreement, _sales(integers=True)) for name, agreement in integers.items()}
+    text |= {name: (agreement, _sales(integers=True)) for name, agreement in integers.items()}
+    others = {
+        "l1, least variance, and Laplace noise is too wide": Agreement(
+            sjlt,
+            **columns,
+            neighbours=ss.L1(50, unit="customer"),
+            terms=Terms(epsilon="0.000001", delta="0.1", mechanism="least-variance"),
+        ),
+        "l1, least variance, and Gaussian noise is too wide": Agreement(
+            count,
+            **columns,
+            neighbours=ss.L1(5_000_000, unit="customer"),
+            terms=Terms(epsilon=1, delta="0.000000000000001", mechanism="least-variance"),
+        ),
+        "l1, a bound for two keys without a column of keys": Agreement(
+            count, **columns, neighbours=three, terms=Terms(epsilon=1)
+        ),
+    }
+    return text | {name: (agreement, _sales()) for name, agreement in others.items()}
 
 
 CSV = [

@@ -263,7 +263,6 @@ export function readAgreement(data: string | Uint8Array, changes: Partial<Limits
   const averages = clip === "average" && neighbours !== null && neighbours.maxKeys !== ANY_NUMBER && fields.features !== undefined;
   need(clip !== "average" || averages, "averages of other rows than features, or in any number of keys");
   const windows = windowsOf(fields.windows);
-  need(key !== null || neighbours === null || windows?.are === "keys" || neighbours.maxKeys === 1 || neighbours.maxKeys === ANY_NUMBER, "max_keys without a column of keys");
   const features = fields.features ?? null;
   need(features === null || isObject(features), "features are no object");
   if (features === null) {

@@ -1,5 +1,5 @@
 /** The least noise that gives a guarantee, as the Python library chooses it. */
-import { demand } from "./errors.ts";
+import { demand, InvalidInputError } from "./errors.ts";
 import { bitLength, Ratio } from "./exact.ts";
 import { NoiseTable, type NoiseKind } from "./noise.ts";
 import { cumulantsOf, gaussianLogDelta, type Moved } from "./words.ts";
@@ -25,6 +25,8 @@ const ROUNDING_VARIANCE = 3n; // of a continuous Gaussian to the lattice (Theory
 const ETA = 7.7e-26; // of that rounding, for each number that a unit moves
 const MOST_LOST = 0.1; // of ε, to rounding
 const MOST_DELTA = 1 - 1e-6;
+/** The largest variance that can be drawn. */
+const WIDEST: Readonly<Record<NoiseKind, number>> = { laplace: 2 ** 65, gaussian: 2 ** 48 };
 const MARGIN = Ratio.of(1 + 1e-7); // on σ: more than the error of its computation
 
 function roundedUp(value: Ratio, bits: bigint): Ratio {
@@ -78,20 +80,33 @@ function suitsLaplace({ l1, squared }: Sensitivity, delta: number): boolean {
 }
 
 /**
- * Return the noise of a mechanism: `laplace`, `gaussian`, `auto`, or `least-variance`.
+ * Return the noise of a mechanism: `laplace`, `gaussian`, `auto`, or `least-variance`, the one with the smaller variance of
+ * a squared distance. Where one of the two cannot be drawn, `least-variance` is the other, unless the first may have had less.
  *
  * @throws InvalidInputError for noise that is too wide to be drawn, or Gaussian noise with δ = 0
  */
 export function calibrated(sensitivity: Sensitivity, epsilon: number, delta: number, mechanism: string): Calibrated {
+  const isLaplace = suitsLaplace(sensitivity, delta);
   const laplace = (): Calibrated => ({ kind: "laplace", amount: laplaceScale(sensitivity.l1, epsilon), epsilon, delta: 0 });
   const gaussian = (): Calibrated => ({ kind: "gaussian", amount: gaussianVariance(sensitivity, epsilon, delta), epsilon, delta });
-  if (mechanism === "laplace" || (mechanism === "auto" && suitsLaplace(sensitivity, delta))) return laplace();
+  if (mechanism === "laplace" || (mechanism === "auto" && isLaplace)) return laplace();
   if (mechanism !== "least-variance") return gaussian();
-  const offered = delta > 0 ? [laplace(), gaussian()] : [laplace()];
-  const errors = offered.map((one) => {
-    new NoiseTable(one.kind, one.amount); // which refuses noise that is too wide
-    const { k2, k4 } = cumulantsOf({ kind: one.kind, amount: one.amount, layers: 0, place: "" });
-    return 2 * sensitivity.cells * k4 + 8 * sensitivity.cells * k2 * k2;
-  });
-  return offered[errors[1] < errors[0] ? 1 : 0];
+  const kinds: NoiseKind[] = delta === 0 ? ["laplace"] : isLaplace ? ["laplace", "gaussian"] : ["gaussian", "laplace"];
+  const offered: { readonly one: Calibrated; readonly k2: number; readonly error: number }[] = [];
+  const refused: { readonly kind: NoiseKind; readonly refusal: InvalidInputError }[] = [];
+  for (const kind of kinds) {
+    try {
+      const one = kind === "laplace" ? laplace() : gaussian();
+      new NoiseTable(kind, one.amount); // which refuses noise that is too wide
+      const { k2, k4 } = cumulantsOf({ kind, amount: one.amount, layers: 0, place: "" });
+      offered.push({ one, k2, error: 2 * sensitivity.cells * k4 + 8 * sensitivity.cells * k2 * k2 });
+    } catch (refusal) {
+      if (!(refusal instanceof InvalidInputError)) throw refusal;
+      refused.push({ kind, refusal });
+    }
+  }
+  const narrowest = Math.min(...offered.map(({ k2 }) => k2));
+  const narrower = refused.find(({ kind }) => WIDEST[kind] < narrowest); // it may have had less
+  if (narrower !== undefined) throw narrower.refusal;
+  return offered.reduce((least, other) => (other.error < least.error ? other : least)).one;
 }

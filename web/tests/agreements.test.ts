@@ -62,6 +62,7 @@ test("agreements with a field that is missing, repeated, unknown or of another k
   ss.readAgreement(changed({}));
   ss.readAgreement(changed({ windows: goodWindows }));
   ss.readAgreement(changed(scheduled));
+  ss.readAgreement(changed({ key: null, keys: undefined, neighbours: { ...fields.neighbours, max_keys: 2 } }));
   ss.readAgreement(changed({ ...scheduled, schedule: { kind: "factorisation", horizon: 3, max_windows: 1, gap: 1, blocks: 8, band: null, bits: 8 } }));
   const bad = [
     { agreement: 2 }, { extra: 1 }, { missing: "maybe" }, { key: { name: "k", type: "boolean" } }, { key: 7 }, { index: [] }, { index: "item" },

@@ -111,6 +111,14 @@ test("two releases of the same rows have other noise and other ids", () => {
   assert.notEqual(one.releaseIds[0], other.releaseIds[0]);
 });
 
+test("noise that cannot be drawn is replaced by no noise that may be wider", () => {
+  const { agreement } = cases.find(({ name }) => name === "l1, least variance, and Gaussian noise is too wide")!;
+  const released = (bound: string): ss.Guarantee => new ss.AgreedRows(agreement.replace('"bound":"5000000"', `"bound":"${bound}"`), utf8("item,sold,customer\n")).guarantee;
+  assert.match(released("11863283").mechanism, /Laplace/); // of a variance just below 2^48, the largest of Gaussian noise
+  assert.throws(() => released("11863284"), /a variance of .* is not in \[1\/2, 2\^48\]/);
+  assert.throws(() => released("5000000000"), /a scale of/); // neither can be drawn: the reason is that of the noise that suits
+});
+
 test("what is for Python is refused in a sentence", () => {
   const fields = ss.parseJson(cases.find(({ name }) => name === "l1, keys, two of them")!.agreement, 2 ** 16) as ss.JsonObject;
   const time = { name: "day", type: "date" };
