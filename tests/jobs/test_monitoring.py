@@ -20,6 +20,7 @@ pytest.importorskip("confluent_kafka")
 from streamsketch.jobs import PartitionLag, Server, SilentPartitions
 from streamsketch.jobs.serving import METRICS
 from tests.jobs.test_causes import PREFIX, Broker, Flink, flink
+from tests.patience import PATIENCE
 
 yaml = pytest.importorskip("yaml")
 __all__ = ["flink"]  # the fixture
@@ -65,7 +66,7 @@ def served(watched: Watch) -> set[str]:
     """Return the names of the metrics that are served beside `stream kafka`."""
     with (
         Server(watched, 0) as server,
-        urllib.request.urlopen(f"{server.url}/metrics", timeout=10) as answer,  # noqa: S310 - HTTP alone
+        urllib.request.urlopen(f"{server.url}/metrics", timeout=PATIENCE) as answer,  # noqa: S310 - HTTP alone
     ):
         return metrics_in(answer.read().decode())
 
@@ -126,6 +127,6 @@ def test_the_collector_reads_what_a_watch_serves(watched: Watch) -> None:
     assert set(pipeline["exporters"]) == config["exporters"].keys()
     with (
         Server(watched, 0) as server,
-        urllib.request.urlopen(server.url + scrape["metrics_path"], timeout=10) as answer,  # noqa: S310 - likewise
+        urllib.request.urlopen(server.url + scrape["metrics_path"], timeout=PATIENCE) as answer,  # noqa: S310 - likewise
     ):
         assert answer.status == 200
