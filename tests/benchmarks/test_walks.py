@@ -22,7 +22,6 @@ def test_a_spine_is_part_of_the_calls(name: str) -> None:
 def test_an_update_passes_through_the_projection() -> None:
     assert traced("update").spine == [
         "sketching.sketch.Sketch.update",
-        "projections.sjlt.SJLT.add_to",
         "projections.block_hashed.BlockHashed.add_to",
     ]
 
