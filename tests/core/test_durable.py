@@ -230,8 +230,10 @@ def test_a_process_that_is_killed_holds_no_file(public: Path) -> None:
     assert [path.read_bytes() for path in public.parent.rglob("*") if path.is_file()] == [b"another draw"]
 
 
-@pytest.mark.parametrize("is_hidden", ["until published", ""])
-def test_a_process_that_is_killed_after_linking_leaves_nothing_to_the_next_writer(is_hidden: str, public: Path) -> None:
+@pytest.mark.parametrize("is_hidden", [True, False])
+def test_a_process_that_is_killed_after_linking_leaves_nothing_to_the_next_writer(
+    *, is_hidden: bool, public: Path
+) -> None:
     """A real one, between the two names of the file."""
     path, published = FileSink(public).path(SLOT), public if is_hidden else None
     script = (
