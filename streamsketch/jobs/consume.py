@@ -191,11 +191,15 @@ class TopicStream:
             f"partition {number} of {self._topic} begins at offset {first:,}, but {expected:,} is to be read next: "
             f"retention removed {first - expected:,} offsets before they were read"
         )
+        self._note_loss(number, why, first - expected)
+        self._next[number] = first
+
+    def _note_loss(self, number: int, why: str, missing: int) -> None:
+        """Count offsets that were removed before they were read; raise `LostLogError` unless the job accepts that."""
         if not self._accept_loss:
             raise LostLogError(f"{why}. Set accept_loss in the job to continue without them (--set accept_loss=yes)")
         self._tell(logging.WARNING, "lost", why, partition=number)
-        self._missing += first - expected
-        self._next[number] = first
+        self._missing += missing
 
     def _look_again(self) -> bool:
         """List the partitions while the stream runs; return whether the brokers answered."""

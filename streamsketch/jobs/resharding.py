@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamsketch.errors import InvalidInputError, with_reason
-from streamsketch.intake.rotation import LostLogError
 from streamsketch.jobs.consume import TopicStream
 from streamsketch.jobs.partitions import Bounds
 from streamsketch.jobs.payloads import Malformed, Message, Payloads
@@ -179,10 +178,7 @@ class ShardStream(TopicStream):
             f"retention may have removed records of shard {number} of {self._topic} before they were read: those that "
             f"arrived{since}"
         )
-        if not self._accept_loss:
-            raise LostLogError(f"{why}. Set accept_loss in the job to continue without them (--set accept_loss=yes)")
-        self._tell(logging.WARNING, "lost", why, partition=number)
-        self._missing += 1
+        self._note_loss(number, why, 1)  # how many there were cannot be known
 
     # --- what was read --------------------------------------------------------------------------------------
 
