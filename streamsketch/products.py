@@ -78,7 +78,7 @@ class Registry(Generic[T]):
         self._modules = PARTS[kind]
         self._entered: dict[Any, T] = {}
 
-    def enter(self, name: Any, thing: T) -> T:
+    def enter(self, name: object, thing: T) -> T:
         """Enter a thing under its name, and return it."""
         self._entered[name] = thing
         return thing

@@ -65,12 +65,12 @@ class _Load:
     """Reads agreements from the class, and releases under it from an agreement."""
 
     @overload
-    def __get__(self, agreement: None, kind: Any) -> "Callable[[str | os.PathLike[str]], Agreement]": ...
+    def __get__(self, agreement: None, kind: object) -> "Callable[[str | os.PathLike[str]], Agreement]": ...
 
     @overload
-    def __get__(self, agreement: "Agreement", kind: Any) -> "Callable[..., Any]": ...
+    def __get__(self, agreement: "Agreement", kind: object) -> "Callable[..., Any]": ...
 
-    def __get__(self, agreement: "Agreement | None", kind: Any) -> Any:
+    def __get__(self, agreement: "Agreement | None", kind: object) -> Any:
         return load_agreement if agreement is None else agreement.load_release
 
 
@@ -248,7 +248,7 @@ class Agreement:
                 self._set(name, column_of(named, name))
         check_columns(self.columns, features=self.features, key=self.key, value=self.value)
 
-    def _set(self, name: str, value: Any) -> None:
+    def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
 
     @functools.cached_property
@@ -326,7 +326,7 @@ class Agreement:
         names += [] if self.features is None else list(self.features.columns)
         return list(dict.fromkeys([*names, *([] if self.value is None else [self.value])]))
 
-    def keys_of(self, names: Iterable[Any], what: str = "public_keys") -> list[Any]:
+    def keys_of(self, names: Iterable[object], what: str = "public_keys") -> list[Any]:
         """Return keys, such as public keys, cast to the agreed type.
 
         Raises
@@ -399,7 +399,7 @@ class Agreement:
 
     def sketch(
         self,
-        rows: Any,
+        rows: object,
         *,
         summary: "BoundingSummary | None" = None,
         folder: str | os.PathLike[str] | None = None,
@@ -430,7 +430,7 @@ class Agreement:
 
     def release(
         self,
-        data: Any,
+        data: object,
         *,
         ledger: "Ledger | None" = None,
         dataset: str | None = None,

@@ -268,7 +268,7 @@ def _checked(found: "pa.Array", given: "pa.Array") -> "pa.Array":
     return found
 
 
-def _require(holds: Any) -> None:
+def _require(holds: object) -> None:
     if not (holds.as_py() if isinstance(holds, pa.Scalar) else holds):
         raise _DoesNotFitError
 

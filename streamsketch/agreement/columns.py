@@ -73,7 +73,7 @@ def columns_of(given: Any, what: str, default: str) -> tuple[Column, ...]:
     return columns
 
 
-def column_of(given: Any, role: str) -> Column:
+def column_of(given: object, role: str) -> Column:
     """Return the one column of a role, ``"key"`` or ``"unit"``; errors as `columns_of`, also for several."""
     columns = columns_of(given, f"the {role} column", "text")
     if len(columns) > 1:
@@ -83,7 +83,7 @@ def column_of(given: Any, role: str) -> Column:
     return columns[0]
 
 
-def _is_pair(given: Any) -> bool:
+def _is_pair(given: object) -> bool:
     return isinstance(given, tuple) and len(given) == 2 and all(isinstance(part, str) for part in given)
 
 

@@ -40,13 +40,13 @@ _SMALL_DELTA = (
 
 
 def agree(  # noqa: PLR0913 - the fields of an agreement
-    rows: Any,
+    rows: object,
     projection: Projection | None = None,
     *,
-    index: Any = None,
-    key: Any = None,
+    index: object = None,
+    key: object = None,
     value: str | None = None,
-    unit: Any = None,
+    unit: object = None,
     neighbours: Neighbours | None = None,
     max_keys: int | None = None,
     missing: Missing = "refuse",
@@ -57,7 +57,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     epsilon: Spent | None = None,
     delta: Spent = 0,
     mechanism: str = "auto",
-    keys: Any = None,
+    keys: object = None,
     windows: Windows | None = None,
     schedule: Schedule | None = None,
     text: TextRule | str | None = "new",
@@ -356,7 +356,7 @@ def _windows_of(windows: Windows | None, schema: "pa.Schema") -> Windows | None:
     return dataclasses.replace(windows, time=(windows.time.name, "date"))
 
 
-def _typed_rows(given: RowsOfUnit | str | None, rows: Any) -> RowsOfUnit | str | None:
+def _typed_rows(given: RowsOfUnit | str | None, rows: object) -> RowsOfUnit | str | None:
     """Return the rows of a unit, with the type that a column of times has in a schema, if that is not stated."""
     if not isinstance(given, str) or RowsOfUnit.parse(given).time is None:
         return given

@@ -113,7 +113,7 @@ class RowsOfUnit:
         return {"which": self.which} | ({} if self.time is None else {"time": self.time._asdict()})
 
     @staticmethod
-    def from_dict(fields: Any) -> "RowsOfUnit":
+    def from_dict(fields: object) -> "RowsOfUnit":
         """Return the choice that `to_dict` wrote.
 
         Raises
@@ -144,7 +144,7 @@ def _are_text(values: Any) -> bool:
 
 
 def rows_of_unit_in(
-    given: Any, *, features: AgreedFeatures | None, unit: Any, windows: Any, clip: Clip | None
+    given: object, *, features: AgreedFeatures | None, unit: object, windows: object, clip: Clip | None
 ) -> tuple[RowsOfUnit | None, Clip | None]:
     """Return the rows of a unit, with their column of times, and how units are clipped, of the fields of an agreement.
 

@@ -174,7 +174,7 @@ class TextRule:
         return {"unicode": VERSION, **self._steps}
 
     @staticmethod
-    def from_dict(fields: Any) -> "TextRule":
+    def from_dict(fields: object) -> "TextRule":
         """Return the rule that `to_dict` wrote.
 
         Raises

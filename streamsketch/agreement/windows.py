@@ -104,7 +104,7 @@ class Windows:
         self._check_ends()
         self._check_period()
 
-    def _set(self, name: str, value: Any) -> None:
+    def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
 
     def _check_times(self) -> None:
@@ -219,7 +219,7 @@ class Windows:
         return fields | {name: value for name, value in later.items() if value is not None}
 
     @staticmethod
-    def from_dict(fields: Any) -> "Windows":
+    def from_dict(fields: object) -> "Windows":
         """Return the windows that `to_dict` wrote.
 
         Raises

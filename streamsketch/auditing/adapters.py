@@ -18,7 +18,7 @@ from streamsketch.core.numbers import Ints
 class Agreed(Protocol):
     """An `Agreement` with terms."""
 
-    def release(self, rows: Any, *, again: bool = False) -> Any:
+    def release(self, rows: object, *, again: bool = False) -> Any:
         """Release rows."""
 
 
@@ -46,7 +46,7 @@ def by_agreement(agreement: Agreed) -> Callable[[Any], Ints]:
     (9,)
     """
 
-    def release(rows: Any) -> Ints:
+    def release(rows: object) -> Ints:
         released: Any = agreement.release(rows, again=True)
         each = released.values() if hasattr(released, "keys") else [released]
         numbers: Ints = np.concatenate([one.numbers for one in each])
@@ -101,7 +101,7 @@ def seen(release: Callable[[Any, Path], Any]) -> Callable[[Any], Seen]:
     False
     """
 
-    def run(data: Any) -> Seen:
+    def run(data: object) -> Seen:
         printed, logged, outcome, error = io.StringIO(), list[str](), None, ""
         handler, root = _Collected(logged), logging.getLogger()
         level = root.level
@@ -172,7 +172,7 @@ def of_mechanism(mechanism: Callable[[Any, int], Any], batch: int = 1000) -> Cal
     """
     held: dict[int, tuple[Any, list[Any]]] = {}
 
-    def release(data: Any) -> Any:
+    def release(data: object) -> Any:
         known, left = held.get(id(data), (None, []))
         if known is not data or not left:
             left = list(mechanism(data, batch))

@@ -67,8 +67,8 @@ class Verdict(NamedTuple):
 
 def play(
     release: Callable[[Any], Any],
-    first: Any,
-    second: Any,
+    first: object,
+    second: object,
     *,
     epsilon: float,
     delta: float = 0.0,
@@ -154,7 +154,7 @@ def _loss(wins: int, of_other: int, runs: int, delta: float, doubt: float) -> fl
     return math.log((low - delta) / high) if low > delta else -math.inf
 
 
-def _events(looked: Sequence[Sequence[Any]]) -> Iterator[Event]:
+def _events(looked: Sequence[Sequence[object]]) -> Iterator[Event]:
     """Yield the events by which both data sets may differ."""
     yield from _sets("the outcome", looked, by_value)
     yield from _sets("the length", looked, _length)
@@ -173,23 +173,23 @@ class _Once(Generic[Computed]):
         self._compute = compute
         self._sides: dict[int, tuple[Sequence[Any], Computed]] = {}
 
-    def __call__(self, side: Sequence[Any]) -> Computed:
+    def __call__(self, side: Sequence[object]) -> Computed:
         if id(side) not in self._sides:
             self._sides[id(side)] = side, self._compute(side)
         return self._sides[id(side)][1]
 
 
-def _scored(score: Callable[[Floats], Floats], width: int, side: Sequence[Any]) -> Floats:
+def _scored(score: Callable[[Floats], Floats], width: int, side: Sequence[object]) -> Floats:
     """Return the scores of several runs' outcomes: not a number where an outcome has another shape."""
     numbers = _numbers(side, width)
     return np.full(len(side), np.nan) if numbers is None else score(numbers)
 
 
-def _length(outcome: Any) -> Hashable:
+def _length(outcome: object) -> Hashable:
     return outcome.shape if isinstance(outcome, np.ndarray) else len(outcome) if hasattr(outcome, "__len__") else None
 
 
-def _sets(name: str, looked: Sequence[Sequence[Any]], key: Callable[[Any], Hashable]) -> Iterator[Event]:
+def _sets(name: str, looked: Sequence[Sequence[object]], key: Callable[[Any], Hashable]) -> Iterator[Event]:
     """Yield sets of outcomes that one data set has more often, by several factors."""
     keys = _Once(lambda side: [key(outcome) for outcome in side])
     counts = [Counter(keys(side)) for side in looked]
@@ -199,7 +199,7 @@ def _sets(name: str, looked: Sequence[Sequence[Any]], key: Callable[[Any], Hasha
             held = {outcome for outcome, count in counts[one].items() if count > max(1, most[outcome])}
             if held:
 
-                def holds(side: Sequence[Any], held: set[Hashable] = held) -> Bools:
+                def holds(side: Sequence[object], held: set[Hashable] = held) -> Bools:
                     return np.fromiter((each in held for each in keys(side)), np.bool_, len(side))
 
                 likeliest = max(held, key=lambda outcome: counts[one][outcome])
@@ -226,7 +226,7 @@ def _scores(first: Floats, second: Floats) -> Iterator[tuple[str, Callable[[Floa
 
 
 def _thresholds(
-    name: str, looked: Sequence[Sequence[Any]], score: Callable[[Sequence[Any]], Floats]
+    name: str, looked: Sequence[Sequence[object]], score: Callable[[Sequence[Any]], Floats]
 ) -> Iterator[Event]:
     """Yield tails of a score, and unions of its bins."""
     scores = [score(side) for side in looked]
@@ -245,7 +245,7 @@ def _thresholds(
         for factor in (1.0, 2.0):
             held = counts[one] > factor * counts[other]
 
-            def holds(side: Sequence[Any], held: Bools = held) -> Bools:
+            def holds(side: Sequence[object], held: Bools = held) -> Bools:
                 chosen: Bools = held[bins(side)]
                 return chosen
 

@@ -46,7 +46,7 @@ class Choices:
         """Return one of low, …, high, each with the same chance."""
         return self.randrange(low, high + 1)
 
-    def choice(self, among: Sequence[Any]) -> Any:
+    def choice(self, among: Sequence[object]) -> Any:
         """Return one of a sequence, each with the same chance."""
         return among[self.randbelow(len(among))]
 
@@ -108,7 +108,7 @@ class Law(NamedTuple):
 
 
 def law_of(
-    release: Callable[[Any, Choices], Any], data: Any, *, most_choices: int = 64, most_runs: int = 1 << 20
+    release: Callable[[Any, Choices], Any], data: object, *, most_choices: int = 64, most_runs: int = 1 << 20
 ) -> Law:
     """List the outcomes of a release function for one data set.
 
@@ -163,7 +163,7 @@ def law_of(
     )
 
 
-def by_value(outcome: Any) -> Hashable:
+def by_value(outcome: object) -> Hashable:
     """Return an outcome as what is equal if, and only if, its values are."""
     if isinstance(outcome, np.ndarray | np.generic):
         outcome = outcome.tolist()
@@ -197,7 +197,7 @@ class LargestLoss(NamedTuple):
 
 
 def largest_loss(
-    release: Callable[[Any, Choices], Any], pairs: Iterable[tuple[Any, Any]], **limits: int
+    release: Callable[[Any, Choices], Any], pairs: Iterable[tuple[object, object]], **limits: int
 ) -> LargestLoss:
     """Return the largest privacy loss between neighbours, ln P(outcome | one) / P(outcome | other), both ways round.
 
@@ -249,7 +249,7 @@ class LargestDelta(NamedTuple):
 
 
 def largest_delta(
-    release: Callable[[Any, Choices], Any], pairs: Iterable[tuple[Any, Any]], epsilon: float, **limits: int
+    release: Callable[[Any, Choices], Any], pairs: Iterable[tuple[object, object]], epsilon: float, **limits: int
 ) -> LargestDelta:
     """Return the least δ of an ε: the largest sum of P(outcome | one) - e^ε P(outcome | other), both ways round.
 

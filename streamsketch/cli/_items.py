@@ -132,7 +132,7 @@ def _read(path: Path, names: list[str], agreed: ss.Agreement | None, category: s
     return table.filter(pa.compute.not_equal(table.column(0), ""))
 
 
-def plain_item(item: Any) -> Any:
+def plain_item(item: object) -> Any:
     """Return an item as it is written in JSON."""
     if isinstance(item, dict):
         return [plain_item(part) for part in item.values()]

@@ -280,7 +280,7 @@ def _by_name(
     return {short[i] if number_of[short[i]] == 1 else long[i]: sketch for i, (_, _, sketch) in enumerate(found)}
 
 
-def name_by_window(path: Path, key: Any) -> str | None:
+def name_by_window(path: Path, key: object) -> str | None:
     """Return the name "KEY WINDOW" of a release whose file or folder is named after a window, or None.
 
     Examples are tables of a stream, ``2024-05.parquet``, and sketches of a stream, ``2024-05-01T13-00-00Z/KEY.sketch``.
@@ -304,7 +304,7 @@ def _sketches_of(path: Path, signer: list[Path] | None, *, raw: bool | None) -> 
     return load_raw_file(path).state
 
 
-def _by_key(found: Any) -> dict[Any, Any]:
+def _by_key(found: object) -> dict[Any, Any]:
     """Return sketches by key; the key of a sketch outside a table is None."""
     return dict(found) if isinstance(found, Mapping) else {None: found}
 
@@ -363,7 +363,7 @@ def _checked(release: Any) -> Any:
     return check_signs(release)
 
 
-def warn_of_mismatches(path: Path, releases: Mapping[Any, Any]) -> None:
+def warn_of_mismatches(path: Path, releases: Mapping[Any, object]) -> None:
     """Print a sentence on each release that contradicts its statement on its noise."""
     short = 0
     for key, release in releases.items():

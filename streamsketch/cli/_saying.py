@@ -81,7 +81,7 @@ def print_everywhere() -> None:
                 stream.reconfigure(errors="backslashreplace")
 
 
-def json_for(stream: Any, result: Any, **options: Any) -> str:
+def json_for(stream: object, result: object, **options: Any) -> str:
     """Return JSON, in ASCII where a stream's encoding lacks a character: an escape of Python's is none of JSON."""
     text = json.dumps(result, ensure_ascii=False, **options)
     try:

@@ -41,7 +41,7 @@ def meant(name: str, names: list[str]) -> str:
     return f". Did you mean {closest[0]}?" if closest else ""
 
 
-def show_json(result: Any) -> None:
+def show_json(result: object) -> None:
     """Print a result as JSON, in which control and direction characters are escaped."""
     try:
         text = json_for(sys.stdout, result, indent=2, allow_nan=False)
@@ -50,7 +50,7 @@ def show_json(result: Any) -> None:
     typer.echo(text)
 
 
-def show_result(title: str, facts: dict[str, str], fields: Any, *, as_json: bool) -> None:
+def show_result(title: str, facts: dict[str, str], fields: object, *, as_json: bool) -> None:
     """Print a result: facts for people, or fields for programs."""
     if as_json:
         show_json(fields)
@@ -105,10 +105,10 @@ def guarantee_fields(guarantee: ss.Guarantee) -> dict[str, Any]:
 class _NoBar:
     """Takes the place of a bar that is not drawn, so that the library of bars is not loaded."""
 
-    def add_task(self, *_: Any, **__: Any) -> Any:
+    def add_task(self, *_: object, **__: Any) -> Any:
         """Show nothing."""
 
-    def update(self, *_: Any, **__: Any) -> None:
+    def update(self, *_: object, **__: Any) -> None:
         """Show nothing."""
 
 

@@ -230,7 +230,7 @@ class _Stated:
     def _word(self) -> str:
         return self.unit or ("event" if self.unit_column is None else column_name(self.unit_column))
 
-    def check_terms(self, base: Any) -> None:
+    def check_terms(self, base: object) -> None:
         """Raise `InvalidInputError` if terms lack a bound or published keys, which options state."""
         if self.terms is None:
             return

@@ -182,7 +182,7 @@ def _tolerance(text: str) -> Any:
 
 
 def _wanted(
-    series: Mapping[str, dict[str, PrivateSketch]], keys: list[str] | None, tolerance: Any
+    series: Mapping[str, dict[str, PrivateSketch]], keys: list[str] | None, tolerance: object
 ) -> dict[str, dict[str, PrivateSketch]]:
     """Return the series of some keys, without series that are too short."""
     names = list(series)

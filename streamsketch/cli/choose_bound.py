@@ -139,7 +139,7 @@ def choose_bound(  # noqa: C901, PLR0913 - a command's options are its parameter
             items=further.items,
         )
 
-    def chosen_of(totals: Any) -> ss.bounding.ChosenBound:
+    def chosen_of(totals: object) -> ss.bounding.ChosenBound:
         return ss.bounding.choose_bound(totals, grid, epsilon=epsilon, share=share, accuracy=accuracy)
 
     planned = chosen_of([])  # finds mistakes before data are read

@@ -162,5 +162,5 @@ def _alike(release: Published) -> list[tuple[BaseExplanation, tuple[Any, ...]]]:
     return list(explanation.groups) if isinstance(release, PublishedTable) else [(explanation, ())]
 
 
-def _title(file: Path, keys: tuple[Any, ...]) -> str:
+def _title(file: Path, keys: tuple[object, ...]) -> str:
     return f"{printable(file)}: {heading_of(keys)}" if keys else printable(file)

@@ -431,7 +431,7 @@ def _columns(
     return columns_from(names_given(index, "--index"), key, unit, value)
 
 
-def _keys(output: Path | None, key: str | None, keys: Any) -> Any:
+def _keys(output: Path | None, key: str | None, keys: object) -> Any:
     """Return which keys an agreement publishes; raise an error if they are missing, or stated where none are needed."""
     if key is None or output is None:
         if keys is not None:

@@ -17,7 +17,7 @@ def release(
     windows: Iterable[Sketch | SketchTable],
     publisher: AdditiveNoise | CalibratedNoise,
     *,
-    public_keys: Iterable[Any] | None = None,
+    public_keys: Iterable[object] | None = None,
     keys_are_public: bool = False,
     assert_bounds: bool = False,
     ledger: Ledger | None = None,

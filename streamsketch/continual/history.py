@@ -97,7 +97,7 @@ class History:
     def __init__(
         self,
         releases: Iterable[PrivateSketch | PrivateTable],
-        key: Any = None,
+        key: object = None,
         *,
         names: Sequence[str] | None = None,
     ) -> None:
@@ -392,7 +392,7 @@ class History:
     def _name(self, window: int) -> str:
         return str(window) if self._names is None else self._names[window]
 
-    def _number(self, window: Any) -> int:
+    def _number(self, window: object) -> int:
         """Return the number of a window by name, or of the first that is not before a date."""
         if not isinstance(window, str):
             if type(window) is not int and not isinstance(window, np.integer):
@@ -446,7 +446,7 @@ def _check_by(by: str) -> None:
         )
 
 
-def _row_of(release: Any, key: Any) -> PrivateSketch:
+def _row_of(release: object, key: object) -> PrivateSketch:
     """Return the row of a stream, or of a key."""
     if isinstance(release, PrivateTable):
         keys = list(release)

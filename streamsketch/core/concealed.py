@@ -27,7 +27,7 @@ def concealed(cls: ClassT) -> ClassT:
     is_dataclass = dataclasses.is_dataclass(cls)
     names = [field.name for field in dataclasses.fields(cls)] if is_dataclass else list(getattr(cls, "_fields", ()))
 
-    def text(self: Any) -> str:
+    def text(self: object) -> str:
         parts = (f"{name}{_size(getattr(self, name, None))}" for name in names)
         return f"<{type(self).__name__}: {', '.join(parts)}>"
 
@@ -36,7 +36,7 @@ def concealed(cls: ClassT) -> ClassT:
     return cls
 
 
-def _size(value: Any) -> str:
+def _size(value: object) -> str:
     """Return how large a value is; nothing of a single one."""
     if value is None:
         return " None"

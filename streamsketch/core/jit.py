@@ -87,7 +87,7 @@ class _Lazy:
                 vars(self)["made"] = self._make(self.__wrapped__)
         return vars(self)["made"]
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: object) -> Any:
         return self.made(*arguments)
 
     def __reduce__(self) -> str:

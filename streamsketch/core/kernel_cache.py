@@ -71,7 +71,7 @@ class KernelCache:
         """The folders from which this cache reads."""
         return {Path(cache.cache_path) for cache in self._caches}
 
-    def load_overload(self, signature: Any, context: Any) -> Any:
+    def load_overload(self, signature: object, context: object) -> Any:
         """Return what was compiled for a signature and this processor, or None: Numba then compiles it."""
         for cache in self._caches:
             try:
@@ -89,7 +89,7 @@ class KernelCache:
             listener(self)
         return None
 
-    def save_overload(self, signature: Any, compiled: Any) -> None:
+    def save_overload(self, signature: object, compiled: object) -> None:
         """Write what was compiled, where a folder is writable."""
         if self.is_writable:
             with contextlib.suppress(OSError, *_DAMAGED):  # another user's file, or a full disk

@@ -36,7 +36,7 @@ _NODES, _DROP = 160, 42.0  # of the integral for K, and how far below its peak, 
 def _by_each(function: Callable[[float], float]) -> Callable[[Any], Floats]:
     apply = np.frompyfunc(function, 1, 1)
 
-    def of(x: Any) -> Floats:
+    def of(x: object) -> Floats:
         return np.asarray(apply(np.asarray(x, dtype=np.float64)), dtype=np.float64)
 
     return of
@@ -86,7 +86,7 @@ expit = _by_each(_logistic)
 _erfc = _by_each(math.erfc)
 
 
-def ndtr(x: Any) -> Floats:
+def ndtr(x: object) -> Floats:
     """Return P(Z ≤ x) of a standard normal Z."""
     if isinstance(x, float):
         far_out = x < _NO_TAIL[0] or x > _NO_TAIL[1]
@@ -101,27 +101,27 @@ def ndtr(x: Any) -> Floats:
 # --- gamma --------------------------------------------------------------------------------------------------
 
 
-def gammainc(shape: Any, x: Any) -> Floats:
+def gammainc(shape: object, x: object) -> Floats:
     """Return P(G ≤ x) of a Gamma variable of a shape > 0 and scale 1, for x ≥ 0."""
     return _gamma(shape, x, upper=False)
 
 
-def gammaincc(shape: Any, x: Any) -> Floats:
+def gammaincc(shape: object, x: object) -> Floats:
     """Return P(G > x); see `gammainc`."""
     return _gamma(shape, x, upper=True)
 
 
-def gammaincinv(shape: Any, chance: Any) -> Floats:
+def gammaincinv(shape: object, chance: object) -> Floats:
     """Return x with ``gammainc(shape, x) = chance``."""
     return _gamma_quantile(shape, chance, upper=False)
 
 
-def gammainccinv(shape: Any, chance: Any) -> Floats:
+def gammainccinv(shape: object, chance: object) -> Floats:
     """Return x with ``gammaincc(shape, x) = chance``."""
     return _gamma_quantile(shape, chance, upper=True)
 
 
-def _gamma(shape: Any, x: Any, *, upper: bool) -> Floats:
+def _gamma(shape: object, x: object, *, upper: bool) -> Floats:
     a, x = np.broadcast_arrays(np.asarray(shape, dtype=np.float64), np.asarray(x, dtype=np.float64))
     form, a, x = a.shape, a.ravel(), x.ravel()
     if a.size == 1 and 0 < x[0] < math.inf:  # without the masks that parts of an array need
@@ -259,7 +259,7 @@ def _temme_factors() -> list[float]:
     return [float(one) for one in found]
 
 
-def _gamma_quantile(shape: Any, chance: Any, *, upper: bool) -> Floats:
+def _gamma_quantile(shape: object, chance: object, *, upper: bool) -> Floats:
     """Return the quantile, by Newton's method on the logarithms of the tail and of x.
 
     The logarithm of either tail of log G is concave, so that every step but the first leads towards the quantile.
@@ -300,7 +300,7 @@ def _quantile_by(a: Floats, tail: Floats, *, upper: bool) -> Floats:
 # --- beta and binomial --------------------------------------------------------------------------------------
 
 
-def betainc(first: Any, second: Any, x: Any) -> Floats:
+def betainc(first: object, second: object, x: object) -> Floats:
     """Return P(B ≤ x) of a Beta variable of two shapes > 0, for x in [0, 1]."""
     a, b, x = (np.asarray(one, dtype=np.float64) for one in (first, second, x))
     logs = (gammaln(one) for one in (a + b, a + 1, b, b + 1, a))  # once for shapes that many x share
@@ -357,7 +357,7 @@ def betaincinv(first: float, second: float, chance: float) -> float:
 # --- Bessel -------------------------------------------------------------------------------------------------
 
 
-def ive(orders: Any, x: Any) -> Floats:
+def ive(orders: object, x: object) -> Floats:
     """Return exp(-x) I_n(x) to 1e-16 in all: Fourier coefficients of exp(x(cos t - 1)).
 
     Parameters

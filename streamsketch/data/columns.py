@@ -24,7 +24,7 @@ _ASCII = 0x7F
 _FAMILIES: tuple[type, ...] = (bool, int, float, Decimal, str, bytes, dt.datetime, dt.date)
 
 
-def key_column(column: Any, name: str) -> "pa.Array":
+def key_column(column: object, name: str) -> "pa.Array":
     """Return a column of keys as one Arrow array: integers, text, bytes, dates or times, without nulls.
 
     Parameters
@@ -59,7 +59,7 @@ def key_column(column: Any, name: str) -> "pa.Array":
     return array
 
 
-def plain_key(key: Any, name: str) -> Any:
+def plain_key(key: object, name: str) -> Any:
     """Return a key without NumPy's types; raise `InvalidInputError` with a name for what it is if it is of others."""
     plain = key.item() if isinstance(key, np.generic) else key
     if type(plain) not in (str, bytes, int):
@@ -96,7 +96,7 @@ def keys_named(keys: Any, what: str) -> Any:
     return keys if is_column else list(keys)
 
 
-def value_column(column: Any) -> NDArray[Any]:
+def value_column(column: object) -> NDArray[Any]:
     """Return a column of values as NumPy integers, float64, or Decimal or Fraction objects, (n,), without nulls.
 
     Raises what `number_column` raises.
@@ -109,7 +109,7 @@ def value_column(column: Any) -> NDArray[Any]:
     return values
 
 
-def number_column(column: Any) -> Any:
+def number_column(column: object) -> Any:
     """Return a column of values as NumPy integers, float64 or Fraction objects, (n,), or decimals of Arrow, no nulls.
 
     Raises

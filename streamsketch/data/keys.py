@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -41,7 +40,7 @@ def index_of(key: object, dim: int, seed: int) -> int:
     return hashed
 
 
-def indices_of(columns: Sequence[Any], dim: int, seed: int) -> Ints:
+def indices_of(columns: Sequence[object], dim: int, seed: int) -> Ints:
     """Return the indices in [0, dim) of one column of keys, or of several columns read as tuples: int64, (n,).
 
     One column of integers is returned as it is. One column of another type becomes fingerprints. Several columns
@@ -74,7 +73,7 @@ def indices_of(columns: Sequence[Any], dim: int, seed: int) -> Ints:
     return indices
 
 
-def encode_columns(columns: Sequence[Any], dim: int, seed: int) -> Ints:
+def encode_columns(columns: Sequence[object], dim: int, seed: int) -> Ints:
     """Return what `indices_of` returns, without checking the range of integers, which kernels do."""
     if len(columns) == 1:
         return _one_column(columns[0], dim, seed)
@@ -95,7 +94,7 @@ def encode_columns(columns: Sequence[Any], dim: int, seed: int) -> Ints:
     return combined
 
 
-def _one_column(column: Any, dim: int, seed: int) -> Ints:
+def _one_column(column: object, dim: int, seed: int) -> Ints:
     if type(column) is np.ndarray and column.ndim == 1 and column.dtype.kind in "iu":
         return as_int64(column, "index")
     array = key_column(column, "index")

@@ -42,7 +42,7 @@ def decimal_text(value: Decimal) -> str:
     return format(value, "f") if abs(value.adjusted()) <= _PLACES else str(value)
 
 
-def lenient_text(value: Any) -> str | None:
+def lenient_text(value: object) -> str | None:
     """Return a value of any type as text that features are read from, or None where it is missing.
 
     Numbers, booleans and dates become text as in Arrow and JSON, and lists of numbers JSON. What is none of them, NaN,
@@ -66,7 +66,7 @@ def lenient_text(value: Any) -> str | None:
         return None
 
 
-def lenient_column(values: Sequence[Any], *, lists: bool = False) -> "pa.Array":
+def lenient_column(values: Sequence[object], *, lists: bool = False) -> "pa.Array":
     """Return values of any types as a column that features are read from: of text, as `lenient_text`.
 
     With ``lists`` it is one of lists of float64 where all values are lists, or missing: those are many times as fast.
@@ -85,7 +85,7 @@ def _entries(value: Any) -> Sequence[Any]:
     return entries if plain else [None]
 
 
-def _floats(value: Any) -> list[float] | None:
+def _floats(value: object) -> list[float] | None:
     try:
         found = list(map(float, _entries(value)))
     except (TypeError, ValueError, OverflowError):  # None, a signalling NaN, an integer beyond every float

@@ -118,7 +118,7 @@ def check_comparable(sketches: Sequence[AnySketch]) -> None:
     warn_of_mismatches(releases)
 
 
-def streams_of(given: Any, needed: str) -> list[Any]:
+def streams_of(given: object, needed: str) -> list[Any]:
     """Return the sketches in a table or another mapping, in the order of its keys, or in another iterable.
 
     Raises

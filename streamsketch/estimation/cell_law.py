@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import math
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -67,11 +67,11 @@ class CellLaw:
         """Return the law of ``factor`` times the median, for ``factor`` > 0."""
         return dataclasses.replace(self, unit=self.unit * factor)
 
-    def tail(self, size: Any) -> Floats:
+    def tail(self, size: object) -> Floats:
         """Return the probability that the median is farther from 0 than each size ≥ 0."""
         return self._tail(np.asarray(size, dtype=np.float64) / self.unit)
 
-    def _tail(self, size: Any) -> Floats:
+    def _tail(self, size: object) -> Floats:
         size = np.asarray(size, dtype=np.float64)
         above = 1 - np.concatenate([[0.0], np.cumsum(self.weights)])[np.searchsorted(self.sizes, size, side="right")]
         above = np.maximum(above, 0.0) / 2

@@ -150,11 +150,11 @@ class _Side(NamedTuple):
 def top_differences(  # noqa: PLR0913 - those of frequency and top, and what a difference needs
     a: AnySketch,
     b: AnySketch,
-    dictionary: Any,
+    dictionary: object,
     n: int = 10,
     *,
     by: DifferenceBy = "distance",
-    category: Any = None,
+    category: object = None,
     agreement: Agreement | None = None,
     estimator: PointEstimator = "auto",
     confidence: float = 0.95,
@@ -246,11 +246,11 @@ def top_differences(  # noqa: PLR0913 - those of frequency and top, and what a d
 
 def differences_from_others(
     sketches: Sequence[AnySketch],
-    dictionary: Any,
+    dictionary: object,
     n: int = 10,
     *,
     by: DifferenceBy = "distance",
-    category: Any = None,
+    category: object = None,
     agreement: Agreement | None = None,
     estimator: PointEstimator = "auto",
     confidence: float = 0.95,
@@ -275,11 +275,11 @@ def differences_from_others(
 
 def differences_of_pairs(
     sketches: Sequence[AnySketch],
-    dictionary: Any,
+    dictionary: object,
     n: int = 10,
     *,
     by: DifferenceBy = "distance",
-    category: Any = None,
+    category: object = None,
     agreement: Agreement | None = None,
     estimator: PointEstimator = "auto",
     confidence: float = 0.95,
@@ -308,7 +308,7 @@ def differences_of_pairs(
 
 
 def _items_of(
-    dictionary: Any, category: Any, sketches: Sequence[AnySketch], agreement: Agreement | None
+    dictionary: object, category: object, sketches: Sequence[AnySketch], agreement: Agreement | None
 ) -> "tuple[pa.Array, Ints, Groups | None]":
     """Return the names of what is to be estimated, the indices of items, and which of them are added up."""
     known = next((one for one in sketches if isinstance(one, Sketch)), sketches[0])  # a sketch knows its agreement

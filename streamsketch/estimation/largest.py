@@ -1,7 +1,7 @@
 """The largest entries of a stream among the items of a public dictionary, and what the dictionary misses."""
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -68,7 +68,7 @@ class Top:
 
 def top(
     release: AnySketch,
-    dictionary: Any,
+    dictionary: object,
     n: int = 10,
     *,
     agreement: Agreement | None = None,

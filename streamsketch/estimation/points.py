@@ -168,7 +168,7 @@ def frequency(
 @overload
 def frequency(
     release: AnySketch,
-    item: Any,
+    item: object,
     *,
     agreement: Agreement | None = None,
     estimator: PointEstimator = "auto",
@@ -176,7 +176,7 @@ def frequency(
 ) -> "pa.Table": ...
 def frequency(
     release: AnySketch,
-    item: Any,
+    item: object,
     *,
     agreement: Agreement | None = None,
     estimator: PointEstimator = "auto",

@@ -409,5 +409,5 @@ def _numbers(estimate: Estimate) -> dict[str, float]:
     return {"estimate": estimate.value, "error": estimate.standard_error, "low": low, "high": high}
 
 
-def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+def _plain(row: Mapping[str, object]) -> dict[str, Any]:
     return {name: None if isinstance(one, float) and not math.isfinite(one) else one for name, one in row.items()}

@@ -5,7 +5,6 @@ import html
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 
@@ -140,7 +139,7 @@ class SpellingReport:
         return facts("Spelling", [*rows, *((one.way, str(one)) for one in self.otherwise)])
 
 
-def spelling(releases: Any, dictionary: Any, *, agreement: Agreement | None = None) -> SpellingReport:
+def spelling(releases: object, dictionary: object, *, agreement: Agreement | None = None) -> SpellingReport:
     """Say whether streams name the same things alike, from their releases and a public dictionary.
 
     Names that are spelt otherwise are other items, and nobody can see it in the rows of others. A share that is small
@@ -209,7 +208,7 @@ def spelling(releases: Any, dictionary: Any, *, agreement: Agreement | None = No
     return SpellingReport(explained, tuple(found), int(plain.size))
 
 
-def _named(releases: Any, before: str = "") -> Iterator[tuple[str, AnySketch]]:
+def _named(releases: object, before: str = "") -> Iterator[tuple[str, AnySketch]]:
     if not isinstance(releases, Mapping):
         raise TypeError(
             f"releases must be a dict of names to releases, or a table by key, got a {type(releases).__name__}"
@@ -221,7 +220,7 @@ def _named(releases: Any, before: str = "") -> Iterator[tuple[str, AnySketch]]:
             yield f"{before}{name}", one
 
 
-def _explained(release: AnySketch, dictionary: Any, agreement: Agreement | None) -> Explained:
+def _explained(release: AnySketch, dictionary: object, agreement: Agreement | None) -> Explained:
     found = top(release, dictionary, 1, agreement=agreement)
     whole, missed = found.squared_norm, found.missed
     low, high = missed.interval()

@@ -171,7 +171,7 @@ FeatureColumn: TypeAlias = Number | Category | Embedding
 KINDS: dict[str, type[FeatureColumn]] = {one.kind: one for one in (Number, Category, Embedding)}
 
 
-def check_width(width: Any) -> float:
+def check_width(width: object) -> float:
     """Return the width of a kernel; raise `InvalidInputError` unless it is a finite number from 1/64."""
     if isinstance(width, bool) or not isinstance(width, int | float) or not _LEAST_WIDTH <= width <= _LARGEST:
         raise InvalidInputError(f"width must be a finite number of at least 1/64, got {short(width)}")

@@ -149,7 +149,7 @@ class RowReader:
         """Return a function that passes batches to ``add`` and then notes them in `seen`."""
         self.seen.rows.setdefault(name, 0)
 
-        def noted(batch: Any, first: int) -> None:
+        def noted(batch: object, first: int) -> None:
             add(batch, first)
             self.seen.add(name, batch, self.agreement.unit)
 

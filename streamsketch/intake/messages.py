@@ -260,5 +260,5 @@ def _is_position(position: dict[str, Any]) -> bool:
     )
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return type(value) is int and 0 <= value <= _LARGEST

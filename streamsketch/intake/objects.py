@@ -34,7 +34,7 @@ def is_malformed(row: Row) -> bool:
     return missing or (isinstance(value, float) and math.isinf(value))
 
 
-def is_list(column: Any) -> bool:
+def is_list(column: object) -> bool:
     """Return whether a column holds Python objects."""
     if isinstance(column, np.ndarray):
         return column.ndim == 1 and column.dtype.kind in "OUS"
@@ -108,5 +108,5 @@ def _types(name: str, column: list[Any]) -> list[type | None]:
     return found
 
 
-def _is_of(field: Any, kinds: tuple[type, ...]) -> bool:
+def _is_of(field: object, kinds: tuple[type, ...]) -> bool:
     return isinstance(field, kinds) and not isinstance(field, bool) and not is_malformed((field,) * 4)

@@ -302,7 +302,7 @@ def _not_found(path: Path, position: Mapping[str, Any], every: list[LogFile], *,
     return f"{why}{looked}. Put back the file that was read last, or begin a new state and a new folder"
 
 
-def _is_in(one: LogFile, position: Mapping[str, Any]) -> bool:
+def _is_in(one: LogFile, position: Mapping[str, object]) -> bool:
     file = _open_listed(one)
     if file is None:  # it was renamed meanwhile
         return False

@@ -132,7 +132,7 @@ class Intake:
         """The columns of features, in which rows may hold anything, and whether each column holds lists."""
         return {} if self._agreement.features is None else self._agreement.features.lenient
 
-    def batches(self, rows: Any) -> Iterator[Events]:
+    def batches(self, rows: object) -> Iterator[Events]:
         """Yield the rows of a table, batch by batch. Warn the operator if truncation loses part of a value.
 
         Parameters
@@ -355,7 +355,7 @@ class Intake:
             return numbers
         return micros_in(column, rule.time.name)
 
-    def _steps(self, values: Any, rows: Rows) -> tuple[Ints, bool]:
+    def _steps(self, values: object, rows: Rows) -> tuple[Ints, bool]:
         grid = self._agreement.projection.grid
         if values is None:
             return np.full(len(rows), quantise_one(1, grid), dtype=np.int64), False

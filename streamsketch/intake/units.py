@@ -100,7 +100,9 @@ def unit_events(
     return events
 
 
-def column_events(projection: Projection, units: Any, keys: Any, index: Sequence[Any], values: Any) -> list[Events]:
+def column_events(
+    projection: Projection, units: object, keys: object, index: Sequence[object], values: object
+) -> list[Events]:
     """Return the valid rows of columns of any kind, as `unit_events`, in parts whose columns have one type each.
 
     Columns are Arrow or NumPy arrays, lists or Series. Fields of a list may differ in type. One of a type that the
@@ -227,7 +229,7 @@ def _filtered(column: Any, valid: Mask) -> Any:
     return None if column is None else column[valid]
 
 
-def _steps(values: Any, length: int, grid: Fraction) -> Ints:
+def _steps(values: object, length: int, grid: Fraction) -> Ints:
     if values is None:
         return np.full(length, min(quantise_one(1, grid), _MOST_STEPS), dtype=np.int64)
     return np.clip(quantise(values, grid), -_MOST_STEPS, _MOST_STEPS)

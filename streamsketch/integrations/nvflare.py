@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from nvflare.apis.dxo import DXO, DataKind, MetaKey
@@ -26,7 +25,7 @@ class _UpdateFilter(DXOFilter):  # type: ignore[misc]
     """The base of both filters, with the mechanism and the shapes of the model's arrays."""
 
     def __init__(
-        self, mechanism: Mapping[str, Any], clip: float, parameters: Mapping[str, Sequence[int]], unit: str
+        self, mechanism: Mapping[str, object], clip: float, parameters: Mapping[str, Sequence[int]], unit: str
     ) -> None:
         kinds = [DataKind.WEIGHT_DIFF]
         super().__init__(supported_data_kinds=kinds, data_kinds_to_filter=kinds)
@@ -64,7 +63,7 @@ class ReportUpdates(_UpdateFilter):
 
     def __init__(
         self,
-        mechanism: Mapping[str, Any],
+        mechanism: Mapping[str, object],
         clip: float,
         parameters: Mapping[str, Sequence[int]],
         unit: str = "client",
@@ -128,7 +127,11 @@ class ReadReports(_UpdateFilter):
     """
 
     def __init__(
-        self, mechanism: Mapping[str, Any], clip: float, parameters: Mapping[str, Sequence[int]], unit: str = "client"
+        self,
+        mechanism: Mapping[str, object],
+        clip: float,
+        parameters: Mapping[str, Sequence[int]],
+        unit: str = "client",
     ) -> None:
         super().__init__(mechanism, clip, parameters, unit)
 

@@ -67,7 +67,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.random_state = random_state
         self.options = options
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803 - scikit-learn's names
+    def fit(self, X: object, y: object = None) -> Self:  # noqa: N803 - scikit-learn's names
         """Take the number of columns of ``X``, (n, dim), dense or sparse.
 
         Raises
@@ -91,7 +91,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.projection_ = projection_from_fields(fields)
         return self
 
-    def transform(self, X: Any) -> NDArray[Any]:  # noqa: N803 - as above
+    def transform(self, X: object) -> NDArray[Any]:  # noqa: N803 - as above
         """Return ``X Sᵀ``: (n, n_components), float32 for float32 input, else float64.
 
         Raises
@@ -166,7 +166,7 @@ class MixedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(self, features: Features) -> None:
         self.features = features
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803 - scikit-learn's names
+    def fit(self, X: object, y: object = None) -> Self:  # noqa: N803 - scikit-learn's names
         """Check that ``X``, a data frame or another table as in `Features.transform`, has the columns.
 
         Raises
@@ -185,11 +185,11 @@ class MixedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = len(names)
         return self
 
-    def transform(self, X: Any) -> Floats:  # noqa: N803 - as above
+    def transform(self, X: object) -> Floats:  # noqa: N803 - as above
         """Return the features of each row: float64, (n, D), multiples of 2^-15; errors as `fit`."""
         return self._checked().transform(X)
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
         """Return a name for each of the D features: its block's, an underscore and its place in it, from 0.
 
         Parameters

@@ -164,7 +164,7 @@ class Mechanism(ABC):
         limit = self.limiting_squared_error
         return (self.squared_error - limit) / n + limit
 
-    def randomize(self, vector: Any, *, bits: BitSource | None = None) -> Report:
+    def randomize(self, vector: object, *, bits: BitSource | None = None) -> Report:
         """Return the locally private report of one vector.
 
         Parameters
@@ -182,7 +182,7 @@ class Mechanism(ABC):
         """
         return self.randomize_many(_array(vector, 1)[np.newaxis], bits=bits)[0]
 
-    def randomize_many(self, vectors: Any, *, bits: BitSource | None = None) -> Reports:
+    def randomize_many(self, vectors: object, *, bits: BitSource | None = None) -> Reports:
         """Return independent reports of the rows of a matrix, (n, dim); see `randomize`.
 
         Many vectors are spread over all cores, unless ``bits`` is given, which is read in the order of the rows.
@@ -353,7 +353,7 @@ def whole_steps(contributions: Floats, step: float, limit: float) -> Ints:
     return steps
 
 
-def _array(given: Any, axes: int) -> NDArray[Any]:
+def _array(given: object, axes: int) -> NDArray[Any]:
     if isinstance(given, np.ma.MaskedArray):
         raise InvalidInputError("vectors must not be a masked array; fill the masked entries first")
     shape = "(dim,)" if axes == 1 else "(n, dim)"

@@ -93,7 +93,7 @@ class ModelUpdates:
         )
 
     def report(
-        self, update: Any, *, ledger: Ledger | None = None, dataset: str | None = None, bits: BitSource | None = None
+        self, update: object, *, ledger: Ledger | None = None, dataset: str | None = None, bits: BitSource | None = None
     ) -> Report:
         """Return the report of one update.
 
@@ -188,7 +188,7 @@ def is_reported(kind: "np.dtype[Any]", name: str) -> bool:
     return kind.kind == "f"
 
 
-def _flat(update: Any, dim: int) -> Floats:
+def _flat(update: object, dim: int) -> Floats:
     """Return the floating numbers of an update, end to end: float64, (dim,)."""
     given = update if isinstance(update, list | tuple) else [update]
     arrays = [np.asarray(part) for part in given]

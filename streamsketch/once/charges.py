@@ -95,7 +95,7 @@ class LedgerCharge:
         return True
 
 
-def check_together(ledger: Any, dataset: str | None) -> None:
+def check_together(ledger: object, dataset: str | None) -> None:
     """Raise `InvalidInputError` for a ledger without a data set, or the reverse."""
     if (ledger is None) != (dataset is None):
         raise InvalidInputError("ledger and dataset go together; pass both or neither")

@@ -32,7 +32,7 @@ class Draw:
         self.id = self._bits(b"charge").read(_ID_BYTES).hex()
         """Two draws with the same id publish the same bytes. Without the secret, the id reveals nothing."""
 
-    def bits(self, key: Any) -> KeyedBits:
+    def bits(self, key: object) -> KeyedBits:
         """Return the bits of one key's release."""
         return self._bits(b"noise" + canonical_bytes(key))
 

@@ -44,7 +44,7 @@ class Drawn(NamedTuple):
     alarms: list[Alarm]
 
 
-def in_order(keys: Iterable[Any]) -> list[Any]:
+def in_order(keys: Iterable[object]) -> list[Any]:
     """Return keys in the order in which their slots are filled, which depends on the keys only."""
     return sorted(keys, key=canonical_bytes)
 
@@ -136,7 +136,7 @@ def put_window(
     return found
 
 
-def _keep(put: Put, key: Any, alarm: Alarm | None) -> None:
+def _keep(put: Put, key: object, alarm: Alarm | None) -> None:
     if alarm is None:
         put.held.append(key)
     else:

@@ -124,7 +124,7 @@ class ReleaseOnce:
         sink: Sink,
         stream: str,
         *,
-        public_keys: Iterable[Any] | None = None,
+        public_keys: Iterable[object] | None = None,
         ledger: Ledger | None = None,
         dataset: str | None = None,
         unit: str | None = None,

@@ -213,6 +213,6 @@ class NextRow:
         return self.ready.draw(lambda key, _: self.secret.bits(_named(key))).to_bytes()
 
 
-def _named(key: Any) -> Any:
+def _named(key: object) -> Any:
     """Return the key of a stream's rows; a stream without keys has one key, without a name."""
     return NO_KEY if key is None else key

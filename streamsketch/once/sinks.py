@@ -306,7 +306,7 @@ class DatabaseSink(Sink):
         found = self._run((select, *slot))[0].fetchone()
         return None if found is None else bytes(found[0])
 
-    def _run(self, *statements: tuple[Any, ...]) -> list[Any]:
+    def _run(self, *statements: tuple[object, ...]) -> list[Any]:
         """Run statements with their values in one transaction, on a new connection if this was lost: perhaps twice.
 
         Returns
@@ -322,7 +322,7 @@ class DatabaseSink(Sink):
         self._connection = self._connect()
         return self._try(statements)
 
-    def _try(self, statements: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def _try(self, statements: Sequence[tuple[object, ...]]) -> list[Any]:
         cursors = [self._connection.cursor() for _ in statements]
         try:
             for cursor, (statement, *values) in zip(cursors, statements, strict=True):
@@ -408,7 +408,7 @@ class ObjectSink(NamedObjects):
     (None, b'a release')
     """
 
-    def __init__(self, store: Any, prefix: str = "", suffix: str = "sketch") -> None:
+    def __init__(self, store: object, prefix: str = "", suffix: str = "sketch") -> None:
         super().__init__(prefix, suffix)
         self._store = store
 

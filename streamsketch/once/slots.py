@@ -3,7 +3,7 @@
 import datetime as dt
 import hashlib
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 import numpy as np
@@ -68,7 +68,7 @@ class Slot(NamedTuple):
         return f"{self.stream} {self.window} {self.file}"
 
 
-def check_stream(name: Any) -> None:
+def check_stream(name: object) -> None:
     """Raise `InvalidInputError` unless a name can be the name of a stream."""
     if not isinstance(name, str) or not _STREAM.fullmatch(name):
         raise InvalidInputError(
@@ -103,7 +103,7 @@ def start_of(window: int | dt.datetime) -> int:
     return int(window)
 
 
-def named_key(key: Any) -> tuple[str, str]:
+def named_key(key: object) -> tuple[str, str]:
     """Return the ``kind`` and the ``key`` of a key's slots."""
     plain = plain_key(key, "keys of a stream")
     if isinstance(plain, bytes):

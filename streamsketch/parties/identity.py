@@ -8,7 +8,6 @@ import hashlib
 import json
 import secrets
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
 
 from streamsketch.core import sentences
 from streamsketch.core.documents import Json
@@ -29,7 +28,7 @@ _MOST_PARTIES = 1024
 _KINDS = {form: f"application/vnd.streamsketch.round.v{form}+json" for form in (1, FORMAT)}
 
 
-def canonical(value: Any) -> str:
+def canonical(value: object) -> str:
     """Return a value as canonical JSON."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 

@@ -182,7 +182,7 @@ def _describe_release(data: bytes) -> Description:
     )
 
 
-def _guarantee(text: Any) -> str | None:
+def _guarantee(text: object) -> str | None:
     if text is not None and not (isinstance(text, str) and 0 < len(text) <= _MOST_TEXT and is_printable(text)):
         raise ValueError
     return text
@@ -199,7 +199,7 @@ def _digest(value: Any) -> str:
     return value
 
 
-def _number(value: Any) -> int:
+def _number(value: object) -> int:
     if type(value) is not int or value < 1:
         raise ValueError
     return value

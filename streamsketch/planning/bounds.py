@@ -4,7 +4,6 @@ import dataclasses
 import math
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -120,7 +119,7 @@ def _percent(share: float) -> str:
 
 
 def plan_bounds(
-    totals: Any,
+    totals: object,
     bounds: Iterable[Exact],
     projection: Projection,
     *,

@@ -70,7 +70,7 @@ class NoiseFloor:
         """The smallest N̂ that stands out, in squared data units."""
         return float(least_norm(OutputNoise(self.cells), np.asarray(self.k2), np.asarray(self.k4)))
 
-    def chance(self, squared_norms: Any) -> Floats:
+    def chance(self, squared_norms: object) -> Floats:
         """Return the probabilities that sums are below the floor.
 
         Parameters

@@ -209,7 +209,7 @@ def _drawable(
         raise refusal
 
 
-def _checked(one: Any, horizon: int) -> Range:
+def _checked(one: object, horizon: int) -> Range:
     if one == "prefix":
         return "prefix"
     if isinstance(one, str):

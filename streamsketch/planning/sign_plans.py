@@ -364,7 +364,7 @@ def _cosines(given: Cosines, what: str) -> tuple[float, ...]:
     return tuple(found.astype(float).tolist())
 
 
-def _several(given: Any, default: Any, what: str) -> list[Any]:
+def _several(given: object, default: object, what: str) -> list[Any]:
     found = [default] if given is None else list(given) if isinstance(given, Iterable) else [given]
     if isinstance(given, str) or not 1 <= len(found) <= _MOST_COSINES:
         raise InvalidInputError(f"{what} must be a number, or up to {_MOST_COSINES} of them, got {short(given)}")

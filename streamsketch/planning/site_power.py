@@ -173,7 +173,7 @@ def test_of(norm: float, cells: int, noisy: Noisy) -> SiteTest:
     return SiteTest(line, kept, v, max(kept * (v + true) - v, 0.0))
 
 
-def tail_of(line: float, distance: Any, along: float, added: float, v: float, cells: int) -> Any:
+def tail_of(line: float, distance: object, along: float, added: float, v: float, cells: int) -> Any:
     """Return P((D + √along·Z)² + v·χ² + added ≥ line), χ² of one cell fewer; of several distances: (n,)."""
     first = (np.asarray(distance)[..., None] + math.sqrt(along) * _HALF) ** 2
     left = np.maximum(line - added - first, 0.0) / (2 * v)

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class UnitSample(UnitFacts):
 
     @classmethod
     def of(
-        cls, rows: Any, *, unit: str, index: str | Sequence[str], key: str | None = None, value: str | None = None
+        cls, rows: object, *, unit: str, index: str | Sequence[str], key: str | None = None, value: str | None = None
     ) -> "UnitSample":
         """Return the units of a table.
 

@@ -115,7 +115,7 @@ class ChosenBound:
 
 
 def choose_bound(
-    totals: Any,
+    totals: object,
     candidates: Iterable[Exact],
     *,
     epsilon: float,
@@ -185,7 +185,7 @@ def choose_bound(
 
 
 def _most_accurate(
-    totals: Any, grid: Sequence[Fraction], budget: Budget, accuracy: Criterion, bits: BitSource
+    totals: object, grid: Sequence[Fraction], budget: Budget, accuracy: Criterion, bits: BitSource
 ) -> ChosenBound:
     cells = len(grid) + 1
     noise = DiscreteLaplace.calibrated(Sensitivity(1, 1, cells), budget)
@@ -195,13 +195,13 @@ def _most_accurate(
     return ChosenBound(grid[errors.index(min(errors))], budget, None, len(grid), counts, errors)
 
 
-def counts_by_size(totals: Any, grid: Sequence[Fraction]) -> Ints:
+def counts_by_size(totals: object, grid: Sequence[Fraction]) -> Ints:
     """Return how many totals are at most the first bound, beyond it and at most the second, …: int64, (n + 1,)."""
     places = np.searchsorted([float(bound) for bound in grid], _checked(totals), side="left")
     return np.bincount(places, minlength=len(grid) + 1).astype(np.int64)
 
 
-def exponents_of(totals: Any, grid: Sequence[Fraction], epsilon: Fraction, share: Fraction) -> list[Fraction]:
+def exponents_of(totals: object, grid: Sequence[Fraction], epsilon: Fraction, share: Fraction) -> list[Fraction]:
     """Return x of each candidate's coin e^-x: ε(score - least score) / 2Δ; at least one is 0."""
     values = _checked(totals)
     wanted, whole = share.numerator, share.denominator
@@ -212,7 +212,7 @@ def exponents_of(totals: Any, grid: Sequence[Fraction], epsilon: Fraction, share
     return [epsilon * (score - min(scores)) / (2 * sensitivity) for score in scores]
 
 
-def _checked(totals: Any) -> NDArray[Any]:
+def _checked(totals: object) -> NDArray[Any]:
     values = np.asarray(totals)
     if values.ndim != 1 or (values.size and values.dtype.kind not in "iuf"):
         raise InvalidInputError(

@@ -2,7 +2,7 @@
 
 import dataclasses
 from fractions import Fraction
-from typing import Any, Literal, Self, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 from streamsketch.core.documents import Json
 from streamsketch.core.text import check_text
@@ -207,7 +207,7 @@ class Bounds:
         return fields | {"counted": True} if self.counted else fields
 
     @classmethod
-    def from_dict(cls, fields: Any) -> Self:
+    def from_dict(cls, fields: object) -> Self:
         """Return the bounds that `to_dict` wrote.
 
         Raises

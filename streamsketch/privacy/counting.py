@@ -4,7 +4,6 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -212,7 +211,7 @@ class Counting:
         return dataclasses.asdict(self)
 
     @classmethod
-    def from_dict(cls, fields: Any) -> "Counting":
+    def from_dict(cls, fields: object) -> "Counting":
         """Return what `to_dict` returned; `InvalidInputError` for anything else."""
         names = {field.name for field in dataclasses.fields(cls)}
         if not isinstance(fields, Mapping) or fields.keys() != names:

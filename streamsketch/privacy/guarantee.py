@@ -3,7 +3,7 @@
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from streamsketch.core import sentences
 from streamsketch.core.documents import Json
@@ -119,7 +119,7 @@ class Guarantee:
         }
 
     @classmethod
-    def from_dict(cls, fields: Any) -> "Guarantee":
+    def from_dict(cls, fields: object) -> "Guarantee":
         """Return the guarantee that `to_dict` wrote.
 
         Earlier versions wrote no ``"steps"``, and before that no ``"basis"``. The mechanism is then known only by its

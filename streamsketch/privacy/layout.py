@@ -4,7 +4,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -201,7 +201,7 @@ class Layout:
         return {name: part.to_dict() for name, part in parts.items() if part is not None}
 
     @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
+    def from_dict(cls, fields: Mapping[str, object]) -> Self:
         """Return the layout that `to_dict` wrote among other fields; `InvalidInputError` for parts of other kinds."""
         counting, schedule = fields.get("counting"), fields.get("schedule")
         return cls(

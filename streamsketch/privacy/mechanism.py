@@ -250,7 +250,7 @@ class Mechanism:
         return cls((AddedNoise(noise, layers, place, layout=layout),))
 
     @classmethod
-    def from_list(cls, steps: Any) -> "Mechanism":
+    def from_list(cls, steps: object) -> "Mechanism":
         """Return the mechanism that `to_list` wrote; raise `InvalidInputError` for anything else."""
         if not isinstance(steps, list):
             raise InvalidInputError(f"the steps of a mechanism are a list, got {short(steps)}")

@@ -9,7 +9,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import ClassVar, Literal, Protocol, TypeAlias
 
 from streamsketch.core import sentences
 from streamsketch.core.documents import Json
@@ -313,7 +313,7 @@ class Neighbours(ABC):
         return {"relation": self.kind, **plain}
 
     @staticmethod
-    def from_dict(fields: Any) -> "Neighbours":
+    def from_dict(fields: object) -> "Neighbours":
         """Return the relation that `to_dict` wrote.
 
         Raises
@@ -360,7 +360,7 @@ def register_relation(relation: type[Neighbours]) -> None:
     NEIGHBOURS[relation.kind] = relation
 
 
-def check_neighbours(neighbours: Any) -> None:
+def check_neighbours(neighbours: object) -> None:
     """Raise `TypeError` unless it is a registered neighbour relation."""
     if not isinstance(neighbours, Neighbours) or NEIGHBOURS.get(neighbours.kind) is not type(neighbours):
         known = " or ".join(f"{relation.__name__}(bound)" for relation in NEIGHBOURS.values())

@@ -119,7 +119,7 @@ class SJLT(BlockHashed):
         else:
             Projection.project_dense(self, matrix, out)
 
-    def project_csr(self, matrix: Any, out: NDArray[Any]) -> None:
+    def project_csr(self, matrix: object, out: NDArray[Any]) -> None:
         """Write A x of each row; see `Projection.project_csr`."""
         if self.construction == "block":
             super().project_csr(matrix, out)

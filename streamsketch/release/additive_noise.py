@@ -166,7 +166,7 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
         self.layout.check_width(exact, self.projection.sketch_dim)
         return Ready(self, exact.reshape(1, -1), Stated(ids, bounds, agreement, history))
 
-    def for_rows(self, matrix: Any) -> ReadyRows[PrivateSketch]:
+    def for_rows(self, matrix: object) -> ReadyRows[PrivateSketch]:
         """Return the rows of a matrix, ready to be drawn; see `Publisher.release_rows`."""
         if self.layout.is_counted:
             raise InvalidInputError("counting is not supported for rows of a matrix; release them without counting")

@@ -29,7 +29,7 @@ from streamsketch.sketching.table import SketchTable
 
 def sketch_agreed(
     agreement: Agreement,
-    rows: Any,
+    rows: object,
     *,
     summary: BoundingSummary | None = None,
     folder: str | os.PathLike[str] | None = None,
@@ -58,7 +58,7 @@ def sketch_agreed(
 
 
 def _by_windows(
-    agreement: Agreement, rows: Any, summary: BoundingSummary | None, folder: str | os.PathLike[str] | None
+    agreement: Agreement, rows: object, summary: BoundingSummary | None, folder: str | os.PathLike[str] | None
 ) -> Any:
     if agreement.windows_are_keys:
         return sketch_by_windows(rows, agreement, summary=summary, folder=folder)
@@ -69,7 +69,7 @@ def _by_windows(
 
 def release_agreed(
     agreement: Agreement,
-    data: Any,
+    data: object,
     *,
     ledger: Ledger | None = None,
     dataset: str | None = None,
@@ -110,7 +110,7 @@ def release_agreed(
 
 def _release_windows(
     agreement: Agreement,
-    data: Any,
+    data: object,
     *,
     ledger: Ledger | None,
     dataset: str | None,

@@ -12,7 +12,7 @@ from streamsketch.sketching.table import SketchTable
 
 
 def sketches_to_release(
-    table: SketchTable, public_keys: Iterable[Any] | None, *, keys_are_public: bool
+    table: SketchTable, public_keys: Iterable[object] | None, *, keys_are_public: bool
 ) -> dict[Any, Sketch]:
     """Return the sketches of a table to release, by key, ascending.
 

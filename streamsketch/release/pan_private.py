@@ -103,7 +103,7 @@ class PanPrivateSketch:
         guarantee: Guarantee = self._noisy.guarantee
         return guarantee
 
-    def update(self, indices: Any, values: Any = 1) -> None:
+    def update(self, indices: object, values: object = 1) -> None:
         """Add one event or a batch of events, at once: nothing waits in a buffer. See `Sketch.update`.
 
         Raises

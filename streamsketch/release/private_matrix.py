@@ -1,7 +1,6 @@
 """A whole matrix, released row by row: the PrivateProjection of Kenthapadi, Korolova, Mironov and Mishra 2013."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from streamsketch.accounting.ledger import Ledger
 from streamsketch.accounting.sensitivity import check_steps
@@ -62,7 +61,9 @@ class PrivateProjection:
         """The noise on each cell of Z, in grid steps."""
         return self._publisher().calibrated(self.projection).noise
 
-    def release(self, matrix: Any, *, ledger: Ledger | None = None, dataset: str | None = None) -> list[PrivateSketch]:
+    def release(
+        self, matrix: object, *, ledger: Ledger | None = None, dataset: str | None = None
+    ) -> list[PrivateSketch]:
         """Return Z as one `PrivateSketch` per row.
 
         Parameters

@@ -1,7 +1,6 @@
 """One whole vector, released with noise at any of the three places Stausholm 2021 puts it."""
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,7 @@ MAX_NOISY_COORDINATES = 1 << 26
 
 def release_vector(  # noqa: PLR0913 - a release is asked for by keyword
     projection: Projection,
-    vector: Any,
+    vector: object,
     *,
     epsilon: float,
     neighbours: Neighbours,

@@ -92,7 +92,7 @@ class Publisher(ABC, Generic[PublishedT]):
         return self
 
     def release_rows(
-        self, projection: Projection, matrix: Any, *, ledger: Ledger | None = None, dataset: str | None = None
+        self, projection: Projection, matrix: object, *, ledger: Ledger | None = None, dataset: str | None = None
     ) -> list[PublishedT]:
         """Return one release for each row of a matrix, where a row is one person's vector.
 
@@ -134,7 +134,7 @@ class Publisher(ABC, Generic[PublishedT]):
         self,
         table: SketchTable,
         *,
-        public_keys: Iterable[Any] | None = None,
+        public_keys: Iterable[object] | None = None,
         keys_are_public: bool = False,
         assert_bounds: bool = False,
         again: bool = False,
@@ -172,7 +172,7 @@ class Publisher(ABC, Generic[PublishedT]):
     def _by_key(
         self,
         table: SketchTable,
-        public_keys: Iterable[Any] | None,
+        public_keys: Iterable[object] | None,
         *,
         keys_are_public: bool,
         assert_bounds: bool,

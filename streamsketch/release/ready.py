@@ -133,7 +133,7 @@ class Calibrated(ABC, Generic[PublishedT]):
         self,
         data: SketchTable | Mapping[Any, Sketch],
         *,
-        public_keys: Iterable[Any] | None = None,
+        public_keys: Iterable[object] | None = None,
         keys_are_public: bool = False,
         assert_bounds: bool = False,
     ) -> "ReadyTable[PublishedT]": ...
@@ -142,7 +142,7 @@ class Calibrated(ABC, Generic[PublishedT]):
         self,
         data: Sketch | SketchTable | Mapping[Any, Sketch],
         *,
-        public_keys: Iterable[Any] | None = None,
+        public_keys: Iterable[object] | None = None,
         keys_are_public: bool = False,
         assert_bounds: bool = False,
     ) -> "Ready[PublishedT] | ReadyTable[PublishedT]":
@@ -237,7 +237,7 @@ class Calibrated(ABC, Generic[PublishedT]):
         basis = bounds.basis_for(self.guarantee.neighbours, agreed, assert_bounds=assert_bounds)
         return self.guarantee.on(basis, bounds.conditions if basis == "enforced" else ())
 
-    def for_rows(self, matrix: Any) -> "ReadyRows[PublishedT]":
+    def for_rows(self, matrix: object) -> "ReadyRows[PublishedT]":
         """Return the rows of a matrix, ready to be drawn, each as one person's vector; see `Publisher.release_rows`."""
         self.check_single()
         exact = matrix_of(matrix, exact=True)
@@ -247,7 +247,7 @@ class Calibrated(ABC, Generic[PublishedT]):
         check_readable(self.projection, judged.guarantee, None, self.row_bytes)
         return ReadyRows(judged, cells)
 
-    def with_guarantee(self, guarantee: Any) -> Self:
+    def with_guarantee(self, guarantee: object) -> Self:
         """Return a copy whose releases state another guarantee, such as one that includes key selection."""
         return dataclasses.replace(self, guarantee=guarantee)
 

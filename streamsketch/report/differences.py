@@ -210,7 +210,7 @@ def row_cells(row: dict[str, Any]) -> tuple[str, str, str]:
     return estimate_cells(Estimate(row["estimate"], row["error"] ** 2, 0.0), Interval(row["low"], row["high"]))
 
 
-def item_text(item: Any) -> str:
+def item_text(item: object) -> str:
     """Return an item, or a category, as text: the parts of a tuple with commas between them."""
     if isinstance(item, dict):
         return ", ".join(map(item_text, item.values()))

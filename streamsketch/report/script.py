@@ -33,7 +33,7 @@ def script_digest() -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(script().encode()).digest()).decode()}'"
 
 
-def facts_as_json(facts: Mapping[str, Any]) -> Markup:
+def facts_as_json(facts: Mapping[str, object]) -> Markup:
     """Return facts as JSON in which no text reads as HTML."""
     text = json.dumps(facts, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))  # noqa: S704 - escaped

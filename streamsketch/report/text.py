@@ -27,7 +27,7 @@ def templates() -> "jinja2.Environment":
     return found
 
 
-def _printable(value: Any) -> Any:
+def _printable(value: object) -> Any:
     """Return a value as text without control or direction characters; markup from templates is left unchanged."""
     text = value if isinstance(value, str) else str(value)
     if isinstance(text, Markup) or text.replace(_NO_BREAK, " ").isprintable():

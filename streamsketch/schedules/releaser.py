@@ -214,7 +214,7 @@ class Releaser:
         self,
         window: Sketch | SketchTable,
         *,
-        public_keys: Iterable[Any] | None = None,
+        public_keys: Iterable[object] | None = None,
         keys_are_public: bool = False,
         bits: BitsOfRow | None = None,
         ledger: Ledger | None = None,
@@ -263,7 +263,11 @@ class Releaser:
         return published
 
     def exact(
-        self, window: Sketch | SketchTable, *, public_keys: Iterable[Any] | None = None, keys_are_public: bool = False
+        self,
+        window: Sketch | SketchTable,
+        *,
+        public_keys: Iterable[object] | None = None,
+        keys_are_public: bool = False,
     ) -> Mapping[Any, Ints]:
         """Return the exact numbers of the row that `add` would publish, without changing anything. **Secret**.
 
@@ -280,7 +284,11 @@ class Releaser:
         return self.ready(window, public_keys=public_keys, keys_are_public=keys_are_public).exact
 
     def ready(
-        self, window: Sketch | SketchTable, *, public_keys: Iterable[Any] | None = None, keys_are_public: bool = False
+        self,
+        window: Sketch | SketchTable,
+        *,
+        public_keys: Iterable[object] | None = None,
+        keys_are_public: bool = False,
     ) -> "ReadyWindow":
         """Return the row that `add` would publish, past every guard, without changing anything: for engines.
 
@@ -353,7 +361,7 @@ class Releaser:
         return _Windows(guarantee, agreement, held, ids)
 
     def _keys_of(
-        self, window: Sketch | SketchTable, public_keys: Iterable[Any] | None, *, keys_are_public: bool
+        self, window: Sketch | SketchTable, public_keys: Iterable[object] | None, *, keys_are_public: bool
     ) -> dict[str, Any]:
         """Return ``public_keys`` and ``keys_are_public`` of a window: those asked for, agreed or of the first one."""
         if isinstance(window, Sketch):
@@ -470,7 +478,7 @@ class ReadyWindow:
         return drawn[None] if self.of.keys is None else PrivateTable.of_one(drawn)
 
 
-def _keys_text(keys: tuple[Any, ...] | None) -> str:
+def _keys_text(keys: tuple[object, ...] | None) -> str:
     return "none" if keys is None else short(list(keys))
 
 

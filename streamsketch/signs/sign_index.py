@@ -93,7 +93,7 @@ class SignIndex:
         cls,
         paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
         *,
-        signer: Any = None,
+        signer: object = None,
     ) -> Self:
         """Return the index of releases in files, read in parts, without an object for each release.
 

@@ -61,7 +61,7 @@ class Signs(Published):
         self,
         projection: Projection,
         packed: bytes,
-        guarantee: Any,
+        guarantee: object,
         *,
         release_id: bytes,
         agreement: str | None = None,

@@ -66,7 +66,7 @@ def check_disjoint(one: DataIds, other: DataIds, *, disjoint_units: bool) -> Non
 
 
 def events_of(
-    rows: Any,
+    rows: object,
     projection: Projection,
     agreement: "Agreement | None",
     *,

@@ -1,6 +1,6 @@
 """The exact sums of one key or of many: cells, and counts of units beside them, in one vector. **Secret**."""
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -119,7 +119,7 @@ class ExactSums:
         copied.cells[:kept], copied.counts[:kept] = self.cells[:kept], self.counts[:kept]
         return copied
 
-    def of_keys(self, places: Any) -> Self:
+    def of_keys(self, places: object) -> Self:
         """Return copies of the sums of keys at these places, in this order; `IndexError` for places out of range."""
         places = np.asarray(places, dtype=np.int64)
         if places.size and not 0 <= places.min() <= places.max() < self.keys:

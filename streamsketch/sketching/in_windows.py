@@ -28,7 +28,7 @@ from streamsketch.sketching.table import SketchTable
 
 
 def sketch_by_windows(
-    rows: Any,
+    rows: object,
     agreement: Agreement,
     *,
     summary: BoundingSummary | None = None,
@@ -77,7 +77,7 @@ def sketch_by_windows(
 
 
 def sketch_windows(
-    rows: Any,
+    rows: object,
     agreement: Agreement,
     *,
     summary: BoundingSummary | None = None,
@@ -223,7 +223,7 @@ class _Sums:
 
 
 def _timed(
-    rows: Any, agreement: Agreement, intake: Intake, summary: BoundingSummary
+    rows: object, agreement: Agreement, intake: Intake, summary: BoundingSummary
 ) -> Iterator[tuple["pa.RecordBatch", Ints]]:
     """Yield the rows that have a time, and their numbers; the others are left out if the agreement drops them."""
     windows: Any = agreement.windows

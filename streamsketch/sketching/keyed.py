@@ -16,7 +16,13 @@ from streamsketch.sketching.encoding import encode_batch
 
 
 def keyed_steps(
-    projection: Projection, keys: Any, indices: Any, values: Any, *, warn: bool = True, last: "LastKeys | None" = None
+    projection: Projection,
+    keys: object,
+    indices: object,
+    values: object,
+    *,
+    warn: bool = True,
+    last: "LastKeys | None" = None,
 ) -> tuple[Sequence[Any], NDArray[Any], Ints, Ints]:
     """Return the arguments of `SketchTable.add_steps` for a batch; parameters and errors as in `SketchTable.update`."""
     encoded, quantised = encode_batch(projection, indices, values, warn=warn)
@@ -64,7 +70,7 @@ class LastKeys:
         return self.distinct, codes
 
 
-def table_keys(column: Any) -> "pa.Array":
+def table_keys(column: object) -> "pa.Array":
     """Return a key column as a plain or dictionary-encoded Arrow array."""
     array = key_column(column, "key")
     if pa.types.is_timestamp(value_type(array)):
@@ -72,12 +78,12 @@ def table_keys(column: Any) -> "pa.Array":
     return array
 
 
-def public_names(keys: Iterable[Any]) -> list[Any]:
+def public_names(keys: Iterable[object]) -> list[Any]:
     """Return the different keys in ``public_keys``, as they are in a table; errors as `keys_named` and `table_keys`."""
     return list(dict.fromkeys(python_keys(table_keys(keys_named(keys, "public_keys")))))
 
 
-def warn_of_other_types(named: Collection[Any], held: Iterable[Any]) -> None:
+def warn_of_other_types(named: Collection[object], held: Iterable[object]) -> None:
     """Warn if no key of the data has a type of the public keys.
 
     The warning depends on the data, and only the operator sees it. An error would be visible to everyone.

@@ -55,7 +55,7 @@ class PartialSketches:
         return 8 * self._projection.sketch_dim * len(self._table) + _EVENT_BYTES * self._events
 
     def add(
-        self, distinct: Sequence[Any], codes: NDArray[Any], indices: Ints, steps: Ints, *, in_cells: bool = False
+        self, distinct: Sequence[object], codes: NDArray[Any], indices: Ints, steps: Ints, *, in_cells: bool = False
     ) -> None:
         """Add events on the grid, or cells; parameters and errors as `SketchTable.add_steps` and `add_cells`."""
         add = _adding(self._table, in_cells=in_cells)
@@ -78,7 +78,7 @@ class PartialSketches:
         self._waiting[in_cells].append((places[codes[waits]], indices[waits], steps[waits]))
         self._events += int(waits.sum())
 
-    def count(self, distinct: Sequence[Any], counts: Ints) -> None:
+    def count(self, distinct: Sequence[object], counts: Ints) -> None:
         """Add counts of units whose rows are also added; parameters as `SketchTable.add_counts`."""
         held = self._counts
         for key, units, total in zip(distinct, *counts.T.tolist(), strict=True):  # numbers of Python: slots are many

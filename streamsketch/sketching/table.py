@@ -62,7 +62,7 @@ class SketchTable(Mapping[Any, Sketch]):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, projection: "Projection | Agreement", keys: Iterable[Any] = ()) -> None:
+    def __init__(self, projection: "Projection | Agreement", keys: Iterable[object] = ()) -> None:
         self._projection, self._agreement = projection, _ = parts_of(projection, "SketchTable")
         if isinstance(keys, AbstractSet | Mapping):
             keys = list(keys)
@@ -134,7 +134,7 @@ class SketchTable(Mapping[Any, Sketch]):
 
     # --- updating -------------------------------------------------------------------------------------------
 
-    def update(self, keys: Any, indices: Any, values: Any = 1) -> None:
+    def update(self, keys: object, indices: object, values: object = 1) -> None:
         """Add a batch of (key, index, value) events, given as columns of equal length.
 
         Parameters
@@ -153,7 +153,7 @@ class SketchTable(Mapping[Any, Sketch]):
 
     def update_rows(
         self,
-        rows: Any,
+        rows: object,
         *,
         key: str | None = None,
         index: str | Sequence[str] | None = None,
@@ -174,7 +174,7 @@ class SketchTable(Mapping[Any, Sketch]):
         else:
             self.add_features(distinct, codes, events.features)
 
-    def add_features(self, distinct: Sequence[Any], codes: NDArray[Any], features: Cells) -> None:
+    def add_features(self, distinct: Sequence[object], codes: NDArray[Any], features: Cells) -> None:
         """Add features of rows (`Features.cells`) to a table whose projection is an `Identity` of as many cells.
 
         Parameters
@@ -191,7 +191,7 @@ class SketchTable(Mapping[Any, Sketch]):
         """
         self._largest = max(self._largest, self.add_whole(distinct, codes, features))
 
-    def add_whole(self, distinct: Sequence[Any], codes: NDArray[Any], rows: Cells | Ints) -> int:
+    def add_whole(self, distinct: Sequence[object], codes: NDArray[Any], rows: Cells | Ints) -> int:
         """Add rows of all cells, (n, sketch_dim), as `add_cells` adds some; return the largest |value|."""
         sums, masses, slots, places = self._with_rows(distinct, codes)
         largest = add_dense(sums.cells, masses, places, rows)
@@ -199,7 +199,7 @@ class SketchTable(Mapping[Any, Sketch]):
         self._bounds = self._bounds.updated()
         return largest
 
-    def add_steps(self, distinct: Sequence[Any], codes: NDArray[Any], indices: Ints, steps: Ints) -> None:
+    def add_steps(self, distinct: Sequence[object], codes: NDArray[Any], indices: Ints, steps: Ints) -> None:
         """Add events that are already quantised, with each key given by its position in a list.
 
         Parameters
@@ -222,7 +222,7 @@ class SketchTable(Mapping[Any, Sketch]):
         self._sums, self._masses, self._slots = sums, masses, slots
         self._bounds = self._bounds.updated()
 
-    def add_cells(self, distinct: Sequence[Any], codes: NDArray[Any], cells: Ints, steps: Ints) -> None:
+    def add_cells(self, distinct: Sequence[object], codes: NDArray[Any], cells: Ints, steps: Ints) -> None:
         """Add to the cells themselves, modulo 2^64: the contributions of units that were clipped in sketch space.
 
         `masses` grow by |step|, so they still bound the cells. `largest` describes updates and does not change.
@@ -249,13 +249,15 @@ class SketchTable(Mapping[Any, Sketch]):
         self._sums, self._masses, self._slots = sums, masses, slots
         self._bounds = self._bounds.updated()
 
-    def _with_rows(self, distinct: Sequence[Any], codes: NDArray[Any]) -> tuple[ExactSums, Ints, dict[Any, int], Ints]:
+    def _with_rows(
+        self, distinct: Sequence[object], codes: NDArray[Any]
+    ) -> tuple[ExactSums, Ints, dict[Any, int], Ints]:
         """Return what `_placed` does, with the row of each code in place of the rows of keys and the codes."""
         sums, masses, slots, rows, codes = self._placed(distinct, codes)
         return sums, masses, slots, looked_up(rows, codes)
 
     def _placed(
-        self, distinct: Sequence[Any], codes: NDArray[Any]
+        self, distinct: Sequence[object], codes: NDArray[Any]
     ) -> tuple[ExactSums, Ints, dict[Any, int], Ints, NDArray[Any]]:
         """Return sums and l1 bounds with room for the keys that codes name, where each key is, its row, and the codes.
 
@@ -280,7 +282,7 @@ class SketchTable(Mapping[Any, Sketch]):
             last.rows = rows
         return sums, masses, slots, rows, codes
 
-    def add_counts(self, distinct: Sequence[Any], counts: Ints) -> None:
+    def add_counts(self, distinct: Sequence[object], counts: Ints) -> None:
         """Add the counts of the units whose rows were added, before the table is marked as bounded.
 
         Parameters
@@ -405,13 +407,13 @@ class SketchTable(Mapping[Any, Sketch]):
             )
         return self._sketch(self._sums.copy_of(slot), int(self._masses[slot]), self._largest, key)
 
-    def sketch_of(self, key: Any) -> Sketch:
+    def sketch_of(self, key: object) -> Sketch:
         """Return a copy of a key's sketch, or an empty sketch for a key without events."""
         if key in self._slots:
             return self[key]
         return self._sketch(ExactSums(1, self._projection.sketch_dim), 0, 0, key)
 
-    def _sketch(self, sums: ExactSums, mass: int, largest: int, key: Any) -> Sketch:
+    def _sketch(self, sums: ExactSums, mass: int, largest: int, key: object) -> Sketch:
         known = self._ids.of_key(key), self._agreement, self._bounds
         return Sketch._of_sums(self._projection, sums, mass, largest, *known)
 
@@ -481,7 +483,7 @@ class SketchTable(Mapping[Any, Sketch]):
         neighbours: "Neighbours | None" = None,
         delta: float | None = None,
         mechanism: str | None = None,
-        public_keys: Iterable[Any] | None = None,
+        public_keys: Iterable[object] | None = None,
         keys_are_public: bool = False,
         assert_bounds: bool = False,
         again: bool = False,
@@ -543,7 +545,7 @@ class SketchTable(Mapping[Any, Sketch]):
         return released
 
 
-def sketch(rows: Any, agreement: "Agreement") -> Sketch | SketchTable:
+def sketch(rows: object, agreement: "Agreement") -> Sketch | SketchTable:
     """Return the exact, secret sketch of a table's rows, or one sketch per key if the agreement has a key column.
 
     Columns are cast to the agreed types. Nothing is clipped: what a unit contributes must already be within the agreed
@@ -582,6 +584,6 @@ def sketch(rows: Any, agreement: "Agreement") -> Sketch | SketchTable:
     return started
 
 
-def _rank(key: Any) -> tuple[str, Any]:
+def _rank(key: object) -> tuple[str, Any]:
     """Return a sort key for keys of all types: text by code point, bytes bytewise, numbers and dates by size."""
     return type(key).__name__, key

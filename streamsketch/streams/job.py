@@ -426,7 +426,7 @@ class _Field(NamedTuple):
             "yes": "true or false",
         }[self.kind] + (" or null" if self.may_be_null else "")
 
-    def holds(self, value: Any) -> bool:
+    def holds(self, value: object) -> bool:
         """Return whether a value of JSON is of this kind."""
         if value is None:
             return self.may_be_null

@@ -135,7 +135,7 @@ def _read(path: str | PathLike[str]) -> Saved:
     return Saved(header, parts["window"], parts["waiting"], parts["held"].get(0), parts["units"])
 
 
-def _digests(given: Any) -> dict[tuple[str, int], str]:
+def _digests(given: object) -> dict[tuple[str, int], str]:
     """Return the digests of a state's parts by kind and number, as the header lists them, checked."""
     found: dict[tuple[str, int], str] = {}
     for part, digest in given.items() if isinstance(given, dict) else [(None, None)]:
@@ -189,11 +189,11 @@ def _check(header: dict[str, Any]) -> None:
             raise WireFormatError(f"header.{short(name)[1:-1]}", "is not what a stream writes")
 
 
-def _are_texts(value: Any) -> bool:
+def _are_texts(value: object) -> bool:
     return isinstance(value, list) and len(value) <= MAX_CONDITIONS and all(isinstance(one, str) for one in value)
 
 
-def _are_versions(value: Any) -> bool:
+def _are_versions(value: object) -> bool:
     """Return whether these are digests of versions by the numbers of windows."""
     return isinstance(value, dict) and all(
         name.removeprefix("-").isdecimal() and _is_number(int(name), _LARGEST) and _is_hex(one, 32)
@@ -201,7 +201,7 @@ def _are_versions(value: Any) -> bool:
     )
 
 
-def _are_sources(value: Any) -> bool:
+def _are_sources(value: object) -> bool:
     """Return whether these are `Clocks.to_dict`."""
     return isinstance(value, dict) and all(
         isinstance(one, list)
@@ -212,7 +212,7 @@ def _are_sources(value: Any) -> bool:
     )
 
 
-def _is_number(value: Any, most: int = (1 << 63) - 1) -> bool:
+def _is_number(value: object, most: int = (1 << 63) - 1) -> bool:
     return type(value) is int and -most <= value <= most
 
 
@@ -220,5 +220,5 @@ def _is_count(value: Any) -> bool:
     return _is_number(value) and value >= 0
 
 
-def _is_hex(value: Any, size: int) -> bool:
+def _is_hex(value: object, size: int) -> bool:
     return isinstance(value, str) and len(value) == 2 * size and value == bytes.fromhex(value).hex()

@@ -442,7 +442,7 @@ class Stream:
         keys = in_order(self.windows.public) if of_keys and self.windows.public is not None else [NO_KEY]
         return [self._slot(number, key) for key in keys]
 
-    def _slot(self, number: int, key: Any) -> Slot:
+    def _slot(self, number: int, key: object) -> Slot:
         return Slot(self._policy.job.stream or "", self._policy.windows.start(number), *named_key(key))
 
     def _contents(self, number: int, data: bytes) -> dict[Any, tuple[Slot, bytes]]:

@@ -129,7 +129,7 @@ def _typed(value: Any, kind: Kind) -> Any:
     return value
 
 
-def _chunk(file: BinaryIO, column: Any, element: Element) -> Iterator[Any]:
+def _chunk(file: BinaryIO, column: object, element: Element) -> Iterator[Any]:
     """Yield the values of a column in one group of rows."""
     codec = codec_of(column)
     dictionary: list[Any] = []

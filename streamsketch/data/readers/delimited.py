@@ -151,7 +151,7 @@ def csv_dialect(
 
 
 def batches(
-    file: Any,
+    file: object,
     path: str,
     columns: list[str],
     text: list[str],

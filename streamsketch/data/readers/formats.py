@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from streamsketch.data.readers import delimited, json_lines, parquet, text_lines
 from streamsketch.data.readers.delimited import Dialect
@@ -26,7 +26,7 @@ def format_of(path: str) -> Format:
     return _NAMES[named[1]] if named else "parquet"
 
 
-def parts_of(file: Any, path: str, form: Format | None = None) -> int:
+def parts_of(file: object, path: str, form: Format | None = None) -> int:
     """Return how many parts a file is read in: a Parquet file's row groups, 1 for those read whole.
 
     The file is one of Python's, or Arrow's own; its format is by default the one given by its name.
@@ -35,7 +35,7 @@ def parts_of(file: Any, path: str, form: Format | None = None) -> int:
 
 
 def batches(  # noqa: PLR0913 - what a format leaves open
-    file: Any,
+    file: object,
     path: str,
     part: int,
     columns: list[str],
@@ -67,7 +67,7 @@ def batches(  # noqa: PLR0913 - what a format leaves open
     return text_lines.batches(lines, path, columns)
 
 
-def _avro(file: Any, path: str, columns: list[str], text: list[str]) -> "Iterator[pa.RecordBatch]":
+def _avro(file: object, path: str, columns: list[str], text: list[str]) -> "Iterator[pa.RecordBatch]":
     try:
         from streamsketch.data.readers import avro  # noqa: PLC0415 - an extra, which only Avro files need
     except ImportError:

@@ -171,7 +171,7 @@ def _hint(line: bytes) -> str:
     return ""
 
 
-def _json_text(value: Any) -> str:
+def _json_text(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise TypeError
     text = str(value)
@@ -179,7 +179,7 @@ def _json_text(value: Any) -> str:
     return text
 
 
-def _any_text(value: Any) -> str | None:
+def _any_text(value: object) -> str | None:
     if value is None or isinstance(value, bool):
         return None if value is None else str(value).lower()
     if isinstance(value, Decimal):
@@ -187,7 +187,7 @@ def _any_text(value: Any) -> str | None:
     return _json_text(value)
 
 
-def _json_number(value: Any) -> Decimal:
+def _json_number(value: object) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         raise TypeError
     number = Decimal(value)

@@ -105,7 +105,7 @@ def bound_batches(  # noqa: PLR0913 - those of bound, and how windows are made
     *,
     table: SketchTable | None = None,
     clip: Clip | None = None,
-    public_keys: Iterable[Any] | None = None,
+    public_keys: Iterable[object] | None = None,
     summary: BoundingSummary | None = None,
     folder: str | os.PathLike[str] | None = None,
     windows: EventWindows | None = None,
@@ -141,7 +141,7 @@ def bound_units(
     neighbours: "Neighbours",
     max_keys: int | None = None,
     clip: Clip = "scale",
-    public_keys: Iterable[Any] | None = None,
+    public_keys: Iterable[object] | None = None,
     summary: BoundingSummary | None = None,
     folder: str | os.PathLike[str] | None = None,
 ) -> SketchTable:
@@ -230,7 +230,7 @@ def _add_bounded(  # noqa: PLR0913 - those of bound
     *,
     max_keys: int | None = None,
     clip: Clip = "scale",
-    public_keys: Iterable[Any] | None = None,
+    public_keys: Iterable[object] | None = None,
     summary: BoundingSummary | None = None,
     folder: str | os.PathLike[str] | None = None,
     conditions: Collection[str] = (),
@@ -281,7 +281,7 @@ class UnitBounds:
         *,
         max_keys: int | None = None,
         clip: Clip = "scale",
-        public_keys: Iterable[Any] | None = None,
+        public_keys: Iterable[object] | None = None,
         rows: RowsOfUnit | None = None,
     ) -> None:
         check_clip(clip)
