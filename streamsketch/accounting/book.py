@@ -10,6 +10,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any, Literal
 
 from streamsketch.accounting.sensitivity import most_in_a_cell, sensitivity_of
+from streamsketch.core.documents import Json
 from streamsketch.core.numbers import check_int, short
 from streamsketch.core.text import check_text
 from streamsketch.errors import InvalidInputError, LedgerError
@@ -121,7 +122,7 @@ class Entry:
     number: int
     previous: str
     digest: str
-    body: dict[str, Any]
+    body: Json
 
 
 @dataclasses.dataclass(frozen=True)
@@ -227,7 +228,7 @@ class _ChargeEntry:
     once: str | None
 
     @classmethod
-    def of(cls, body: dict[str, Any], at: dt.datetime) -> "_ChargeEntry":
+    def of(cls, body: Json, at: dt.datetime) -> "_ChargeEntry":
         amounts = [body[field.name] for field in dataclasses.fields(Spending)]
         if not all(type(amount) in {int, float} and 0 <= amount < math.inf for amount in amounts):
             raise ValueError
@@ -350,22 +351,22 @@ class Book:
         )
 
 
-def ids_in(body: dict[str, Any]) -> list[str]:
+def ids_in(body: Json) -> list[str]:
     """Return the ids of data in an entry, as hexadecimal text; older versions entered no further ones."""
     return [*body["data_ids"], *body.get("further_ids", [])]
 
 
-def digest_of(number: int, previous: str, body: dict[str, Any]) -> str:
+def digest_of(number: int, previous: str, body: Json) -> str:
     """Return the hash of an entry: of its number, the hash before and its text."""
     return hashlib.sha256(f"streamsketch.ledger.1\n{number}\n{previous}\n{text_of(body)}".encode()).hexdigest()
 
 
-def text_of(body: dict[str, Any]) -> str:
+def text_of(body: Json) -> str:
     """Return an entry's text: canonical JSON."""
     return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def _written(body: dict[str, Any]) -> dt.datetime:
+def _written(body: Json) -> dt.datetime:
     """Return when an entry was written, in UTC; raise `ValueError` or `OverflowError` unless it has a time zone."""
     found = dt.datetime.fromisoformat(body["at"])
     if found.tzinfo is None:

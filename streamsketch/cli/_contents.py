@@ -10,6 +10,7 @@ from streamsketch.agreement.same import fingerprint_of
 from streamsketch.cli._layout import show, show_facts, table_of
 from streamsketch.cli._reading import load_raw_file
 from streamsketch.cli._showing import estimate_fields, guarantee_fields, plural, show_result
+from streamsketch.core.documents import Json
 from streamsketch.estimation.counts import published_counts
 from streamsketch.estimation.estimate import interval_text
 
@@ -24,7 +25,7 @@ class Contents(NamedTuple):
     title: str
     facts: dict[str, str]
     """For people."""
-    fields: dict[str, Any]
+    fields: Json
     """For programs."""
     columns: dict[str, list[str]] | None = None
     """The keys of a table, for people."""
@@ -104,7 +105,7 @@ def _of_signs(file: Path, published: "Signs | ss.signs.SignTable") -> Contents:
     individual = isinstance(published, ss.signs.IndividualSignSketch)
     kind = "individual differential privacy" if individual else "differential privacy"
     projection = published.projection
-    fields: dict[str, Any] = {"file": str(file), "secret": False, "kind": kind, **_projection_fields(published)}
+    fields: Json = {"file": str(file), "secret": False, "kind": kind, **_projection_fields(published)}
     facts = {
         "guarantee": str(published.guarantee),
         "kind": kind,
@@ -121,7 +122,7 @@ def _of_signs(file: Path, published: "Signs | ss.signs.SignTable") -> Contents:
     return Contents(str(file), facts | {"size": f"{file.stat().st_size:,} bytes"}, fields)
 
 
-def _sign_fields(release: "Signs") -> dict[str, Any]:
+def _sign_fields(release: "Signs") -> Json:
     return {"guarantee": str(release.guarantee), "release_ids": [release.release_id.hex()]}
 
 
@@ -183,7 +184,7 @@ def _is_row(published: ss.PrivateSketch | ss.PrivateTable) -> bool:
     return published.history is not None and published.history.is_row
 
 
-def _history_fields(release: ss.PrivateSketch) -> dict[str, Any]:
+def _history_fields(release: ss.PrivateSketch) -> Json:
     """Return which part of a history a release is, if it is one."""
     part = release.history
     return {} if part is None else {"history": dataclasses.asdict(part) | {"id": part.id.hex()}}
@@ -197,12 +198,12 @@ def _history_facts(published: ss.PrivateSketch | ss.PrivateTable) -> dict[str, s
     return {"part of a history": f"{part} of history {part.id.hex()}{sentence}"}
 
 
-def _count_fields(release: ss.PrivateSketch) -> dict[str, Any]:
+def _count_fields(release: ss.PrivateSketch) -> Json:
     """Return the numbers of units and totals of a release that has them."""
     return {name: estimate_fields(one, 0.95, "value") for name, one in published_counts(release).items()}
 
 
-def _projection_fields(held: Any) -> dict[str, Any]:
+def _projection_fields(held: Any) -> Json:
     """Return the agreement or projection of a release or a raw sketch."""
     projection: ss.projections.Projection = held.projection
     fields = {"projection": projection.to_json(), "fingerprint": projection.fingerprint}

@@ -2,7 +2,7 @@
 
 import math
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import streamsketch as ss
 from streamsketch.cli._items import agreement_of, items_of_file, plain_item
@@ -12,6 +12,7 @@ from streamsketch.cli._reading import name_in_errors
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import interval_name, plural, show_json
 from streamsketch.cli._writing import new_file
+from streamsketch.core.documents import Json
 from streamsketch.core.files import write_whole
 from streamsketch.estimation.differences import DifferenceBy, Differences
 from streamsketch.estimation.measures import By
@@ -92,7 +93,7 @@ def show_differences(  # noqa: PLR0913 - the options of a command
         say("warning: raw sketches took part: what is printed here is as secret as they are.")
 
 
-def _fields(found: Differences, first: str, second: str) -> dict[str, Any]:
+def _fields(found: Differences, first: str, second: str) -> Json:
     """Return the differences as JSON."""
     rows = [
         {"item": plain_item(row["item"]), "estimate": row["estimate"], "standard_error": row["error"]}

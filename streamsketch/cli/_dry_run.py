@@ -13,6 +13,7 @@ import typer
 import streamsketch as ss
 from streamsketch.cli._releasing import left_fields, times, together
 from streamsketch.cli._showing import guarantee_fields, plural, show_result
+from streamsketch.core.documents import Json
 from streamsketch.explanation.release import explain_release
 from streamsketch.planning.noise_floor import NoiseFloor
 from streamsketch.privacy.assertions import conditions_of_keys, with_conditions
@@ -106,7 +107,7 @@ class DryRun:
             )
         return found
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> Json:
         """Return the release as JSON fields."""
         explained, floor = explain_release(self._example), self.floor
         return {
@@ -129,7 +130,7 @@ class DryRun:
         raw = RawSketch(self._empty, releases=self.header.releases)
         return released_before(raw, self.file)
 
-    def charge(self, ledger: ss.Ledger, dataset: str | None) -> tuple[str, dict[str, Any], bool]:
+    def charge(self, ledger: ss.Ledger, dataset: str | None) -> tuple[str, Json, bool]:
         """Return the answer of a ledger in words and as JSON fields, and whether the release fits into the budget."""
         ids = self.header.ids.with_keys(self.public_keys) if self.public_keys else self.header.ids
         try:

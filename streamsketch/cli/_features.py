@@ -12,6 +12,7 @@ from streamsketch.agreement.same import check_alike
 from streamsketch.cli._options import option
 from streamsketch.cli._reading import name_in_errors
 from streamsketch.cli._showing import join_names
+from streamsketch.core.documents import Json
 from streamsketch.core.libraries import pa
 from streamsketch.core.limits import current_limits, json_fields, read_bounded
 from streamsketch.core.numbers import short
@@ -65,7 +66,7 @@ def load_features(path: Path, seed: int | None) -> ss.Features:
         raise ss.InvalidInputError(f"{path} does not hold features: {error}") from None
 
 
-def _fields_of(text: bytes, seed: int | None) -> dict[str, Any]:
+def _fields_of(text: bytes, seed: int | None) -> Json:
     """Return all fields of features from the fields that a file has."""
     of_agreements = {field.name for field in dataclasses.fields(ss.Agreement)}
     fields = json_fields(text, "features", {"columns", *of_agreements})

@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
@@ -24,6 +24,9 @@ from streamsketch.streams.dry_run import DryStream
 from streamsketch.streams.job import Job
 from streamsketch.streams.policy import StreamPolicy
 from streamsketch.streams.stream import Stream
+
+if TYPE_CHECKING:
+    from streamsketch.core.documents import Json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +150,7 @@ class KafkaTopic:
                 say(f"Stopped: {path}, secret: {facts}. The same command continues.")
             raise typer.Exit(128 + number)
         if as_json:
-            fields: dict[str, Any] = {"file": str(path), "secret": True, "events": stream.events}
+            fields: Json = {"file": str(path), "secret": True, "events": stream.events}
             fields |= {"windows": stream.released, "folder": place, "malformed": stream.bad_lines}
             show_json(fields | {"agreement": agreed.fingerprint})
         else:

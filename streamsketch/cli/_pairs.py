@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from streamsketch.cli._showing import (
     join_names,
     selected_fields,
 )
+from streamsketch.core.documents import Json
 from streamsketch.estimation.blocks import AnySketch, block_of, check_comparable, is_secret
 from streamsketch.estimation.estimate import interval_text, value_text
 from streamsketch.estimation.estimate_arrays import Estimates
@@ -105,7 +106,7 @@ class Pairs(Protocol):
     def nearest_to(self, place: int, top: int) -> list[Pair]:
         """Return the pairs of one with its ``top`` nearest others, nearest first."""
 
-    def fields(self, pair: Pair, confidence: float, candidates: int | None = None) -> dict[str, Any]:
+    def fields(self, pair: Pair, confidence: float, candidates: int | None = None) -> Json:
         """Return the estimates as JSON fields."""
 
     def columns(self, pairs: Sequence[Pair], confidence: float, candidates: int | None = None) -> dict[str, list[str]]:
@@ -234,7 +235,7 @@ class SketchPairs:
         order = [j for j in self._order(nearness, self._lost).tolist() if j != place and nearness[j] < np.inf]
         return [(place, j) for j in order[:top]]
 
-    def fields(self, pair: Pair, confidence: float, candidates: int | None = None) -> dict[str, Any]:
+    def fields(self, pair: Pair, confidence: float, candidates: int | None = None) -> Json:
         """Return the estimate with its interval; and the other measure unless the pair was selected."""
         name, beside = MEASURES[self._by].column, MEASURES[self._beside].column
         one = self._estimate(pair)
@@ -371,7 +372,7 @@ class SignPairs:
         found = ss.signs.nearest([self._releases[place]], collection, min(top, len(others)))
         return [(place, others[at]) for at in found.places[0]]
 
-    def fields(self, pair: Pair, confidence: float, candidates: int | None = None) -> dict[str, Any]:
+    def fields(self, pair: Pair, confidence: float, candidates: int | None = None) -> Json:
         """Return how many signs differ, and the angle and the cosine with their intervals."""
         one, each = self._pair(pair), _for_each(confidence, candidates)
         angle, cosine = (

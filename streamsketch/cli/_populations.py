@@ -25,6 +25,7 @@ from streamsketch.cli._showing import (
     selected_fields,
     show_json,
 )
+from streamsketch.core.documents import Json
 from streamsketch.estimation.blocks import AnySketch, block_of, is_secret
 from streamsketch.estimation.estimate import estimate_cells
 from streamsketch.estimation.intervals import Interval
@@ -132,17 +133,17 @@ class Populations:
                 progress.update(task, completed=place, events=place)
         return found
 
-    def columns(self, pair: Pair, confidence: float) -> list[dict[str, Any]]:
+    def columns(self, pair: Pair, confidence: float) -> list[Json]:
         """Return how far apart two populations are in each column; see `columns_apart`."""
         with self._naming(pair):
             return columns_apart(*self._both(pair), self._agreed, confidence=confidence)
 
-    def fields(self, pair: Pair, p_value: float | None, confidence: float, candidates: int | None) -> dict[str, Any]:
+    def fields(self, pair: Pair, p_value: float | None, confidence: float, candidates: int | None) -> Json:
         """Return all results of a pair as JSON."""
         first, second = (self.names[place] for place in pair)
         one, columns = self._found[pair], None
         if one is None:
-            shown: dict[str, Any] = {_NAME: None}
+            shown: Json = {_NAME: None}
         else:
             shown = (
                 estimate_fields(one, confidence, _NAME)
@@ -197,7 +198,7 @@ class Populations:
 
 def columns_apart(
     x: AnySketch, y: AnySketch, agreed: ss.Agreement, *, confidence: float = 0.95, samples: bool = True
-) -> list[dict[str, Any]]:
+) -> list[Json]:
     """Return how far apart two populations are in each column: columns that differ, clearest first, then the others."""
     found = ss.estimation.column_differences(x, y, agreed, confidence=confidence, samples=samples).to_pylist()
     rows = [row | {"differs": row["low"] > 0} for row in found]
@@ -212,13 +213,13 @@ def apart_heads(confidence: float = 0.95) -> tuple[str, str, str]:
     return _NAME, "± s.e.", interval_name(confidence)
 
 
-def apart_cells(row: dict[str, Any]) -> tuple[str, str, str]:
+def apart_cells(row: Json) -> tuple[str, str, str]:
     """Return how far apart a column is as the cells of a table, whose heads are `apart_heads`."""
     ends = Interval(row["low"], row["high"])
     return estimate_cells(ss.estimation.Estimate(row["estimate"], 0.0, row["error"] ** 2), ends)
 
 
-def column_fields(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def column_fields(rows: list[Json]) -> list[Json]:
     """Return the same as JSON."""
     return [{{"error": "standard_error"}.get(name, name): value for name, value in row.items()} for row in rows]
 

@@ -4,12 +4,13 @@ import dataclasses
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import streamsketch as ss
 from streamsketch import accounting
 from streamsketch.cli._options import option
 from streamsketch.cli._reading import holds_table, load_published
+from streamsketch.core.documents import Json
 from streamsketch.privacy.guarantee import Populations
 from streamsketch.release.redundancy import sharing_data
 
@@ -74,12 +75,12 @@ def ledger_for(where: str | None, dataset: str | None) -> "Ledger | None":
     return open_ledger(where)
 
 
-def left_fields(left: "Left") -> dict[str, Any]:
+def left_fields(left: "Left") -> Json:
     """Return what is left of a budget as JSON fields."""
     return dataclasses.asdict(left) | {"renewed": None if left.renewed is None else left.renewed.isoformat()}
 
 
-def remaining_facts(ledger: "Ledger | None", dataset: str | None) -> tuple[dict[str, Any], dict[str, str]]:
+def remaining_facts(ledger: "Ledger | None", dataset: str | None) -> tuple[Json, dict[str, str]]:
     """Return what is left after a charge, as JSON fields and as facts; nothing if no ledger was named."""
     if ledger is None or dataset is None:
         return {}, {}

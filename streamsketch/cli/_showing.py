@@ -13,9 +13,10 @@ import streamsketch as ss
 from streamsketch.cli._layout import show_facts
 from streamsketch.cli._options import option
 from streamsketch.cli._saying import is_quiet, json_for
+from streamsketch.core.documents import Json
 from streamsketch.estimation.estimate import estimate_cells
 
-Json = Annotated[
+AsJson = Annotated[
     bool, option("", "", "Print the result as JSON. Errors and notes are then JSON lines on standard error.", "--json")
 ]
 Confidence = Annotated[float, option("Estimates", "CONFIDENCE", "Confidence of the intervals, in (0, 1).")]
@@ -90,14 +91,14 @@ def estimate_fields(
     return shown | marks
 
 
-def selected_fields(estimate: ss.estimation.Estimate, confidence: float, candidates: int, name: str) -> dict[str, Any]:
+def selected_fields(estimate: ss.estimation.Estimate, confidence: float, candidates: int, name: str) -> Json:
     """Return the JSON fields of an estimate that was selected from ``candidates``; null if there is no upper end."""
     low, high = estimate.selected_interval(candidates, confidence)
     ends = {"low": low, "high": high if math.isfinite(high) else None, "candidates": candidates}
     return estimate_fields(estimate, confidence, name) | ends
 
 
-def guarantee_fields(guarantee: ss.Guarantee) -> dict[str, Any]:
+def guarantee_fields(guarantee: ss.Guarantee) -> Json:
     """Return a guarantee as JSON fields."""
     return guarantee.to_dict() | {"text": str(guarantee)}
 

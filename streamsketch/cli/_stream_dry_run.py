@@ -1,12 +1,15 @@
 """What a stream would read and drop, shown to its operator alone: ``dry_run`` of a job."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from streamsketch.cli._layout import show, show_facts, table_of
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import plural, show_json
 from streamsketch.once.counts import RowCounts
 from streamsketch.streams.dry_run import DryStream, WindowRows
+
+if TYPE_CHECKING:
+    from streamsketch.core.documents import Json
 
 _SHOWN = 20  # windows; JSON has all
 _WORDS = {
@@ -24,7 +27,7 @@ def show_dry_run(stream: DryStream, counts: RowCounts, name: str, *, as_json: bo
     found, after = stream.found, stream.windows.counts.rows_after_end
     alarms = stream.complaints(counts)
     if as_json:
-        fields: dict[str, Any] = {"private": True, "rows": counts._asdict() | {"after_end": after}, "alarms": alarms}
+        fields: Json = {"private": True, "rows": counts._asdict() | {"after_end": after}, "alarms": alarms}
         del fields["rows"]["lost"]
         bounding = stream.windows.counts.bounding.to_dict()
         show_json(fields | {"bounding": bounding, "windows": [one._asdict() for one in found]})

@@ -9,6 +9,7 @@ import streamsketch as ss
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import progress_bar, show_result
 from streamsketch.cli._workload import STEPS, run
+from streamsketch.core.documents import Json
 from streamsketch.core.jit import kernel_files
 from streamsketch.core.kernel_cache import before_compiling
 from streamsketch.core.libraries import numba
@@ -54,7 +55,7 @@ def warmup(*, as_json: bool) -> None:
     show_result("Kernels", facts, fields, as_json=as_json)
 
 
-def _facts(files: set[Path]) -> dict[str, Any]:
+def _facts(files: set[Path]) -> Json:
     return {
         "folder": os.path.commonpath([file.parent for file in files]),
         "kernels": sum(file.suffix == ".nbc" for file in files),

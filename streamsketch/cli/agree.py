@@ -29,7 +29,7 @@ from streamsketch.cli._features import check_columns, features_text, load_featur
 from streamsketch.cli._fields import FIELDS, Further, set_fields, set_option
 from streamsketch.cli._options import given_options, option
 from streamsketch.cli._saying import say
-from streamsketch.cli._showing import Json, show_result
+from streamsketch.cli._showing import AsJson, show_result
 from streamsketch.cli._writing import new_file
 from streamsketch.core.libraries import pa, pq
 from streamsketch.core.numbers import short
@@ -140,7 +140,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         list[str] | None,
         set_option("Further fields", FIELDS),
     ] = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     r"""Write down how all parties sketch, bound and release: one file.
 

@@ -18,8 +18,9 @@ from streamsketch.cli._options import option
 from streamsketch.cli._populations import apart_cells, apart_heads, column_fields, columns_apart
 from streamsketch.cli._reading import files_in, load_windows, say_agreement_is_missing
 from streamsketch.cli._saying import say
-from streamsketch.cli._showing import UNDEFINED, Json, join_names, meant, plural, show_json
+from streamsketch.cli._showing import UNDEFINED, AsJson, join_names, meant, plural, show_json
 from streamsketch.cli._writing import new_file
+from streamsketch.core.documents import Json
 from streamsketch.core.files import write_whole
 from streamsketch.data.windows import window_time
 from streamsketch.estimation.changes import Against, Changes, Control
@@ -106,7 +107,7 @@ def changes(  # noqa: PLR0913 - a command's options are its parameters
         float, option("Estimates", "LEVEL", "Probability (or share, see control) of false alarms, in (0, 1).")
     ] = 0.05,
     signer: Signers = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Test whether a stream has changed from window to window, with few false alarms over the series.
 
@@ -215,7 +216,7 @@ def _agreed(path: Path, series: Mapping[str, Mapping[str, PrivateSketch]]) -> ss
 
 def _columns_of(
     windows: Mapping[str, PrivateSketch], changes: Changes, agreed: ss.Agreement | None
-) -> dict[str, list[dict[str, Any]]]:
+) -> dict[str, list[Json]]:
     """Return how far the columns of each window with an alarm are from those of the window before, by window."""
     if agreed is None:
         return {}
@@ -227,7 +228,7 @@ def _columns_of(
     }
 
 
-def _gaps(windows: list[str]) -> list[dict[str, Any]]:
+def _gaps(windows: list[str]) -> list[Json]:
     """Return where windows are missing: a window should follow the last one by the smallest step in the series."""
     if len(windows) < 3:
         return []
@@ -242,7 +243,7 @@ def _gaps(windows: list[str]) -> list[dict[str, Any]]:
     ]
 
 
-def _show_columns(changed: Mapping[str, Mapping[str, list[dict[str, Any]]]]) -> None:
+def _show_columns(changed: Mapping[str, Mapping[str, list[Json]]]) -> None:
     """Print for each alarm the columns that differ, at most three, or the clearest column; by key and window."""
     rows: list[tuple[str, ...]] = []
     for key, windows in changed.items():
@@ -278,9 +279,7 @@ def _show(found: Mapping[str, Changes]) -> None:
     show(table_of(({"key": names} if any(names) else {}) | columns, title=f"change from the {since}"))
 
 
-def _fields(
-    key: str, changes: Changes, changed: Mapping[str, list[dict[str, Any]]], gaps: list[dict[str, Any]]
-) -> dict[str, Any]:
+def _fields(key: str, changes: Changes, changed: Mapping[str, list[Json]], gaps: list[Json]) -> Json:
     """Return the JSON fields of a series; null if an interval has no end, or if there is no average."""
     names = {"estimate": MEASURES[changes.by].column, "error": "standard_error"}
     windows: list[dict[str, Any]] = [

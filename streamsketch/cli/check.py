@@ -14,7 +14,7 @@ from streamsketch.cli._items import items_of_file
 from streamsketch.cli._layout import show, table_of
 from streamsketch.cli._options import option
 from streamsketch.cli._saying import say
-from streamsketch.cli._showing import Json, plural, show_json
+from streamsketch.cli._showing import AsJson, plural, show_json
 from streamsketch.intake.checking import Finding, check_rows
 from streamsketch.intake.files import RowReader
 
@@ -37,7 +37,7 @@ def check(
     *,
     agreement: Annotated[Path, option("Input", "FILE", "Agreement by which the rows would be read.", "--agreement")],
     settings: Annotated[list[str] | None, set_option("Input", FIELDS)] = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Look at rows before any release: names, missing cells, rows that would be dropped, units with many rows.
 

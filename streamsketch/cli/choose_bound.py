@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -17,8 +17,9 @@ from streamsketch.cli._options import option
 from streamsketch.cli._reading import find_duplicate
 from streamsketch.cli._releasing import DatasetOption, LedgerOption, ledger_for
 from streamsketch.cli._saying import say
-from streamsketch.cli._showing import Json, show_result
+from streamsketch.cli._showing import AsJson, show_result
 from streamsketch.cli._writing import new_file
+from streamsketch.core.documents import Json
 from streamsketch.core.files import write_whole
 from streamsketch.core.text import names_given
 from streamsketch.intake.events import Events
@@ -86,7 +87,7 @@ def choose_bound(  # noqa: C901, PLR0913 - a command's options are its parameter
     settings: Annotated[list[str] | None, set_option("Input", FIELDS)] = None,
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Choose a bound that most units keep to, or with the least error, with differential privacy.
 
@@ -180,9 +181,9 @@ def _release_of(agreed: ss.Agreement) -> Budget:
     return Budget(1.0) if agreed.terms is None else agreed.terms.budget
 
 
-def _facts_of(chosen: ss.bounding.ChosenBound, unit: str, asked: str) -> tuple[dict[str, str], dict[str, Any]]:
+def _facts_of(chosen: ss.bounding.ChosenBound, unit: str, asked: str) -> tuple[dict[str, str], Json]:
     """Return the result and the cost of a choice, for people and for JSON."""
-    fields: dict[str, Any] = {"bound": str(chosen.bound), **chosen.budget.to_dict()}
+    fields: Json = {"bound": str(chosen.bound), **chosen.budget.to_dict()}
     facts = {
         "bound": f"{chosen.bound}, of {chosen.candidates} candidates",
         "spent": f"{chosen.budget} for one {unit}, whatever it adds, in addition to what releases spend",

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import streamsketch as ss
 from streamsketch.cli._fields import INDEX, Field, set_fields, set_option
@@ -11,8 +11,11 @@ from streamsketch.cli._layout import show, table_of
 from streamsketch.cli._options import given_options, option
 from streamsketch.cli._pairs import BY_HELP, Joint, Norms, Only, Pairs, SketchPairs, check_top, load_pairs
 from streamsketch.cli._reading import Files, FollowedAgreement, Raw, hold_signs, say_agreement_is_missing
-from streamsketch.cli._showing import Confidence, Json, show_json
+from streamsketch.cli._showing import AsJson, Confidence, show_json
 from streamsketch.estimation.measures import By
+
+if TYPE_CHECKING:
+    from streamsketch.core.documents import Json
 
 FIELDS = {
     "index": INDEX,
@@ -70,7 +73,7 @@ def compare(  # noqa: C901, PLR0913 - a command's options are its parameters
     norm: Norms = None,
     signer: Signers = None,
     raw: Raw = False,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Estimate distances and cosines of releases, most similar first.
 
@@ -182,7 +185,7 @@ def _show(among: Pairs, top: int | None, confidence: float, *, together: bool, a
     pairs = among.nearest_pairs(top)
     names = [(among.names[i], among.names[j]) for i, j in pairs]
     if as_json:
-        rows: list[dict[str, Any]] = [
+        rows: list[Json] = [
             {"first": first, "second": second, **among.fields(pair, confidence, candidates)}
             for pair, (first, second) in zip(pairs, names, strict=True)
         ]

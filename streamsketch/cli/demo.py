@@ -14,7 +14,7 @@ import streamsketch as ss
 from streamsketch.cli._layout import folded, show, table_of, terminal_width
 from streamsketch.cli._options import option
 from streamsketch.cli._saying import say
-from streamsketch.cli._showing import Json, estimate_fields, guarantee_fields, show_json
+from streamsketch.cli._showing import AsJson, estimate_fields, guarantee_fields, show_json
 from streamsketch.cli._warmup import warmup as compile_all
 from streamsketch.cli._writing import new_file
 
@@ -39,7 +39,7 @@ def demo(
         bool,
         option("Kernels", "", "Compile all kernels instead, so that no later command or worker has to.", "--warmup"),
     ] = False,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compare ten packages of Python's standard library, as an example.
 

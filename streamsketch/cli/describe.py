@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import streamsketch as ss
 from streamsketch.cli._features import Shares, load_agreement, shares_of
@@ -15,14 +15,15 @@ from streamsketch.cli._reading import Files, Raw, load_sketches
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import (
     UNDEFINED,
+    AsJson,
     Confidence,
-    Json,
     estimate_fields,
     interval_name,
     join_names,
     meant,
     show_json,
 )
+from streamsketch.core.documents import Json
 from streamsketch.estimation.blocks import AnySketch, block_of, is_secret
 from streamsketch.estimation.estimate import interval_text, value_text
 from streamsketch.estimation.intervals import Interval
@@ -38,7 +39,7 @@ class _Described(NamedTuple):
 
     number: ss.estimation.Estimate
     """Of its units."""
-    rows: list[dict[str, Any]]
+    rows: list[Json]
     """Of `streamsketch.estimation.describe`."""
     secret: bool
 
@@ -56,7 +57,7 @@ def describe(  # noqa: PLR0913 - a command's options are its parameters
     only: Only = None,
     signer: Signers = None,
     raw: Raw = False,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Describe the people in releases of features: means, deviations and shares, column by column.
 
@@ -127,7 +128,7 @@ def _number(sketch: AnySketch) -> ss.estimation.Estimate:
     return ss.estimation.Estimate(float(units.number[0]), 0.0, float(units.variance[0]), lowest=0.0)
 
 
-def _at_ends(features: ss.Features, rows: list[dict[str, Any]]) -> Iterator[str]:
+def _at_ends(features: ss.Features, rows: list[Json]) -> Iterator[str]:
     """Yield a sentence for each mean that is at the end of its column's range, beyond what noise could do."""
     for row in rows:
         number = features.columns[row["column"]]
@@ -143,7 +144,7 @@ def _at_ends(features: ss.Features, rows: list[dict[str, Any]]) -> Iterator[str]
             )
 
 
-def _fields(name: str, described: _Described, confidence: float) -> dict[str, Any]:
+def _fields(name: str, described: _Described, confidence: float) -> Json:
     """Return the description of a release as JSON; null where there are too few units."""
     measures = [
         {
@@ -185,7 +186,7 @@ def _unless_same(row: tuple[str, ...], before: tuple[str, ...], count: int) -> s
     return "" if row[:count] == before[:count] else row[count - 1]
 
 
-def _cells(row: dict[str, Any]) -> tuple[str, str]:
+def _cells(row: Json) -> tuple[str, str]:
     if math.isnan(row["estimate"]):
         return UNDEFINED, ""
     one = ss.estimation.Estimate(row["estimate"], 0.0, row["error"] ** 2)

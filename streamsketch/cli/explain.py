@@ -12,7 +12,7 @@ from streamsketch.cli._keys import Signers
 from streamsketch.cli._options import option
 from streamsketch.cli._reading import load_published
 from streamsketch.cli._releasing import NOT_DISJOINT, PopulationsOption
-from streamsketch.cli._showing import Json, show_json
+from streamsketch.cli._showing import AsJson, show_json
 from streamsketch.core.text import filled
 from streamsketch.errors import printable
 from streamsketch.explanation.base import BaseExplanation
@@ -49,7 +49,7 @@ def explain(
     system: Annotated[
         bool, option("Output", "", "Show how this machine hashes, instead of a file.", "--system")
     ] = False,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what a file holds, and whom its guarantee protects.
 

@@ -16,8 +16,17 @@ from streamsketch.cli._options import option
 from streamsketch.cli._pairs import Only, check_top, select_names
 from streamsketch.cli._reading import Files, FollowedAgreement, Raw, load_sketches
 from streamsketch.cli._saying import say
-from streamsketch.cli._showing import Confidence, Json, estimate_fields, interval_name, plural, progress_bar, show_json
+from streamsketch.cli._showing import (
+    AsJson,
+    Confidence,
+    estimate_fields,
+    interval_name,
+    plural,
+    progress_bar,
+    show_json,
+)
 from streamsketch.cli._writing import new_file
+from streamsketch.core.documents import Json
 from streamsketch.core.files import replacing
 from streamsketch.core.libraries import pa, pa_csv, pq
 from streamsketch.core.text import spreadsheet_text
@@ -88,7 +97,7 @@ def frequency(  # noqa: PLR0913 - a command's options are its parameters
     only: Only = None,
     signer: Signers = None,
     raw: Raw = False,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Estimate how often items occur in the streams of releases.
 
@@ -200,13 +209,13 @@ def _write_one(write: Write, name: str, found: _Found, *, as_csv: bool) -> int:
     return int(table.num_rows)
 
 
-def _fields(name: str, found: _Found, confidence: float) -> dict[str, Any]:
+def _fields(name: str, found: _Found, confidence: float) -> Json:
     rows = [
         {"item": plain_item(row["item"]), "estimate": row["estimate"], "standard_error": row["error"]}
         | {end: row[end] if math.isfinite(row[end]) else None for end in ("low", "high")}
         for row in found.table.to_pylist()
     ]
-    fields: dict[str, Any] = {"of": name, "items": rows, "confidence": confidence}
+    fields: Json = {"of": name, "items": rows, "confidence": confidence}
     if found.top is not None:
         fields["candidates"] = found.top.candidates
         for one in ("missed", "squared_norm"):

@@ -12,7 +12,7 @@ from rich.markdown import Markdown
 import streamsketch as ss
 from streamsketch.cli._layout import show, table_of, terminal_width
 from streamsketch.cli._pages import PAGES
-from streamsketch.cli._showing import Json, meant, show_json
+from streamsketch.cli._showing import AsJson, meant, show_json
 
 _INSTALLED, _SOURCE = Path(ss.__file__).parent / "pages", Path(ss.__file__).parent.parent / "docs"
 _WIDEST = 100  # columns, beyond which lines are hard to read
@@ -34,7 +34,7 @@ _LINK = re.compile(r"(?<!`)\[([^]`]*(?:`[^`]*`)?[^]`]*)\]\((?!https?:)([^)\s]*)\
 def guide(
     topic: Annotated[str | None, typer.Argument(help="Name of the page. Without it, all are listed.")] = None,
     *,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show a page of the documentation, or list the pages.
 

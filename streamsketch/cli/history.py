@@ -16,7 +16,7 @@ from streamsketch.cli._layout import show, show_facts, table_of
 from streamsketch.cli._options import option
 from streamsketch.cli._reading import files_in, load_windows
 from streamsketch.cli._saying import say
-from streamsketch.cli._showing import UNDEFINED, Json, join_names, meant, plural, show_json
+from streamsketch.cli._showing import UNDEFINED, AsJson, join_names, meant, plural, show_json
 from streamsketch.cli._writing import new_file
 from streamsketch.continual.history import History
 from streamsketch.core.files import write_whole
@@ -109,7 +109,7 @@ def history(  # noqa: PLR0913 - a command's options are its parameters
         ),
     ] = None,
     signer: Signers = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Read any range of the windows that were published by a schedule, at no further privacy cost.
 

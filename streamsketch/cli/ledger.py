@@ -4,7 +4,7 @@ import dataclasses
 import datetime as dt
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -25,8 +25,9 @@ from streamsketch.cli._releasing import (
     receipt_text,
 )
 from streamsketch.cli._saying import kind_of, say_error
-from streamsketch.cli._showing import Json, guarantee_fields, plural, show_json, show_result
+from streamsketch.cli._showing import AsJson, guarantee_fields, plural, show_json, show_result
 from streamsketch.cli._writing import new_file
+from streamsketch.core.documents import Json
 from streamsketch.core.files import write_whole
 from streamsketch.core.numbers import short
 from streamsketch.errors import LedgerError
@@ -57,7 +58,7 @@ def init(
     period_days: Annotated[
         int | None, option("Privacy", "DAYS", "Number of days after which the full budget is available again.")
     ] = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Enter a data set and its budget; the ledger is made if it is not there.
 
@@ -86,7 +87,7 @@ def init(
     show_result(f"{dataset}, in {ledger_name(ledger)}", facts, _fields(entered, book.left(dataset)), as_json=as_json)
 
 
-def show(ledger: Where, *, as_json: Json = False) -> None:
+def show(ledger: Where, *, as_json: AsJson = False) -> None:
     """Show what is left of each data set's budget, and when the full budget is available again.
 
     $ streamsketch ledger show ledger.db
@@ -130,7 +131,7 @@ def charge(
     once: Annotated[
         str | None, option("Ledger", "ID", "Id of the job. A second charge with the same id costs nothing.")
     ] = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Charge a release that another program makes, before it is made.
 
@@ -162,7 +163,7 @@ def audit(
     receipt: Annotated[
         list[str] | None, option("Ledger", "NUMBER:DIGEST", "Receipt of an earlier charge or audit. Repeatable.")
     ] = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Check that no entry was removed, changed or reordered; ends with 1 if one was, and names it.
 
@@ -193,7 +194,7 @@ def export(
         Path | None,
         option("Output", "FILE", "Write to a .jsonl file. By default, to standard output.", "--output", "-o"),
     ] = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write all entries as JSON lines, oldest first; with --json as one object.
 
@@ -213,7 +214,7 @@ def export(
             typer.echo(line)
 
 
-def _fields(dataset: Dataset, left: Left) -> dict[str, Any]:
+def _fields(dataset: Dataset, left: Left) -> Json:
     return {
         "dataset": dataset.name,
         "unit": dataset.unit,

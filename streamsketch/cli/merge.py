@@ -13,8 +13,8 @@ from streamsketch.cli._reading import find_duplicate, load_raw_file
 from streamsketch.cli._releasing import PopulationsOption, check_single, sum_of_releases
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import (
+    AsJson,
     Confidence,
-    Json,
     estimate_fields,
     guarantee_fields,
     plural,
@@ -39,7 +39,7 @@ def merge(
     ] = False,
     confidence: Confidence = 0.95,
     signer: Signers = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Add sketches up, raw ones or releases, or average releases.
 

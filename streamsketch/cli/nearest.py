@@ -14,7 +14,7 @@ from streamsketch.cli._options import given_options, option
 from streamsketch.cli._pairs import WITHOUT_NORMS, ByOption, Norms, Only, check_top, load_pairs, select_names
 from streamsketch.cli._reading import Files, hold_signs, load_signs, name_in_errors
 from streamsketch.cli._saying import say
-from streamsketch.cli._showing import Confidence, Json, interval_name, join_names, meant, show_json
+from streamsketch.cli._showing import AsJson, Confidence, interval_name, join_names, meant, show_json
 from streamsketch.core.libraries import pa
 from streamsketch.data.columns import key_values
 from streamsketch.estimation.estimate import format_value
@@ -55,7 +55,7 @@ def nearest(  # noqa: PLR0913 - a command's options are its parameters
     confidence: Confidence = 0.95,
     norm: Norms = None,
     signer: Signers = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Find the nearest neighbours of each release, by estimated distance, cosine, or signs that differ.
 

@@ -2,7 +2,7 @@
 
 import datetime as dt
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -12,7 +12,8 @@ from streamsketch.cli._layout import show_facts
 from streamsketch.cli._options import option
 from streamsketch.cli._releasing import parse_receipt, receipt_text
 from streamsketch.cli._saying import kind_of, say_error
-from streamsketch.cli._showing import Json, show_json
+from streamsketch.cli._showing import AsJson, show_json
+from streamsketch.core.documents import Json
 from streamsketch.errors import SignatureError
 from streamsketch.parties.signing import sign as sign_file
 from streamsketch.parties.signing import verify as verify_signature
@@ -40,7 +41,7 @@ def sign(
     inside: Annotated[
         bool, option("Keys and signatures", "", "Rewrite a table with the signature in it.", "--inside")
     ] = False,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Sign files: each signature is a line of FILE.intoto.jsonl, which you send along.
 
@@ -67,7 +68,7 @@ def verify(
     files: Annotated[list[Path], typer.Argument(help="Files with a FILE.intoto.jsonl next to them.", metavar="FILE")],
     *,
     signer: Signers = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Check the signature of a file, and show what it states.
 
@@ -99,7 +100,7 @@ def verify(
         raise typer.Exit(1)
 
 
-def _fields(statement: Statement | SignatureError) -> dict[str, Any]:
+def _fields(statement: Statement | SignatureError) -> Json:
     if isinstance(statement, SignatureError):
         return {"valid": False, "reason": str(statement)}
     return {

@@ -7,7 +7,7 @@ import typer
 
 from streamsketch.cli._keys import FILE_VARIABLE, PRIVATE, PUBLIC, passphrase_of, private_key, public_key
 from streamsketch.cli._options import option
-from streamsketch.cli._showing import Json, show_result
+from streamsketch.cli._showing import AsJson, show_result
 from streamsketch.cli._writing import new_file
 from streamsketch.core.files import write_whole
 from streamsketch.parties.keys import Key, PublicKey
@@ -29,7 +29,7 @@ def new(
             "--protect",
         ),
     ] = False,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Make a party's keys: private ones, which stay here, and public ones for others.
 
@@ -55,7 +55,7 @@ def new(
 def show(
     file: Annotated[Path, typer.Argument(help="A .pub or .pem file.")],
     *,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show a public key and its fingerprint, which two people compare.
 

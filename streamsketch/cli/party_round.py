@@ -1,7 +1,7 @@
 """``streamsketch party round``: the sum of several parties' sketches with the noise of one release."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +13,7 @@ from streamsketch.cli._options import option
 from streamsketch.cli._reading import naming_raw
 from streamsketch.cli._releasing import Again, DatasetOption, LedgerOption, ledger_for
 from streamsketch.cli._saying import say
-from streamsketch.cli._showing import Json, guarantee_fields, show_json, show_result
+from streamsketch.cli._showing import AsJson, guarantee_fields, show_json, show_result
 from streamsketch.cli._writing import new_file
 from streamsketch.core.files import locked, write_whole
 from streamsketch.core.limits import current_limits, read_bounded
@@ -23,6 +23,9 @@ from streamsketch.release.private_sketch import RELEASE_ID_BYTES
 from streamsketch.storage.raw_files import transaction
 from streamsketch.storage.releases import released_before
 from streamsketch.storage.sketches import PastRelease
+
+if TYPE_CHECKING:
+    from streamsketch.core.documents import Json
 
 ROUND, CONTRIBUTION = ".json", ".contribution"
 
@@ -49,7 +52,7 @@ def new(
             "Number of parties that follow the round and keep their shares secret. By default all.",
         ),
     ] = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     r"""Write down what parties agree on before they publish one sum.
 
@@ -83,7 +86,7 @@ def _check_terms(agreed: ss.Agreement, name: Path) -> None:
         raise ss.InvalidInputError(f"a round adds noise, and {name} publishes by {agreed.terms}")
 
 
-def show(file: RoundFile, *, as_json: Json = False) -> None:
+def show(file: RoundFile, *, as_json: AsJson = False) -> None:
     """Show what a round agrees on, its fingerprint, and who has signed it.
 
     $ streamsketch party round show round.json
@@ -96,7 +99,7 @@ def sign(
     *,
     key: KeyOption,
     party: Parties = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Sign a round, in its file: you agree with it, and confirm that each key in it is its party's.
 
@@ -124,7 +127,7 @@ def contribute(  # noqa: PLR0913 - a command's options are its parameters
     assert_bounds: AssertBounds = False,
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write what a party sends in a round: its sketch, with noise and masks.
 
@@ -170,7 +173,7 @@ def combine(
     ],
     *,
     output: Annotated[Path, option("Output", "FILE", "File to write, .sketch.", "--output", "-o")],
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Add up all parties' contributions: one release, with the same bits whoever adds them up.
 
@@ -215,7 +218,7 @@ def _show(path: Path, agreed: Round, *, as_json: bool) -> None:
         parties = [
             {"name": one.name, "fingerprint": one.fingerprint, "signed": one in signed} for one in agreed.parties
         ]
-        fields: dict[str, Any] = {"file": str(path), "fingerprint": agreed.fingerprint, "parties": parties}
+        fields: Json = {"file": str(path), "fingerprint": agreed.fingerprint, "parties": parties}
         show_json({**fields, "guarantee": guarantee_fields(agreed.guarantee)})
         return
     facts = {

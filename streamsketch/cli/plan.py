@@ -28,7 +28,7 @@ from streamsketch.cli._planning import (
     whole_number,
     windows_in,
 )
-from streamsketch.cli._showing import Json, show_json
+from streamsketch.cli._showing import AsJson, show_json
 from streamsketch.cli._writing import new_file
 from streamsketch.core.files import write_whole
 from streamsketch.core.text import names_given
@@ -83,7 +83,7 @@ def streams(  # noqa: PLR0913 - a command's options are its parameters
     settings: Annotated[list[str] | None, set_option("Further facts", STREAMS)] = None,
     index: IndexOf = None,
     output: Agreed = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     r"""Plan squared distances between streams of events.
 
@@ -150,7 +150,7 @@ def units(  # noqa: PLR0913 - a command's options are its parameters
         option("The agreement that is written", "COLUMN", "Column of keys, with its type. Each has a sketch.", "--key"),
     ] = None,
     output: Agreed = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     r"""Plan the comparison of keys by their units, such as customers.
 
@@ -224,7 +224,7 @@ def sites(  # noqa: PLR0913 - a command's options are its parameters
     ] = None,
     settings: Annotated[list[str] | None, set_option("Further facts", SITES)] = None,
     output: Agreed = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Plan features of people by which sites are compared.
 
@@ -307,7 +307,7 @@ def windows(  # noqa: PLR0913 - a command's options are its parameters
     delta: Annotated[float | None, option("Privacy", "DELTA", "Failure probability δ of the bound ε.")] = None,
     settings: Annotated[list[str] | None, set_option("Further facts", WINDOWS)] = None,
     output: Agreed = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     r"""Plan a schedule by which the windows of a stream are published.
 
@@ -378,7 +378,7 @@ def signs(  # noqa: PLR0913 - a command's options are its parameters
     settings: Annotated[list[str] | None, set_option("Further facts", SIGNS)] = None,
     index: IndexOf = None,
     output: Agreed = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Plan a search among published signs.
 

@@ -25,7 +25,7 @@ from streamsketch.cli._releasing import (
     times,
     together,
 )
-from streamsketch.cli._showing import Json, guarantee_fields, show_result
+from streamsketch.cli._showing import AsJson, guarantee_fields, show_result
 from streamsketch.cli._sketching import commands_of_release
 from streamsketch.release.agreed_publisher import publisher_of
 from streamsketch.storage.first_bytes import SUFFIX, is_raw
@@ -102,7 +102,7 @@ def release(  # noqa: PLR0913 - a command's options are its parameters
             "--dry-run",
         ),
     ] = False,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Release rows, or a raw sketch, as an agreement says.
 

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,8 +16,9 @@ from streamsketch.cli._options import given_options, option
 from streamsketch.cli._pairs import BY_NAMES, Joint, Only, check_joint, select_names
 from streamsketch.cli._reading import Force, files_in, load_files
 from streamsketch.cli._saying import say
-from streamsketch.cli._showing import Json, show_json
+from streamsketch.cli._showing import AsJson, show_json
 from streamsketch.cli._writing import new_file
+from streamsketch.core.documents import Json
 from streamsketch.core.files import write_whole
 from streamsketch.errors import printable
 from streamsketch.estimation.measures import By
@@ -99,7 +100,7 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
     ] = False,
     signer: Signers = None,
     force: Force = False,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write a page: what stands out, neighbours, a map, error bars.
 
@@ -224,9 +225,7 @@ def _named(places: list[Path]) -> str:
     return " and ".join([first, *others])
 
 
-def _say(
-    output: Path, releases: dict[str, ss.PrivateSketch], left_out: list[str], facts: dict[str, Any] | None
-) -> None:
+def _say(output: Path, releases: dict[str, ss.PrivateSketch], left_out: list[str], facts: Json | None) -> None:
     """Print what was written, and facts as JSON if they are given."""
     if facts is not None:
         checks = {name: release.explain().check.verdict for name, release in releases.items()}
@@ -243,7 +242,7 @@ def _dictionary(
     return Dictionary(items, of_category, agreed)
 
 
-def _plan(path: Path) -> dict[str, Any]:
+def _plan(path: Path) -> Json:
     try:
         found = json.loads(path.read_bytes())
     except (ValueError, RecursionError):

@@ -15,7 +15,7 @@ from streamsketch.cli._inputs import READING, STDIN, Reading
 from streamsketch.cli._options import option
 from streamsketch.cli._reading import find_duplicate, load_raw_file
 from streamsketch.cli._saying import say
-from streamsketch.cli._showing import Json, plural, show_json
+from streamsketch.cli._showing import AsJson, plural, show_json
 from streamsketch.cli._sketching import (
     Pending,
     bounds_of_sum,
@@ -64,7 +64,7 @@ def sketch(
         Path | None,
         option("Output", "FILE", "Write what was dropped and clipped to a JSON file: secret."),
     ] = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Sketch events exactly, into a secret file for `release`.
 

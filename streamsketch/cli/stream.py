@@ -25,7 +25,7 @@ from streamsketch.cli._jobs import (
 from streamsketch.cli._kafka import KafkaTopic
 from streamsketch.cli._options import option
 from streamsketch.cli._saying import say
-from streamsketch.cli._showing import Json, plural, show_json, show_result
+from streamsketch.cli._showing import AsJson, plural, show_json, show_result
 from streamsketch.cli._unbounded import UnboundedLog
 from streamsketch.streams.job import Job
 from streamsketch.streams.policy import StreamPolicy
@@ -53,7 +53,7 @@ def file(
     agreement: AgreementFile,
     job: JobFile,
     settings: Settings = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Release each window of a log once, when it is over.
 
@@ -77,7 +77,7 @@ def pipe(
     agreement: AgreementFile,
     job: JobFile,
     settings: Settings = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Release each window of standard input once, when it is over.
 
@@ -103,7 +103,7 @@ def kafka(
     job: JobFile,
     settings: Settings = None,
     once: Once = False,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Release each window of a Kafka topic once, on one machine and without Java.
 
@@ -140,7 +140,7 @@ def beam(
     job: JobFile,
     settings: Settings = None,
     epoch: Epoch = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     r"""Release each window of a topic or a growing folder once, on a cluster.
 
@@ -180,7 +180,7 @@ def watch(
     agreement: AgreementFile,
     job: JobFile,
     settings: Settings = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Serve metrics and health of a stream, from what it has published alone.
 
@@ -216,7 +216,7 @@ def watch(
         server.keep_on(every, None if run_by.health is None else Path(run_by.health))
 
 
-def publish(*, job: JobFile, settings: Settings = None, once: Once = False, as_json: Json = False) -> None:
+def publish(*, job: JobFile, settings: Settings = None, once: Once = False, as_json: AsJson = False) -> None:
     """Publish a stream's releases to a Kafka topic, each once.
 
     The job names servers and releases_topic, which is created if it does not exist. The command runs until a signal
@@ -247,7 +247,7 @@ def replay(
     job: JobFile,
     settings: Settings = None,
     epoch: Epoch = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     r"""Compute a topic once more in this process, and compare: each release must have the same bytes.
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from streamsketch.core import sentences
+from streamsketch.core.documents import Json
 from streamsketch.core.libraries import pa
 from streamsketch.core.numbers import Floats, short
 from streamsketch.errors import InvalidInputError
@@ -104,7 +105,7 @@ class Changes:
         """What estimates are of, for people."""
         return MEASURES[self.by if self.by in OF_SHAPE else "distance"].title
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the result as a dict that JSON can hold, if it can hold the names of windows."""
         found = {
             "tolerance": self.tolerance,

@@ -2,11 +2,12 @@
 
 import dataclasses
 import math
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from streamsketch.core import notebooks
+from streamsketch.core.documents import Json
 from streamsketch.estimation.intervals import (
     ErrorLaw,
     ErrorModel,
@@ -114,7 +115,7 @@ class Estimate:
         """The standard error, and the parts of the projection and of the noise in it."""
         return self.standard_error, self.projection_variance**0.5, self.noise_variance**0.5
 
-    def with_interval(self, confidence: float = 0.95) -> dict[str, Any]:
+    def with_interval(self, confidence: float = 0.95) -> Json:
         """Return value, standard error and the ends of an interval, as tables and JSON show them.
 
         A secret estimate also has ``secret``: True.
@@ -123,7 +124,7 @@ class Estimate:
         found = {"value": self.value, "standard_error": self.standard_error, "low": low, "high": high}
         return found | self._marked()
 
-    def to_dict(self, name: str = "value") -> dict[str, Any]:
+    def to_dict(self, name: str = "value") -> Json:
         """Return the estimate, under a name, and its errors as a dict that JSON can hold."""
         return {
             name: self.value,
@@ -133,7 +134,7 @@ class Estimate:
             **self._marked(),
         }
 
-    def _marked(self) -> dict[str, Any]:
+    def _marked(self) -> Json:
         """Return what JSON says of the estimate."""
         return {"secret": True} if self.secret else {}
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from streamsketch.agreement.agreed_features import LONGEST_ROW
+from streamsketch.core.documents import Json
 from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable
@@ -162,7 +163,7 @@ class SameTest:
             cosine = 0.0 if self.p_value <= level else -1.0
         return cosine if self.by == "cosine" else 2 - 2 * cosine
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the result as a dict that JSON can hold."""
         found = {
             "p_value": self.p_value,

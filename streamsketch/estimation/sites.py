@@ -4,13 +4,13 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from scipy.special import ndtr
 
 from streamsketch.agreement.agreement import Agreement
+from streamsketch.core.documents import Json
 from streamsketch.core.numbers import Floats
 from streamsketch.errors import InvalidInputError, printable
 from streamsketch.estimation.blocks import block_of, check_comparable
@@ -86,7 +86,7 @@ class SiteComparison:
         found: list[str] = rows.filter(rows["differs"])["column"].to_pylist()
         return found
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return all numbers as a dict that JSON can hold, with null for those that do not exist."""
         names = ("sites", "unclear", "columns", "description", "of_others", "pairs")
         tables = {name: [_plain(row) for row in getattr(self, name).to_pylist()] for name in names}
@@ -371,7 +371,7 @@ def _pairs(sites: Sequence[str], search: Search, distances: Estimates) -> pa.Tab
     ]
     adjusted = _holm([1.0 if value is None else value for value in p_values])
     low, high = distances.interval(0.95)
-    rows: list[dict[str, Any]] = [
+    rows: list[Json] = [
         {
             "first": sites[i],
             "second": sites[j],
@@ -409,5 +409,5 @@ def _numbers(estimate: Estimate) -> dict[str, float]:
     return {"estimate": estimate.value, "error": estimate.standard_error, "low": low, "high": high}
 
 
-def _plain(row: Mapping[str, object]) -> dict[str, Any]:
+def _plain(row: Mapping[str, object]) -> Json:
     return {name: None if isinstance(one, float) and not math.isfinite(one) else one for name, one in row.items()}

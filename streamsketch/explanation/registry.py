@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from streamsketch.core import sentences
+from streamsketch.core.documents import Json
 from streamsketch.explanation.base import BaseExplanation, meaning_of
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.individual import IndividualGuarantee
@@ -66,7 +67,7 @@ _TO_ADD = {
 
 def registry_entry(
     guarantee: Guarantee | IndividualGuarantee, explanations: Sequence[BaseExplanation], composition: str | None = None
-) -> dict[str, Any]:
+) -> Json:
     """Return an entry as far as releases know it.
 
     Parameters
@@ -129,8 +130,8 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _nested(values: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _nested(values: Json) -> Json:
+    found: Json = {}
     for path, value in values.items():
         group, _, name = path.partition(".")
         found.setdefault(group, {})[name] = value

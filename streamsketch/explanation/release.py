@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import math
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.core import sentences
@@ -385,7 +385,7 @@ def _history_fields(part: HistoryPart | None) -> Json | None:
     return None if part is None else dataclasses.asdict(part) | {"id": part.id.hex()}
 
 
-def _part(part: NoisePart) -> dict[str, Any]:
+def _part(part: NoisePart) -> Json:
     return {
         "count": part.count,
         "multiplier": str(part.multiplier),

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from streamsketch.core.documents import Json
 from streamsketch.data.windows import window_time
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.changes import Changes, changes
@@ -92,7 +93,7 @@ def picture_of_series(table: pa.Table, measure: str) -> str:
     return templates().get_template("changes.svg.j2").render(drawing=shown, alone=True)
 
 
-def drawing(series: Mapping[str, Changes], among: int = 1) -> dict[str, Any]:
+def drawing(series: Mapping[str, Changes], among: int = 1) -> Json:
     """Return what the template of the picture shows, with intervals that hold for ``among`` pairs at once."""
     first = next(iter(series.values()))
     found = _drawing({key: numbered_rows(one, among) for key, one in series.items()}, MEASURES[first.by].title)
@@ -101,7 +102,7 @@ def drawing(series: Mapping[str, Changes], among: int = 1) -> dict[str, Any]:
     return found | {"level": f"{100 * first.level:.2g}", "title": "Changes", "at_once": at_once}
 
 
-def _drawing(rows: Mapping[str, list[dict[str, Any]]], measure: str) -> dict[str, Any]:
+def _drawing(rows: Mapping[str, list[Json]], measure: str) -> Json:
     """Return what the template shows of curves by key."""
     tall = _TALL if len(rows) == 1 else _LOW
     largest = np.nanmax([0.0, *(abs(row["estimate"]) for row in itertools.chain(*rows.values()))])
@@ -123,7 +124,7 @@ def _drawing(rows: Mapping[str, list[dict[str, Any]]], measure: str) -> dict[str
     }
 
 
-def numbered_rows(changes: Changes, among: int = 1) -> list[dict[str, Any]]:
+def numbered_rows(changes: Changes, among: int = 1) -> list[Json]:
     """Return the rows of a table of changes, with NaN for the numbers of windows that have no average.
 
     Each interval holds by itself or, on a page of ``among`` pairs, for all of them at once: a pair has one interval.
@@ -229,7 +230,7 @@ def _labels(alarms: Sequence[_Step]) -> list[tuple[str, float, float]]:
     return found[:_MOST_LABELS]
 
 
-def changes_in(releases: Mapping[str, PrivateSketch], by: By, among: int) -> dict[str, Any] | None:
+def changes_in(releases: Mapping[str, PrivateSketch], by: By, among: int) -> Json | None:
     """Return the section on changes, if releases are windows of keys by their names, some of a key with two or more.
 
     Compared are averages where the report does, profiles where it compares these or cosines, and sums otherwise. Where

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsketch.agreement.agreement import Agreement
+from streamsketch.core.documents import Json
 from streamsketch.errors import printable
 from streamsketch.estimation.blocks import block_of
 from streamsketch.estimation.differences import (
@@ -65,7 +66,7 @@ class Dictionary(NamedTuple):
     agreement: Agreement | None = None
 
 
-def separated(releases: Mapping[str, PrivateSketch], why: Dictionary, asked: By | None) -> dict[str, Any]:
+def separated(releases: Mapping[str, PrivateSketch], why: Dictionary, asked: By | None) -> Json:
     """Return what the section on differences shows.
 
     Each of several streams is compared with the average of the others, not with each other one: these n figures
@@ -110,7 +111,7 @@ def _differences_by(sketches: Sequence[PrivateSketch], asked: By | None) -> Diff
     return "mean" if counted and asked != "distance" else "distance"
 
 
-def pair_facts(releases: Mapping[str, PrivateSketch], why: Dictionary, asked: By | None) -> dict[str, Any] | None:
+def pair_facts(releases: Mapping[str, PrivateSketch], why: Dictionary, asked: By | None) -> Json | None:
     """Return what separates each pair of several streams, for a script; None for two, or for more than 40.
 
     ``base64`` is that of a zlib stream of bytes, a row for each of ``rows`` items of each pair i < j, row by row: items
@@ -144,7 +145,7 @@ def pair_facts(releases: Mapping[str, PrivateSketch], why: Dictionary, asked: By
     }
 
 
-def bars_of(found: Differences, first: str, second: str) -> dict[str, Any]:
+def bars_of(found: Differences, first: str, second: str) -> Json:
     """Return what the template of the bars needs: places in pixels, and texts."""
     rows = found.table.to_pylist()
     ends = [end for row in rows for end in (row["estimate"], row["low"], row["high"]) if math.isfinite(end)]
@@ -194,18 +195,18 @@ def bars_of(found: Differences, first: str, second: str) -> dict[str, Any]:
     }
 
 
-def more_in(row: dict[str, Any]) -> str:
+def more_in(row: Json) -> str:
     """Return which stream has more of a row's item: "first", "second", or "neither" if its interval holds 0."""
     return "first" if row["low"] > 0 else "second" if row["high"] < 0 else "neither"
 
 
-def row_text(row: dict[str, Any]) -> str:
+def row_text(row: Json) -> str:
     """Return a row in words."""
     value, error, interval = row_cells(row)
     return f"{item_text(row['item'])}: {value} ± {error}, {interval}"
 
 
-def row_cells(row: dict[str, Any]) -> tuple[str, str, str]:
+def row_cells(row: Json) -> tuple[str, str, str]:
     """Return a row's estimate, standard error and interval."""
     return estimate_cells(Estimate(row["estimate"], row["error"] ** 2, 0.0), Interval(row["low"], row["high"]))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from streamsketch.core.documents import Json
 from streamsketch.estimation.estimate import Estimate, estimate_cells, format_value
 from streamsketch.estimation.estimate_arrays import Estimates
 from streamsketch.estimation.groups import ordered_tree
@@ -89,7 +90,7 @@ def _track(value: float, low: float, high: float, end: float) -> dict[str, str]:
     return {"low": f"{low:.2f}", "wide": f"{max(high - low, 0.4):.2f}", "at": f"{value:.2f}"}
 
 
-def _sites(federation: Federation) -> dict[str, Any]:
+def _sites(federation: Federation) -> Json:
     """Return how far each site is from the others, farthest first: lengths, not squared."""
     comparison = cast("SiteComparison", federation.comparison)  # asked for only where there is one
     rows = sorted(comparison.sites.to_pylist(), key=lambda row: (not row["stands_out"], -row["estimate"]))
@@ -152,12 +153,12 @@ def _lengths(row: Mapping[str, Any]) -> tuple[str, str]:
     return format_value(value, error), f"{format_value(low, error)} … {format_value(high, error)}"
 
 
-def _differing(federation: Federation) -> list[dict[str, Any]]:
+def _differing(federation: Federation) -> list[Json]:
     """Return, for each site that stands out, the columns that differ, with what they hold here and elsewhere."""
     comparison = cast("SiteComparison", federation.comparison)  # asked for only where there is one
     others = _described(comparison.of_others.to_pylist())
     every = comparison.columns.to_pylist()
-    here: dict[str, list[dict[str, Any]]] = {}
+    here: dict[str, list[Json]] = {}
     for row in comparison.description.to_pylist():
         here.setdefault(row["site"], []).append(row)
     found = []
@@ -228,7 +229,7 @@ def _order(federation: Federation) -> list[int] | None:
     return order
 
 
-def _map(federation: Federation, order: Sequence[int]) -> dict[str, Any]:
+def _map(federation: Federation, order: Sequence[int]) -> Json:
     comparison = cast("SiteComparison", federation.comparison)
     names = comparison.sites["site"].to_pylist()
     scaling = classical_scaling(comparison.distances)
@@ -237,7 +238,7 @@ def _map(federation: Federation, order: Sequence[int]) -> dict[str, Any]:
     return found | {"out": {shorten(one) for one in comparison.outstanding}}
 
 
-def _live(federation: Federation, order: Sequence[int], title: str, guarantee: str) -> dict[str, Any]:
+def _live(federation: Federation, order: Sequence[int], title: str, guarantee: str) -> Json:
     """Return the facts for the script, and the colours of its heat map: sites in the order of the map."""
     comparison = cast("SiteComparison", federation.comparison)
     chosen = np.ix_(order, order)
@@ -273,7 +274,7 @@ def _taken(distances: Estimates, chosen: Any) -> Estimates:
     )
 
 
-def _people(federation: Federation) -> dict[str, Any]:
+def _people(federation: Federation) -> Json:
     """Return the numbers of units: of the sites that are clear, and of those that are not."""
     rows = []
     for site, release in federation.sites.items():
@@ -288,7 +289,7 @@ def _people(federation: Federation) -> dict[str, Any]:
     }
 
 
-def _tables(federation: Federation) -> list[dict[str, Any]]:
+def _tables(federation: Federation) -> list[Json]:
     """Return tables of sites and measures: means and shares, then deviations and what is missing."""
     comparison = federation.comparison
     if comparison is None:
@@ -344,7 +345,7 @@ def parts_of_table(columns: Sequence[str]) -> list[tuple[int, int]]:
     return [*parts, (start, place)]
 
 
-def _drift(federation: Federation) -> dict[str, Any] | None:
+def _drift(federation: Federation) -> Json | None:
     """Return the section on changes: sites that differ now come first."""
     if not federation.drifts:
         return None

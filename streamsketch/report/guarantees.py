@@ -3,9 +3,9 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from streamsketch.core import sentences
+from streamsketch.core.documents import Json
 from streamsketch.errors import InvalidInputError
 from streamsketch.explanation.base import budget_text, format_rounded_up
 from streamsketch.explanation.joint import JointExplanation, explain_jointly, one_release
@@ -23,9 +23,7 @@ _PLAIN = 10.0  # of ε, up to which its factor means something
 _LONGEST = 20_000  # characters of text that may quote an untrusted file
 
 
-def guarantees(
-    releases: Mapping[str, PrivateSketch], published: Mapping[str, PrivateSketch | PrivateTable]
-) -> dict[str, Any]:
+def guarantees(releases: Mapping[str, PrivateSketch], published: Mapping[str, PrivateSketch | PrivateTable]) -> Json:
     """Return what the releases guarantee one by one, and what those published guarantee together."""
     groups: dict[Explanation, list[str]] = {}
     for name, release in releases.items():
@@ -108,7 +106,7 @@ def _only_if_enough(verdicts: Mapping[Verdict, int]) -> str:
     return ""
 
 
-def _guarantee(explanation: Explanation, names: Sequence[str], *, alone: bool) -> dict[str, Any]:
+def _guarantee(explanation: Explanation, names: Sequence[str], *, alone: bool) -> Json:
     first, *rest = explanation.sections
     return {
         "whose": sentences.EVERY_RELEASE if alone else ", ".join(map(shorten, names)),

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsketch._version import __version__
+from streamsketch.core.documents import Json
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.counts import published_counts
 from streamsketch.estimation.estimate import estimate_cells, format_value
@@ -120,7 +121,7 @@ def page_with_facts(  # noqa: PLR0913 - what a page may show
     on: dt.date | None = None,
     together: bool = False,
     dictionary: Dictionary | None = None,
-) -> tuple[str, dict[str, Any]]:
+) -> tuple[str, Json]:
     """Return a report as `page_of` does, and the facts that it holds as JSON."""
     if len(releases) > _MAX_RELEASES:
         raise InvalidInputError(

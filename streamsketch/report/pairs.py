@@ -2,11 +2,12 @@
 
 import base64
 import zlib
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsketch.core.documents import Json
 from streamsketch.core.numbers import Floats
 from streamsketch.estimation.estimate import Estimate, estimate_cells
 from streamsketch.estimation.estimate_arrays import Estimates
@@ -39,7 +40,7 @@ class Pairs(NamedTuple):
         """Return a pair's estimate, for its text."""
         return Estimate(float(self.value[i, j]), float(self.error[i, j]) ** 2, 0.0)
 
-    def packed(self) -> dict[str, Any]:
+    def packed(self) -> Json:
         """Return the numbers of the pairs i < j, row by row, for a script.
 
         ``base64`` is that of a zlib stream of bytes: values, errors, lows and highs, each the first bytes of all its

@@ -5,12 +5,13 @@ import math
 import struct
 import zlib
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core import sentences
+from streamsketch.core.documents import Json
 from streamsketch.core.numbers import Floats
 from streamsketch.estimation.estimate import format_value
 from streamsketch.estimation.measures import MEASURES, By
@@ -159,13 +160,13 @@ def _chunk(name: bytes, content: bytes) -> bytes:
     return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
 
 
-def heat_map(names: Sequence[str], pairs: Pairs, order: Sequence[int], by: By, scale: Scale) -> dict[str, Any]:
+def heat_map(names: Sequence[str], pairs: Pairs, order: Sequence[int], by: By, scale: Scale) -> Json:
     """Return all comparisons as coloured cells: with error bars as tooltips or, of many streams, as one picture."""
     measure = MEASURES[by]
     factor, unit = display_unit(pairs, by)
     places = scale.places(pairs.value)
     unclear = pairs.unclear
-    found: dict[str, Any] = {
+    found: Json = {
         "unit": unit,
         "names": [names[j] for j in order],
         "tab_stop": 0 if len(names) <= _TAB_STOPS else -1,
@@ -180,7 +181,7 @@ def heat_map(names: Sequence[str], pairs: Pairs, order: Sequence[int], by: By, s
         drawn = picture(inside, unclear[chosen])
         return found | {"picture": drawn, "whole": len(names) > _NAMED, "each": -(-len(names) // _NAMED)}
 
-    def cell(i: int, j: int) -> dict[str, Any] | None:
+    def cell(i: int, j: int) -> Json | None:
         if i == j:
             return None
         value, filling = float(pairs.value[i, j]), colour(float(places[i, j]))
@@ -221,7 +222,7 @@ def colour_key(scale: Scale, factor: float) -> list[tuple[Colour, str]]:
     return [(colour(step / 4), label) for step, label in enumerate(labels)]
 
 
-def map_of(names: Sequence[str], scaling: Scaling) -> dict[str, Any]:
+def map_of(names: Sequence[str], scaling: Scaling) -> Json:
     """Return the map: a point, a 95 % ellipse and a label for each stream, and a grid for the scale.
 
     Of many streams it is drawn larger, with two sets of labels: all for its full size, and large ones, as many as fit,

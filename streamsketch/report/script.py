@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 from markupsafe import Markup
 
+from streamsketch.core.documents import Json
 from streamsketch.core.numbers import Floats
 from streamsketch.data.windows import window_time
 from streamsketch.estimation.measures import MEASURES, By
@@ -41,7 +41,7 @@ def facts_as_json(facts: Mapping[str, object]) -> Markup:
 
 def comparison_facts(
     names: Sequence[str], pairs: Pairs, by: By, scale: Scale, unit: tuple[float, str], *, together: bool
-) -> dict[str, Any]:
+) -> Json:
     """Return the facts of a comparison of n streams by their names."""
     return {
         "version": VERSION,
@@ -58,7 +58,7 @@ def comparison_facts(
     }
 
 
-def tree_facts(tree: Floats, similar: Sequence[int], groups: Sequence[Sequence[int]]) -> dict[str, Any]:
+def tree_facts(tree: Floats, similar: Sequence[int], groups: Sequence[Sequence[int]]) -> Json:
     """Return the facts of the tree of n streams, (n - 1, 4), and of the groups in it."""
     return {
         "tree": [[int(first), int(second), float(f"{size:.6g}")] for first, second, size in tree[:, :3].tolist()],
@@ -67,7 +67,7 @@ def tree_facts(tree: Floats, similar: Sequence[int], groups: Sequence[Sequence[i
     }
 
 
-def _windows(names: Sequence[str]) -> dict[str, Any] | None:
+def _windows(names: Sequence[str]) -> Json | None:
     """Return keys, windows in time order and the places of each stream in both, if all names are of windows."""
     series = series_in(names)
     if not series:

@@ -1,10 +1,10 @@
 """What a page says of names: whether streams spell alike, from a public dictionary or from cosines near zero."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
+from streamsketch.core.documents import Json
 from streamsketch.estimation.blocks import block_of
 from streamsketch.estimation.estimators import squared_norm
 from streamsketch.estimation.measures import compare_blocks
@@ -19,7 +19,7 @@ _MOST = 40  # streams, whose 1,560 ordered pairs take about a second
 _NEXT_TO_NOTHING = 0.2  # a cosine
 
 
-def spelling_section(releases: Mapping[str, PrivateSketch], dictionary: Dictionary) -> dict[str, Any]:
+def spelling_section(releases: Mapping[str, PrivateSketch], dictionary: Dictionary) -> Json:
     """Return what the section on spelling shows: of up to 40 streams, those of the largest norms.
 
     Raises
