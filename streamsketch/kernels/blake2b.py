@@ -5,7 +5,7 @@ LLVM does not find such vectors in loops over lanes. An intrinsic therefore name
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,17 @@ from streamsketch.core.libraries import cgutils, ir, types
 from streamsketch.core.numbers import Ints
 from streamsketch.kernels.carryless import arrays, check_contiguous
 from streamsketch.kernels.hashing import Words
-from streamsketch.kernels.llvm_types import i32, i64
+from streamsketch.kernels.llvm_types import (
+    Builder,
+    Context,
+    Intrinsic,
+    NumbaType,
+    Signature,
+    TypingContext,
+    Value,
+    i32,
+    i64,
+)
 from streamsketch.kernels.words import bytes_at
 
 _BLOCK, _ROUNDS = 128, 12
@@ -78,12 +88,12 @@ def _lanes() -> _Lanes:
 class _Vectors:
     """Emits LLVM code for vectors of words, each in a lane of its own."""
 
-    def __init__(self, context: Any, builder: Any) -> None:
+    def __init__(self, context: Context, builder: Builder) -> None:
         # on AVX2 four lanes of sixteen words fill the registers, and measure faster than eight
         self.width = 8 if compiles_for(context, "avx512f") else 4 if compiles_for(context, "avx2") else 2
         self.kind, self.builder = ir.VectorType(i64(), self.width), builder
 
-    def everywhere(self, word: Any) -> Any:
+    def everywhere(self, word: Value) -> Value:
         """Broadcast a word."""
         if isinstance(word, int):
             return ir.Constant(self.kind, [word] * self.width)
@@ -91,17 +101,17 @@ class _Vectors:
         one = self.builder.insert_element(nothing, word, ir.Constant(number, 0))
         return self.builder.shuffle_vector(one, nothing, ir.Constant(ir.VectorType(number, self.width), None))
 
-    def at(self, data: Any, row: Any, lane: Any) -> Any:
+    def at(self, data: Value, row: Value, lane: Value) -> Value:
         """Return a pointer to the vector that starts at a lane of a row."""
         row = ir.Constant(i64(), row) if isinstance(row, int) else row
         place = self.builder.add(self.builder.mul(row, ir.Constant(i64(), _LANES)), lane)
         return self.builder.bitcast(self.builder.gep(data, [place]), self.kind.as_pointer())
 
-    def load(self, data: Any, row: Any, lane: Any) -> Any:
+    def load(self, data: Value, row: Value, lane: Value) -> Value:
         """Return the vector that starts at a lane of a row."""
         return self.builder.load(self.at(data, row, lane), align=8)
 
-    def turn(self, words: Any, bits: int) -> Any:
+    def turn(self, words: Value, bits: int) -> Value:
         """Rotate to the right."""
         name, kind = "i64" if words.type == i64() else f"v{self.width}i64", words.type
         of = ir.FunctionType(kind, [kind] * 3)
@@ -109,7 +119,7 @@ class _Vectors:
         by = ir.Constant(kind, bits if words.type == i64() else [bits] * self.width)
         return self.builder.call(function, [words, words, by])
 
-    def mix(self, v: list[Any], quad: tuple[int, ...], x: Any, y: Any) -> None:
+    def mix(self, v: list[Value], quad: tuple[int, ...], x: Value, y: Value) -> None:
         """Mix two words of a block, None where they are 0, into four of the state, all vectors or all words."""
         a, b, c, d = quad
         for word, first, second in ((x, 32, 24), (y, 16, 63)):
@@ -119,7 +129,7 @@ class _Vectors:
             v[c] = self.builder.add(v[c], v[d])
             v[b] = self.turn(self.builder.xor(v[b], v[c]), second)
 
-    def mix_any(self, v: list[Any], quad: tuple[int, ...], x: Any, y: Any) -> None:
+    def mix_any(self, v: list[Value], quad: tuple[int, ...], x: Value, y: Value) -> None:
         """Do what `mix` does where some are the same in all lanes: words."""
         if any(word is not None and word.type != i64() for word in (*(v[place] for place in quad), x, y)):
             for place in quad:
@@ -128,12 +138,21 @@ class _Vectors:
 
 
 @intrinsic
-def _compress(typingctx: Any, start: Any, fresh: Any, h: Any, m: Any, counts: Any, last: Any, orders: Any) -> Any:
+def _compress(
+    typingctx: TypingContext,
+    start: NumbaType,
+    fresh: NumbaType,
+    h: NumbaType,
+    m: NumbaType,
+    counts: NumbaType,
+    last: NumbaType,
+    orders: NumbaType,
+) -> Intrinsic:
     """Do what `compress_lanes` does, with the orders of a block's words by round."""
     del typingctx
     check_contiguous(start, fresh, h, m, counts, last, orders)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, arguments: list[Value]) -> Value:
         code, given = _Vectors(context, builder), arrays(context, builder, signature, arguments)
         start, fresh, h, m, counts, last, orders = (given[place].data for place in range(len(given)))
         zero, one, lanes = (ir.Constant(i64(), number) for number in (0, 1, _LANES))
@@ -175,8 +194,16 @@ def _compress(typingctx: Any, start: Any, fresh: Any, h: Any, m: Any, counts: An
 
 @intrinsic
 def _digest_short(  # noqa: PLR0913, PLR0917 - and an array to work in
-    typingctx: Any, start: Any, tag: Any, data: Any, ends: Any, first: Any, kept: Any, short: Any, out: Any
-) -> Any:
+    typingctx: TypingContext,
+    start: NumbaType,
+    tag: NumbaType,
+    data: NumbaType,
+    ends: NumbaType,
+    first: NumbaType,
+    kept: NumbaType,
+    short: NumbaType,
+    out: NumbaType,
+) -> Intrinsic:
     """Write the digests of the eight texts from ``first`` on, which are short by `_are_short`, to ``out[first:]``.
 
     Rounds are unrolled. Additions of words that are 0, and what these digests do not depend on, are left out.
@@ -191,7 +218,7 @@ def _digest_short(  # noqa: PLR0913, PLR0917 - and an array to work in
     del typingctx, tag, first
     check_contiguous(start, data, ends, kept, short, out)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, arguments: list[Value]) -> Value:
         code, given = _Vectors(context, builder), arrays(context, builder, signature, arguments)
         start, data, ends, kept, short, out = (given[place].data for place in (0, 2, 3, 5, 6, 7))
         tag, first = arguments[1], arguments[4]

@@ -15,14 +15,26 @@ from typing import Any
 
 from streamsketch.core.jit import intrinsic
 from streamsketch.core.libraries import cgutils, ir, numba, types
-from streamsketch.kernels.llvm_types import i8, i32, i64, i128
+from streamsketch.kernels.llvm_types import (
+    Builder,
+    Context,
+    Intrinsic,
+    NumbaType,
+    Signature,
+    TypingContext,
+    Value,
+    i8,
+    i32,
+    i64,
+    i128,
+)
 
 TILE = 16
 """Keys hashed at a time."""
 
 AVX512, AVX2, PCLMUL, PMULL, PLAIN = "AVX-512 VPCLMULQDQ", "AVX2 VPCLMULQDQ", "PCLMULQDQ", "PMULL", "plain code"
 
-Step = Callable[[Any], None]
+Step = Callable[[Value], None]
 
 _LANES = {AVX512: 8, AVX2: 4, PCLMUL: 2, PMULL: 2, PLAIN: 1}
 _REGISTERS = {AVX512: "v", AVX2: "x", PCLMUL: "x", PMULL: "w"}  # of vectors, as LLVM's assembly statements name them
@@ -75,15 +87,15 @@ def instructions() -> str:
 class Emitter:
     """Emits LLVM code for the words of a tile, in one of the five implementations."""
 
-    def __init__(self, builder: Any, code: str) -> None:
+    def __init__(self, builder: Builder, code: str) -> None:
         self.builder, self.code, self.lanes = builder, code, _LANES[code]
         self.vector = i64() if self.lanes == 1 else ir.VectorType(i64(), self.lanes)
 
-    def constant(self, value: int) -> Any:
+    def constant(self, value: int) -> Value:
         """Broadcast a constant to every lane."""
         return ir.Constant(self.vector, value if self.lanes == 1 else [value] * self.lanes)
 
-    def everywhere(self, word: Any) -> Any:
+    def everywhere(self, word: Value) -> Value:
         """Broadcast a run-time word to every lane."""
         if self.lanes == 1:
             return word
@@ -91,12 +103,12 @@ class Emitter:
         one = self.builder.insert_element(nothing, word, ir.Constant(i32(), 0))
         return self.builder.shuffle_vector(one, nothing, self._lane_numbers([0] * self.lanes))
 
-    def at(self, data: Any, place: Any) -> Any:
+    def at(self, data: Value, place: Value) -> Value:
         """Return a pointer to the vector that starts at ``data[place]``."""
         address = self.builder.gep(data, [place])
         return self.builder.bitcast(address, self.vector.as_pointer())
 
-    def hash_tile(self, keys: Any, coefficients: Any, count: Any, between: Step | None = None) -> list[Any]:
+    def hash_tile(self, keys: Value, coefficients: Value, count: Value, between: Step | None = None) -> list[Value]:
         """Return the hash words of the 16 keys that start at ``keys``, as vectors.
 
         ``count`` is the number of coefficients: an int unrolls the steps, a run-time word makes them a loop.
@@ -127,7 +139,7 @@ class Emitter:
             between(j)
         return [builder.load(total) for total in held]
 
-    def placed(self, vector: Any) -> Any:
+    def placed(self, vector: Value) -> Value:
         """Return the vector, computed before whatever is emitted next.
 
         LLVM would move steps to where their words are used, behind all additions between them. An empty assembly
@@ -137,17 +149,17 @@ class Emitter:
         statement = ir.InlineAsm(kind, "", f"={_REGISTERS[self.code]},0,~{{memory}}", side_effect=True)
         return self.builder.call(statement, [vector])
 
-    def step(self, total: Any, key: Any, coefficient: Any) -> Any:
+    def step(self, total: Value, key: Value, coefficient: Value) -> Value:
         """Return total · key + coefficient in each lane, for keys below 2^60."""
         lower, upper = self._product(total, key)
         once = self.builder.xor(upper, self.builder.shl(upper, self.constant(1)))
         folded = self.builder.xor(once, self.builder.shl(once, self.constant(3)))
         return self.builder.xor(self.builder.xor(lower, coefficient), folded)
 
-    def _coefficient(self, coefficients: Any, j: Any) -> Any:
+    def _coefficient(self, coefficients: Value, j: Value) -> Value:
         return self.everywhere(self.builder.load(self.builder.gep(coefficients, [j])))
 
-    def _hash_singly(self, keys: Any, coefficients: Any, count: Any) -> list[Any]:
+    def _hash_singly(self, keys: Value, coefficients: Value, count: Value) -> list[Value]:
         builder, zero, one = self.builder, ir.Constant(i64(), 0), ir.Constant(i64(), 1)
         words = cgutils.alloca_once(builder, i64(), size=TILE)
         total = cgutils.alloca_once(builder, i64())
@@ -160,7 +172,7 @@ class Emitter:
             builder.store(builder.load(total), builder.gep(words, [i]))
         return [builder.load(builder.gep(words, [ir.Constant(i64(), i)])) for i in range(TILE)]
 
-    def _product(self, x: Any, y: Any) -> tuple[Any, Any]:
+    def _product(self, x: Value, y: Value) -> tuple[Value, Value]:
         """Return the lower and upper halves of the carry-less product in each lane."""
         if self.lanes == 1:
             return self._integer_product(x, y)
@@ -173,19 +185,19 @@ class Emitter:
         upper = self._lane_numbers([lane + 1 for pair in pairs for lane in pair])
         return self.builder.shuffle_vector(even, odd, lower), self.builder.shuffle_vector(even, odd, upper)
 
-    def _x86_product(self, x: Any, y: Any, places: int) -> Any:
+    def _x86_product(self, x: Value, y: Value, places: int) -> Value:
         kind = ir.FunctionType(self.vector, [self.vector, self.vector, i8()])
         function = cgutils.get_or_insert_function(self.builder.module, kind, _PRODUCT[self.lanes])
         return self.builder.call(function, [x, y, ir.Constant(i8(), places)])
 
-    def _neon_product(self, x: Any, y: Any, lane: int) -> Any:
+    def _neon_product(self, x: Value, y: Value, lane: int) -> Value:
         kind = ir.FunctionType(ir.VectorType(i8(), 16), [i64(), i64()])
         function = cgutils.get_or_insert_function(self.builder.module, kind, "llvm.aarch64.neon.pmull64")
         number = ir.Constant(i32(), lane)
         product = self.builder.call(function, [self.builder.extract_element(one, number) for one in (x, y)])
         return self.builder.bitcast(product, self.vector)
 
-    def _integer_product(self, x: Any, y: Any) -> tuple[Any, Any]:
+    def _integer_product(self, x: Value, y: Value) -> tuple[Value, Value]:
         """Multiply parts with every fourth bit, so that carries stay in the gaps; for y < 2^60 a part has 15 bits."""
         builder = self.builder
         parts = [
@@ -203,16 +215,16 @@ class Emitter:
         return builder.trunc(total, i64()), builder.trunc(upper, i64())
 
     @staticmethod
-    def _lane_numbers(lanes: list[int]) -> Any:
+    def _lane_numbers(lanes: list[int]) -> Value:
         return ir.Constant(ir.VectorType(i32(), len(lanes)), lanes)
 
 
-def emitter(context: Any, builder: Any) -> Emitter:
+def emitter(context: Context, builder: Builder) -> Emitter:
     """Return an emitter for the target that ``context`` compiles for."""
     return Emitter(builder, instructions_of(*context.codegen().magic_tuple()))
 
 
-def arrays(context: Any, builder: Any, signature: Any, arguments: Any) -> dict[int, Any]:
+def arrays(context: Context, builder: Builder, signature: Signature, arguments: list[Value]) -> dict[int, Value]:
     """Return the array arguments of an intrinsic, by position."""
     return {
         place: context.make_array(kind)(context, builder, argument)
@@ -228,7 +240,9 @@ def check_contiguous(*given: Any) -> None:
 
 
 @intrinsic
-def hash_tile(typingctx: Any, keys: Any, place: Any, coefficients: Any, out: Any, at: Any) -> Any:
+def hash_tile(
+    typingctx: TypingContext, keys: NumbaType, place: NumbaType, coefficients: NumbaType, out: NumbaType, at: NumbaType
+) -> Intrinsic:
     """Write the hash words of the 16 keys that start at ``keys[place]`` to ``out[at:]``.
 
     Parameters
@@ -243,7 +257,7 @@ def hash_tile(typingctx: Any, keys: Any, place: Any, coefficients: Any, out: Any
     del typingctx, place, at  # Numba passes types here; the values are in ``arguments``
     check_contiguous(keys, coefficients, out)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, arguments: list[Value]) -> Value:
         given, code = arrays(context, builder, signature, arguments), emitter(context, builder)
         first = builder.gep(given[0].data, [arguments[1]])
         count = builder.extract_value(given[2].shape, 0)
@@ -256,11 +270,11 @@ def hash_tile(typingctx: Any, keys: Any, place: Any, coefficients: Any, out: Any
 
 
 @intrinsic
-def multiply_add(typingctx: Any, total: Any, key: Any, coefficient: Any) -> Any:
+def multiply_add(typingctx: TypingContext, total: NumbaType, key: NumbaType, coefficient: NumbaType) -> Intrinsic:
     """Return total · key + coefficient in GF(2^64), all uint64, for a key below 2^60."""
     del typingctx, total, key, coefficient  # as above
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, arguments: list[Value]) -> Value:
         del signature
         code = emitter(context, builder).code
         if code == PLAIN:

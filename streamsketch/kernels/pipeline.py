@@ -7,7 +7,6 @@ than a tile.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,18 @@ from streamsketch.core.jit import compiles_for, intrinsic, literal_intrinsic
 from streamsketch.core.libraries import cgutils, ir, numba, types
 from streamsketch.kernels.carryless import AVX512, TILE, Emitter, arrays, check_contiguous, emitter
 from streamsketch.kernels.hashing import BitSlices, Words
-from streamsketch.kernels.llvm_types import i8, i16, i64
+from streamsketch.kernels.llvm_types import (
+    Builder,
+    Context,
+    Intrinsic,
+    NumbaType,
+    Signature,
+    TypingContext,
+    Value,
+    i8,
+    i16,
+    i64,
+)
 
 QUAD = 4
 """Rows whose cells are kept side by side, 16 bits each."""
@@ -50,12 +60,12 @@ def _packed(lanes: list[int]) -> int:
 
 
 @intrinsic
-def address(typingctx: Any, array: Any, place: Any) -> Any:
+def address(typingctx: TypingContext, array: NumbaType, place: NumbaType) -> Intrinsic:
     """Return the address of ``array[place]``; the array is one-dimensional and C-contiguous."""
     del typingctx, place  # as in `hash_tile`
     check_contiguous(array)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, arguments: list[Value]) -> Value:
         data = arrays(context, builder, signature, arguments)[0].data
         return builder.ptrtoint(builder.gep(data, [arguments[1]]), i64())
 
@@ -64,18 +74,18 @@ def address(typingctx: Any, array: Any, place: Any) -> Any:
 
 @literal_intrinsic
 def hash_and_add(
-    typingctx: Any,
-    next_keys: Any,
-    coefficients: Any,
-    next_word: Any,
-    layout: Any,
-    write: Any,
-    read: Any,
-    straight: Any,
-    rows: Any,
-    values: Any,
-    cells: Any,
-) -> Any:
+    typingctx: TypingContext,
+    next_keys: NumbaType,
+    coefficients: NumbaType,
+    next_word: NumbaType,
+    layout: NumbaType,
+    write: NumbaType,
+    read: NumbaType,
+    straight: NumbaType,
+    rows: NumbaType,
+    values: NumbaType,
+    cells: NumbaType,
+) -> Intrinsic:
     """Write the cell numbers of one word of the next tile, and add the values of this tile to its cells.
 
     Keys, values and outputs are given by `address`, since a tile's keys and values may lie in either of two arrays and
@@ -109,7 +119,7 @@ def hash_and_add(
     return signature, _generate
 
 
-def _generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _generate(context: Context, builder: Builder, signature: Signature, arguments: list[Value]) -> Value:
     given, code = arrays(context, builder, signature, arguments), emitter(context, builder)
     next_keys, write, values, cells = (builder.inttoptr(arguments[i], i64().as_pointer()) for i in (0, 4, 8, 9))
     count = builder.extract_value(given[1].shape, 1)
@@ -124,7 +134,7 @@ def _generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any
     return context.get_dummy_value()
 
 
-def _in_step(code: Emitter, adder: "_Adder", keys: Any, coefficients: Any, quads: int) -> list[Any]:
+def _in_step(code: Emitter, adder: "_Adder", keys: Value, coefficients: Value, quads: int) -> list[Value]:
     """Emit unrolled code for the common independence and ``quads`` groups of rows; return the words."""
     done = 0
 
@@ -139,7 +149,9 @@ def _in_step(code: Emitter, adder: "_Adder", keys: Any, coefficients: Any, quads
     return code.hash_tile(keys, coefficients, COMMON_INDEPENDENCE, between)
 
 
-def _in_portions(code: Emitter, adder: "_Adder", keys: Any, coefficients: Any, count: Any, rows: Any) -> list[Any]:
+def _in_portions(
+    code: Emitter, adder: "_Adder", keys: Value, coefficients: Value, count: Value, rows: Value
+) -> list[Value]:
     """Emit code for any independence and any number of rows; return the words."""
     builder, one, tile = code.builder, ir.Constant(i64(), 1), ir.Constant(i64(), TILE)
     quads = builder.mul(builder.udiv(rows, ir.Constant(i64(), QUAD)), tile)
@@ -149,7 +161,7 @@ def _in_portions(code: Emitter, adder: "_Adder", keys: Any, coefficients: Any, c
     portions = [builder.udiv(builder.add(total, builder.sub(steps, one)), steps) for total in (quads, singles)]
     done = [cgutils.alloca_once_value(builder, ir.Constant(i64(), 0)) for _ in portions]
 
-    def add_until(ends: list[Any]) -> None:
+    def add_until(ends: list[Value]) -> None:
         for kind, (held, end) in enumerate(zip(done, ends, strict=True)):
             with _range(builder, builder.load(held), end) as number:
                 if kind == 0:
@@ -158,7 +170,7 @@ def _in_portions(code: Emitter, adder: "_Adder", keys: Any, coefficients: Any, c
                     adder.single(quads, number)
             builder.store(end, held)
 
-    def between(j: Any) -> None:
+    def between(j: Value) -> None:
         ends = []
         for total, portion in zip((quads, singles), portions, strict=True):
             end = builder.mul(j, portion)
@@ -173,17 +185,17 @@ def _in_portions(code: Emitter, adder: "_Adder", keys: Any, coefficients: Any, c
 class _Adder:
     """Emits code that adds values to cells."""
 
-    def __init__(self, builder: Any, *, read: Any, values: Any, cells: Any) -> None:
+    def __init__(self, builder: Builder, *, read: Value, values: Value, cells: Value) -> None:
         self.builder, self.read, self.values, self.cells = builder, read, values, cells
 
-    def quad(self, number: Any) -> None:
+    def quad(self, number: Value) -> None:
         """Add one value to four cells; ``number`` counts the tile's items first, then the groups of rows."""
         value = self._value(number)
         first = self.builder.mul(number, ir.Constant(i64(), QUAD))
         for lane in range(QUAD):
             self._add_at(self.builder.add(first, ir.Constant(i64(), lane)), value)
 
-    def single(self, quads: Any, number: Any) -> None:
+    def single(self, quads: Value, number: Value) -> None:
         """Add one value to one cell of the last, smaller group of rows."""
         builder = self.builder
         item, row = (divide(number, ir.Constant(i64(), TILE)) for divide in (builder.urem, builder.udiv))
@@ -191,25 +203,31 @@ class _Adder:
             builder.add(builder.mul(builder.add(quads, item), ir.Constant(i64(), QUAD)), row), self._value(number)
         )
 
-    def _value(self, number: Any) -> Any:
+    def _value(self, number: Value) -> Value:
         item = self.builder.and_(number, ir.Constant(i64(), TILE - 1))
         return self.builder.load(self.builder.gep(self.values, [item]))
 
-    def _add_at(self, place: Any, value: Any) -> None:
+    def _add_at(self, place: Value, value: Value) -> None:
         cell = self.builder.zext(self.builder.load(self.builder.gep(self.read, [place])), i64())
         address = self.builder.gep(self.cells, [cell])
         self.builder.store(self.builder.add(self.builder.load(address), value), address)
 
 
 def _write_cells(
-    context: Any, builder: Any, code: Emitter, layout: Any, target: Any, words: list[Any], known: int | None
+    context: Context,
+    builder: Builder,
+    code: Emitter,
+    layout: Value,
+    target: Value,
+    words: list[Value],
+    known: int | None,
 ) -> None:
     """Emit code that writes the cells of all groups of rows, unrolled if their number is ``known``.
 
     With a loop, LLVM would move the unrolled hashing behind the loop's test, and so after the additions.
     """
 
-    def write(group: Any) -> None:
+    def write(group: Value) -> None:
         line = builder.mul(group, ir.Constant(i64(), _NUMBERS))
         shift, base, mask = (
             builder.load(builder.gep(layout.data, [builder.add(line, ir.Constant(i64(), number))]))
@@ -229,7 +247,7 @@ def _write_cells(
         write(group)
 
 
-def _fields(context: Any, builder: Any, code: Emitter, word: Any, shift: Any, mask: Any) -> Any:
+def _fields(context: Context, builder: Builder, code: Emitter, word: Value, shift: Value, mask: Value) -> Value:
     """Return four fields of each word in 16 bits each."""
     if code.code == AVX512 and compiles_for(context, "avx512vbmi"):
         kind = ir.VectorType(i8(), 64)
@@ -250,6 +268,6 @@ def _fields(context: Any, builder: Any, code: Emitter, word: Any, shift: Any, ma
 
 
 @contextmanager
-def _range(builder: Any, start: Any, stop: Any) -> Iterator[Any]:
+def _range(builder: Builder, start: Value, stop: Value) -> Iterator[Value]:
     with cgutils.for_range_slice(builder, start, stop, ir.Constant(i64(), 1)) as (number, _):
         yield number

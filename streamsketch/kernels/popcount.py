@@ -15,7 +15,17 @@ from streamsketch.core.libraries import cgutils, ir, types
 from streamsketch.core.numbers import Ints
 from streamsketch.kernels.carryless import arrays, check_contiguous
 from streamsketch.kernels.hashing import Words
-from streamsketch.kernels.llvm_types import i32, i64
+from streamsketch.kernels.llvm_types import (
+    Builder,
+    Context,
+    Intrinsic,
+    NumbaType,
+    Signature,
+    TypingContext,
+    Value,
+    i32,
+    i64,
+)
 from streamsketch.kernels.vectors import transpose_tile
 
 Counts: TypeAlias = NDArray[np.int16] | NDArray[np.int32]
@@ -29,7 +39,16 @@ _CHUNK_WORDS = 1 << 14  # of columns, 128 KiB: they stay in the second cache
 
 
 @intrinsic
-def count_tile(typingctx: Any, rows: Any, places: Any, columns: Any, block: Any, words: Any, out: Any, at: Any) -> Any:
+def count_tile(
+    typingctx: TypingContext,
+    rows: NumbaType,
+    places: NumbaType,
+    columns: NumbaType,
+    block: NumbaType,
+    words: NumbaType,
+    out: NumbaType,
+    at: NumbaType,
+) -> Intrinsic:
     """Write popcount(row XOR column) of 4 rows and 16 columns; bounds are not checked.
 
     Parameters
@@ -50,7 +69,7 @@ def count_tile(typingctx: Any, rows: Any, places: Any, columns: Any, block: Any,
     del typingctx, block, words  # Numba passes types here; the values are in ``arguments``
     check_contiguous(rows, columns, out)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, arguments: list[Value]) -> Value:
         given = arrays(context, builder, signature, arguments)
         starts, targets = (cgutils.unpack_tuple(builder, arguments[i]) for i in (1, 6))
         held_rows, held_columns, lanes = _held(context)
@@ -65,7 +84,7 @@ def count_tile(typingctx: Any, rows: Any, places: Any, columns: Any, block: Any,
     return types.void(rows, places, columns, types.intp, types.intp, out, at), generate
 
 
-def _held(context: Any) -> tuple[int, int, int]:
+def _held(context: Context) -> tuple[int, int, int]:
     """Return the rows and columns whose counts fit in registers, and the counts in one; measured for each."""
     if compiles_for(context, "avx512vpopcntdq", "avx512f"):
         return ROWS, COLUMNS, 8
@@ -77,13 +96,13 @@ def _held(context: Any) -> tuple[int, int, int]:
 class _Counter:
     """Emits the loops over words."""
 
-    def __init__(self, builder: Any, lanes: int, rows: Any, columns: Any, count: Any) -> None:
+    def __init__(self, builder: Builder, lanes: int, rows: Value, columns: Value, count: Value) -> None:
         self.builder, self.lanes, self.rows, self.columns, self.length = builder, lanes, rows, columns, count
         self.words, name = (ir.VectorType(i64(), lanes), f"v{lanes}i64") if lanes > 1 else (i64(), "i64")
         kind = ir.FunctionType(self.words, [self.words])
         self.popcount = cgutils.get_or_insert_function(builder.module, kind, f"llvm.ctpop.{name}")
 
-    def count(self, starts: Any, column: int, vectors: int, out: Any, targets: Any) -> None:
+    def count(self, starts: Value, column: int, vectors: int, out: Value, targets: Value) -> None:
         """Count ``vectors`` registers of columns from ``column`` on of the rows that begin at ``starts``."""
         builder, zero, lanes = self.builder, ir.Constant(i64(), 0), self.lanes
         nothing = ir.Constant(self.words, [0] * lanes if lanes > 1 else 0)
@@ -104,11 +123,11 @@ class _Counter:
                 counts = builder.trunc(builder.load(total), counted)
                 builder.store(counts, builder.bitcast(place, counted.as_pointer()), align=2)
 
-    def _load(self, place: Any) -> Any:
+    def _load(self, place: Value) -> Value:
         address = self.builder.bitcast(self.builder.gep(self.columns, [place]), self.words.as_pointer())
         return self.builder.load(address, align=8)
 
-    def _everywhere(self, word: Any) -> Any:
+    def _everywhere(self, word: Value) -> Value:
         if self.lanes == 1:
             return word
         nothing = ir.Constant(self.words, ir.Undefined)

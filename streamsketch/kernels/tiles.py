@@ -16,7 +16,17 @@ from streamsketch.core.libraries import ir, types
 from streamsketch.core.numbers import Ints
 from streamsketch.kernels.carryless import TILE, hash_tile
 from streamsketch.kernels.hashing import Words
-from streamsketch.kernels.llvm_types import i8, i32
+from streamsketch.kernels.llvm_types import (
+    Builder,
+    Context,
+    Intrinsic,
+    NumbaType,
+    Signature,
+    TypingContext,
+    Value,
+    i8,
+    i32,
+)
 from streamsketch.kernels.pipeline import COMMON_INDEPENDENCE, QUAD, address, hash_and_add
 
 Bounds: TypeAlias = tuple[Any, Any, Any, Any]  # uint64 in kernels, which Numba hands to Python as int
@@ -30,7 +40,7 @@ _LOW_32, _32 = np.uint64((1 << 32) - 1), np.uint64(32)
 
 
 @intrinsic
-def prefetch(typingctx: Any, array: Any, place: Any) -> Any:
+def prefetch(typingctx: TypingContext, array: NumbaType, place: NumbaType) -> Intrinsic:
     """Request the cache line of ``array[place]``, to be loaded during other work; ``place`` may lie past the end.
 
     A kernel that processes blocks in several passes reads new memory in its first pass only, faster than it arrives.
@@ -45,7 +55,7 @@ def prefetch(typingctx: Any, array: Any, place: Any) -> Any:
     """
     del typingctx, place  # Numba passes types here; the values are in ``arguments``
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, arguments: list[Value]) -> Value:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
         byte, number = i8().as_pointer(), i32()
         kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])

@@ -5,19 +5,27 @@ vectors the transform of 2^15 doubles is about three times as fast, and the proj
 """
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from streamsketch.core.jit import compiles_for, intrinsic, literal_intrinsic
 from streamsketch.core.libraries import cgutils, ir, numba, types
-from streamsketch.kernels.llvm_types import i32
+from streamsketch.kernels.llvm_types import Builder, Context, Intrinsic, NumbaType, Signature, TypingContext, Value, i32
 
 VECTOR_BYTES = 64
 
-Combine: TypeAlias = Callable[[Any, Any], Any]
+Combine: TypeAlias = Callable[[Value, Value], Value]
 
 
 @literal_intrinsic
-def butterflies(typingctx: Any, array: Any, offset: Any, stride: Any, vectors: Any, width: Any, within: Any) -> Any:
+def butterflies(
+    typingctx: TypingContext,
+    array: NumbaType,
+    offset: NumbaType,
+    stride: NumbaType,
+    vectors: NumbaType,
+    width: NumbaType,
+    within: NumbaType,
+) -> Intrinsic:
     """Transform ``vectors`` vectors of one array in registers, in place.
 
     Vector m holds the ``width`` bytes from ``array[offset + m · stride]`` on. All butterflies between the vectors are
@@ -42,7 +50,7 @@ def butterflies(typingctx: Any, array: Any, offset: Any, stride: Any, vectors: A
     count = vectors.literal_value
     signature = types.void(array, types.intp, types.intp, vectors, width, within)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, arguments: list[Value]) -> Value:
         array_type = signature.args[0]
         element = context.get_data_type(array_type.dtype)
         size = array_type.dtype.bitwidth // 8
@@ -53,7 +61,7 @@ def butterflies(typingctx: Any, array: Any, offset: Any, stride: Any, vectors: A
         else:
             add, subtract = builder.add, builder.sub
 
-        def pointer(place: int) -> Any:
+        def pointer(place: int) -> Value:
             step = builder.mul(arguments[2], ir.Constant(arguments[2].type, place))
             address = builder.gep(data, [builder.add(arguments[1], step)])
             return builder.bitcast(address, vector.as_pointer())
@@ -72,7 +80,14 @@ def butterflies(typingctx: Any, array: Any, offset: Any, stride: Any, vectors: A
 
 
 @intrinsic
-def add_signed(typingctx: Any, target: Any, offsets: Any, source: Any, start: Any, signs: Any) -> Any:
+def add_signed(
+    typingctx: TypingContext,
+    target: NumbaType,
+    offsets: NumbaType,
+    source: NumbaType,
+    start: NumbaType,
+    signs: NumbaType,
+) -> Intrinsic:
     """Add ±1 times the 64 bytes of ``source`` from ``start`` on to those of ``target`` from each of ``offsets`` on.
 
     Parameters
@@ -87,16 +102,16 @@ def add_signed(typingctx: Any, target: Any, offsets: Any, source: Any, start: An
     del typingctx, start  # as above
     signature = types.void(target, offsets, source, types.intp, signs)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, arguments: list[Value]) -> Value:
         dtype = signature.args[0].dtype
         size = dtype.bitwidth // 8
         vector = ir.VectorType(context.get_data_type(dtype), VECTOR_BYTES // size)
 
-        def pointer(which: int, place: Any) -> Any:
+        def pointer(which: int, place: Value) -> Value:
             array = context.make_array(signature.args[which])(context, builder, arguments[which])
             return builder.bitcast(builder.gep(array.data, [place]), vector.as_pointer())
 
-        def everywhere(number: Any) -> Any:
+        def everywhere(number: Value) -> Value:
             nothing = ir.Constant(vector, ir.Undefined)
             first = builder.insert_element(nothing, number, ir.Constant(i32(), 0))
             return builder.shuffle_vector(first, nothing, _mask([0] * vector.count))
@@ -117,7 +132,15 @@ def add_signed(typingctx: Any, target: Any, offsets: Any, source: Any, start: An
 
 
 @intrinsic
-def transpose_tile(typingctx: Any, source: Any, offset: Any, stride: Any, target: Any, start: Any, step: Any) -> Any:
+def transpose_tile(
+    typingctx: TypingContext,
+    source: NumbaType,
+    offset: NumbaType,
+    stride: NumbaType,
+    target: NumbaType,
+    start: NumbaType,
+    step: NumbaType,
+) -> Intrinsic:
     """Write the transpose of a square tile of as many vectors as a vector has lanes.
 
     Line m of the tile is the 64 bytes of ``source`` from ``offset + m · stride`` on; column m is written to the 64
@@ -133,13 +156,13 @@ def transpose_tile(typingctx: Any, source: Any, offset: Any, stride: Any, target
     del typingctx, offset, stride, start, step  # as above
     signature = types.void(source, types.intp, types.intp, target, types.intp, types.intp)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, arguments: list[Value]) -> Value:
         dtype = signature.args[0].dtype
         size = dtype.bitwidth // 8
         lanes = VECTOR_BYTES // size
         vector = ir.VectorType(context.get_data_type(dtype), lanes)
 
-        def pointer(which: int, first: Any, step: Any, place: int) -> Any:
+        def pointer(which: int, first: Value, step: Value, place: int) -> Value:
             array = context.make_array(signature.args[which])(context, builder, arguments[which])
             element = builder.add(first, builder.mul(step, ir.Constant(step.type, place)))
             return builder.bitcast(builder.gep(array.data, [element]), vector.as_pointer())
@@ -162,7 +185,7 @@ def transpose_tile(typingctx: Any, source: Any, offset: Any, stride: Any, target
     return signature, generate
 
 
-def _between(held: list[Any], add: Combine, subtract: Combine) -> None:
+def _between(held: list[Value], add: Combine, subtract: Combine) -> None:
     half = 1
     while half < len(held):
         for first in range(len(held)):
@@ -172,7 +195,7 @@ def _between(held: list[Any], add: Combine, subtract: Combine) -> None:
         half *= 2
 
 
-def _inside_by_products(builder: Any, held: list[Any]) -> None:
+def _inside_by_products(builder: Builder, held: list[Value]) -> None:
     """As `_inside` for floats, with half the additions: ±own + partner's in one rounding, as the sum has."""
     vector, lanes = held[0].type, held[0].type.count
     bits = 64 if isinstance(vector.element, ir.DoubleType) else 32
@@ -187,7 +210,7 @@ def _inside_by_products(builder: Any, held: list[Any]) -> None:
         half *= 2
 
 
-def _inside(builder: Any, held: list[Any], add: Combine, subtract: Combine) -> None:
+def _inside(builder: Builder, held: list[Value], add: Combine, subtract: Combine) -> None:
     lanes = held[0].type.count
     half = 1
     while half < lanes:
@@ -200,5 +223,5 @@ def _inside(builder: Any, held: list[Any], add: Combine, subtract: Combine) -> N
         half *= 2
 
 
-def _mask(lanes: list[int]) -> Any:
+def _mask(lanes: list[int]) -> Value:
     return ir.Constant(ir.VectorType(i32(), len(lanes)), lanes)

@@ -1,16 +1,14 @@
 """Bytes of a buffer as words of eight."""
 
-from typing import Any
-
 from streamsketch.core.jit import intrinsic
 from streamsketch.core.libraries import cgutils, ir, types
-from streamsketch.kernels.llvm_types import i64
+from streamsketch.kernels.llvm_types import Builder, Context, Intrinsic, NumbaType, Signature, TypingContext, Value, i64
 
 _BYTES = 8
 
 
 @intrinsic
-def bytes_at(typingctx: Any, data: Any, place: Any, stop: Any) -> Any:
+def bytes_at(typingctx: TypingContext, data: NumbaType, place: NumbaType, stop: NumbaType) -> Intrinsic:
     """Return up to eight bytes of ``data[place:stop]`` as a uint64, the first byte lowest; 0 if there are none.
 
     Nothing outside ``data[:stop]`` is read. All processors that Numba supports are little-endian.
@@ -24,7 +22,7 @@ def bytes_at(typingctx: Any, data: Any, place: Any, stop: Any) -> Any:
     """
     del typingctx, place, stop  # Numba passes types here; the values are in ``arguments``
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, arguments: list[Value]) -> Value:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
         _, place, stop = arguments
         whole, none = ir.Constant(i64(), _BYTES), ir.Constant(i64(), 0)
@@ -53,7 +51,7 @@ def bytes_at(typingctx: Any, data: Any, place: Any, stop: Any) -> Any:
 
 
 @intrinsic
-def put_word(typingctx: Any, data: Any, place: Any, word: Any) -> Any:
+def put_word(typingctx: TypingContext, data: NumbaType, place: NumbaType, word: NumbaType) -> Intrinsic:
     """Write a uint64 as the eight bytes ``data[place : place + 8]``, the lowest first.
 
     Parameters
@@ -65,7 +63,7 @@ def put_word(typingctx: Any, data: Any, place: Any, word: Any) -> Any:
     """
     del typingctx, place, word  # as above
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, arguments: list[Value]) -> Value:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
         target = builder.bitcast(builder.gep(data, [arguments[1]]), i64().as_pointer())
         builder.store(arguments[2], target, align=1)
@@ -74,5 +72,5 @@ def put_word(typingctx: Any, data: Any, place: Any, word: Any) -> Any:
     return types.void(data, types.intp, types.uint64), generate
 
 
-def _load(builder: Any, data: Any, place: Any) -> Any:
+def _load(builder: Builder, data: Value, place: Value) -> Value:
     return builder.load(builder.bitcast(builder.gep(data, [place]), i64().as_pointer()), align=1)
