@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from streamsketch.agreement.columns import Column
 from streamsketch.agreement.text import TextRule
+from streamsketch.core.documents import TableKey
 from streamsketch.core.libraries import pa, pc
 from streamsketch.data.columns import arrow_column, bytes_of_texts, is_bytes_type, is_text_type, keys_named
 from streamsketch.errors import InvalidInputError
@@ -286,9 +287,9 @@ def _first_failing(array: "pa.Array", step: _Cast) -> int:
     return low
 
 
-def cast_keys(names: Iterable[Any], what: str, column: Column, rule: TextRule | None) -> list[Any]:
+def cast_keys(names: Iterable[Any], what: str, column: Column, rule: TextRule | None) -> list[TableKey]:
     """Return keys, which messages call ``what``, as values of the type of a column, spelt by its rule."""
     array = arrow_column(keys_named(names, what), "key")
     array = array if rule is None else rule.apply_to(array)
-    keys: list[Any] = cast(array, column, range(1, len(array) + 1)).to_pylist() if len(array) else []
+    keys: list[TableKey] = cast(array, column, range(1, len(array) + 1)).to_pylist() if len(array) else []
     return keys

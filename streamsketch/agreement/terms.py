@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
-from streamsketch.core.documents import Json
+from streamsketch.core.documents import Json, TableKey
 from streamsketch.core.numbers import short
 from streamsketch.core.text import check_text
 from streamsketch.errors import InvalidInputError
@@ -223,7 +223,7 @@ def keys_text(keys: PublishedKeys) -> str:
     return "public keys" if keys == "public" else f"{len(keys)} listed key{'s' * (len(keys) != 1)}"
 
 
-def _plain(key: Any) -> Any:
+def _plain(key: TableKey) -> Any:
     if isinstance(key, bytes):
         return key.hex()
     return key if isinstance(key, int | str) else key.isoformat()

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsketch.core.documents import TableKey
 from streamsketch.core.libraries import pa, pc
 from streamsketch.core.numbers import Ints, short
 from streamsketch.core.wrong import COLUMN, wrong_type
@@ -368,7 +369,7 @@ def times_of(array: "pa.Array") -> list[Any]:
         raise InvalidInputError("times must lie in the years 1 to 9999") from None
 
 
-def key_values(keys: "pa.Array") -> list[Any]:
+def key_values(keys: "pa.Array") -> list[TableKey]:
     """Return an Arrow column of keys, without nulls, as a list of Python objects; times as `times_of` does.
 
     Raises

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from streamsketch.core import sentences
-from streamsketch.core.documents import Json
+from streamsketch.core.documents import Json, TableKey
 from streamsketch.core.libraries import pa
 from streamsketch.core.numbers import Floats, short
 from streamsketch.errors import InvalidInputError
@@ -175,7 +175,7 @@ class _Series(NamedTuple):
 
 
 def changes(
-    releases: Mapping[Any, AnySketch | None] | Iterable[AnySketch | None],
+    releases: Mapping[TableKey, AnySketch | None] | Iterable[AnySketch | None],
     *,
     against: Against = "previous",
     tolerance: float | Literal["typical"] = 0.0,
@@ -334,7 +334,7 @@ def check_series_options(against: str, control: str, level: float) -> None:
 
 
 def _series(
-    releases: Mapping[Any, AnySketch | None] | Iterable[AnySketch | None], against: Against, by: SameBy
+    releases: Mapping[TableKey, AnySketch | None] | Iterable[AnySketch | None], against: Against, by: SameBy
 ) -> _Series:
     """Return the windows that are there, and with which each is compared."""
     named = (

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import os
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from streamsketch.data.tables import batches_of
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
 from streamsketch.estimation.blocks import AnySketch
 from streamsketch.release.private_sketch import PrivateSketch
+
+if TYPE_CHECKING:
+    from streamsketch.core.documents import TableKey
 
 
 class Items(NamedTuple):
@@ -139,7 +142,7 @@ def items_of(given: Any, sketch: AnySketch, agreement: Agreement | None) -> Item
     """
     agreed = _agreement_of(sketch, agreement)
     names, columns = _named_columns(given, agreed)
-    keys: list[Any] = columns
+    keys: list[TableKey] = columns
     if agreed is not None:
         rows = range(1, len(columns[0]) + 1)
         keep = agreed.missing == "keep"

@@ -2,12 +2,13 @@
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core import sentences
+from streamsketch.core.documents import TableKey
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable, streams_of
 from streamsketch.estimation.cosines import below_noise_floor, cosines_between, profiles_from
@@ -22,7 +23,7 @@ averages over units."""
 
 
 def pairwise(
-    sketches: Mapping[Any, AnySketch] | Iterable[AnySketch],
+    sketches: Mapping[TableKey, AnySketch] | Iterable[AnySketch],
     *,
     by: By | Literal["product"] = "distance",
     together: bool = False,

@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
+from streamsketch.core.documents import TableKey
 from streamsketch.core.numbers import Ints
 from streamsketch.data.canonical import canonical_bytes
 from streamsketch.once.keys import StateSecret, joined, number_bytes
@@ -61,15 +62,15 @@ class DrawSecret:
         """Return the secret of the following window."""
         return DrawSecret(self._secret.derive("drw", b"next"))
 
-    def draw(self, number: int, publisher: Calibrated[Any], sketches: Mapping[Any, Sketch]) -> Draw:
+    def draw(self, number: int, publisher: Calibrated[Any], sketches: Mapping[TableKey, Sketch]) -> Draw:
         """Return the draw of a window with these exact sketches, by key."""
         numbers = {key: drawn_numbers(sketch, publisher.guarantee) for key, sketch in sketches.items()}
         return self._draw(names_of_keys(publisher, numbers, number_bytes(number)))
 
-    def draw_row(self, number: int, publisher: Calibrated[Any], history: bytes, rows: Mapping[Any, Ints]) -> Draw:
+    def draw_row(self, number: int, publisher: Calibrated[Any], history: bytes, rows: Mapping[TableKey, Ints]) -> Draw:
         """Return the draw of a window's row in a history, for these exact numbers by key."""
         numbers = {key: [row] for key, row in rows.items()}
         return self._draw(names_of_keys(publisher, numbers, number_bytes(number), history))
 
-    def _draw(self, names: Mapping[Any, tuple[bytes, ...]]) -> Draw:
+    def _draw(self, names: Mapping[TableKey, tuple[bytes, ...]]) -> Draw:
         return Draw(self.value, digest_of_draw(map(joined, names.values())))

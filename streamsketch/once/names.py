@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from streamsketch.core.documents import TableKey
 from streamsketch.core.numbers import Ints
 from streamsketch.data.canonical import canonical_bytes
 from streamsketch.once.keys import joined
@@ -46,8 +47,8 @@ def name_of_draw(
 
 
 def names_of_keys(
-    publisher: Calibrated[Any], numbers: Mapping[Any, Iterable[Ints]], *place: bytes
-) -> dict[Any, tuple[bytes, ...]]:
+    publisher: Calibrated[Any], numbers: Mapping[TableKey, Iterable[Ints]], *place: bytes
+) -> dict[TableKey, tuple[bytes, ...]]:
     """Return the name of each key's draw (`name_of_draw`) in one window: **secret**."""
     published = _published(publisher.guarantee, publisher.projection)  # once: as JSON it costs more than a key's noise
     return {key: _name(published, exact, (*place, canonical_bytes(key))) for key, exact in numbers.items()}

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from streamsketch.core.documents import TableKey
 from streamsketch.data.canonical import canonical_bytes
 from streamsketch.once.alarms import OTHER_BYTES, REFUSED, WITHHELD, Alarm, raised
 from streamsketch.once.sinks import Sink
@@ -21,7 +22,7 @@ class Put(NamedTuple):
         One alarm for each other key: **secret**.
     """
 
-    held: list[Any]
+    held: list[TableKey]
     alarms: list[Alarm]
 
 
@@ -56,7 +57,7 @@ def draw_window(
     *,
     charge: Callable[[], bool],
     draw: Callable[[], Any],
-    contents: Callable[[Any], Mapping[Any, tuple[Slot, bytes]]],
+    contents: Callable[[Any], Mapping[TableKey, tuple[Slot, bytes]]],
     epoch: int | None = None,
     at_once: bool = True,
 ) -> Drawn:
@@ -99,7 +100,10 @@ def draw_window(
 
 
 def put_window(
-    sink: Sink, contents: Mapping[Any, tuple[Slot, bytes]], epoch: int | None = None, version: Version | None = None
+    sink: Sink,
+    contents: Mapping[TableKey, tuple[Slot, bytes]],
+    epoch: int | None = None,
+    version: Version | None = None,
 ) -> Put:
     """Claim a window for a version of its rows, and fill its slots in their order.
 
@@ -157,7 +161,7 @@ def _alarm(
     return raised(slot, result or sink.result, epoch, OTHER_BYTES, held, content)
 
 
-def _began_without_claim(sink: Sink, version: Version, contents: Mapping[Any, tuple[Slot, bytes]]) -> bool:
+def _began_without_claim(sink: Sink, version: Version, contents: Mapping[TableKey, tuple[Slot, bytes]]) -> bool:
     """Return whether a window has no claim although a slot holds other bytes than those that are to be put."""
     if sink.get(version.slot) is not None:
         return False

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from streamsketch.accounting.ledger import Ledger
+from streamsketch.core.documents import TableKey
 from streamsketch.core.numbers import check_int, short
 from streamsketch.data.canonical import canonical_bytes
 from streamsketch.data.data_ids import DataIds
@@ -47,7 +48,7 @@ class Released(NamedTuple):
         One alarm for each other key. **Secret**.
     """
 
-    held: dict[Any, Any]
+    held: dict[TableKey, Any]
     alarms: list[Alarm]
 
 
@@ -153,7 +154,7 @@ class ReleaseOnce:
         neighbours = neighbours if unit is None else dataclasses.replace(neighbours, unit=unit)
         self._spent = dataclasses.replace(publisher.guarantee, neighbours=neighbours)
 
-    def release(self, window: int | dt.datetime, sketches: Mapping[Any, Sketch] | SketchTable) -> Released:
+    def release(self, window: int | dt.datetime, sketches: Mapping[TableKey, Sketch] | SketchTable) -> Released:
         """Release a window: charge it, draw it and publish it, skipping the steps that were already done.
 
         Parameters
@@ -189,7 +190,7 @@ class ReleaseOnce:
         ids, version = self._ids(start), self._version(start, ready, named)
         noise = self._secret("noise")
 
-        def contents(releases: Mapping[Any, Any]) -> dict[Any, tuple[Slot, bytes]]:
+        def contents(releases: Mapping[TableKey, Any]) -> dict[TableKey, tuple[Slot, bytes]]:
             return {key: (slots[key], release.to_bytes()) for key, release in releases.items()}
 
         drawn = draw_window(
@@ -206,7 +207,7 @@ class ReleaseOnce:
         put = drawn.put or put_window(self._sink, contents(drawn.release), self._epoch, version)
         return Released({key: drawn.release[key] for key in put.held}, put.alarms)
 
-    def _keys_of(self, sketches: Mapping[Any, Sketch] | SketchTable) -> list[Any] | None:
+    def _keys_of(self, sketches: Mapping[TableKey, Sketch] | SketchTable) -> list[TableKey] | None:
         """Return the keys to release, as asked for or agreed; None for those that have sketches."""
         held = [sketches] if isinstance(sketches, SketchTable) else list(sketches.values())
         known = [one.agreement for one in held if isinstance(one, Sketch | SketchTable) and one.agreement is not None]
@@ -216,7 +217,9 @@ class ReleaseOnce:
             public = None if keys is None else list(keys)
         return public
 
-    def _exact(self, sketches: Mapping[Any, Sketch] | SketchTable, public: list[Any] | None) -> dict[Any, Sketch]:
+    def _exact(
+        self, sketches: Mapping[TableKey, Sketch] | SketchTable, public: list[TableKey] | None
+    ) -> dict[TableKey, Sketch]:
         """Return the sketches to release in the order in which they are put, which depends on the keys only."""
         if isinstance(sketches, SketchTable):
             found = sketches_to_release(sketches, public, keys_are_public=public is None)
@@ -231,13 +234,13 @@ class ReleaseOnce:
                 found = {key: found[key] for key in public}
         return {key: found[key] for key in in_order(found)}
 
-    def _named(self, start: int, key: Any, sketch: Sketch, guarantee: Any) -> bytes:
+    def _named(self, start: int, key: TableKey, sketch: Sketch, guarantee: Any) -> bytes:
         """Return a digest of all that determines a release, including its exact numbers."""
         place = (number_bytes(start), canonical_bytes(key))
         numbers = drawn_numbers(sketch, guarantee)
         return digest_of_draw(name_of_draw(guarantee, self._publisher.projection, numbers, *place))
 
-    def _version(self, start: int, ready: Mapping[Any, Any], named: Mapping[Any, bytes]) -> Version:
+    def _version(self, start: int, ready: Mapping[TableKey, Any], named: Mapping[TableKey, bytes]) -> Version:
         """Return the version of a window with these sums, and with what its releases state, in all epochs."""
         secret = self._secret("version", outlives_epochs=True)
         tags = {key: version_tag(secret, [named[key], one.guarantee.to_json().encode()]) for key, one in ready.items()}
@@ -251,7 +254,7 @@ class ReleaseOnce:
         epoch = [] if outlives_epochs else [str(self._epoch)]
         return hkdf(self._key, *(part.encode() for part in ("release once", self._stream, use, *epoch)))
 
-    def _is_covered(self, start: int, named: Mapping[Any, bytes], ids: DataIds) -> bool:
+    def _is_covered(self, start: int, named: Mapping[TableKey, bytes], ids: DataIds) -> bool:
         """Charge a window with these sums, unless it was charged; return whether the ledger covers it."""
         if self._charge is None:
             return True

@@ -7,6 +7,7 @@ import numpy as np
 
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.core.concealed import concealed
+from streamsketch.core.documents import TableKey
 from streamsketch.data.data_ids import DataIds
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.once.charges import Charge, LedgerCharge
@@ -188,7 +189,7 @@ class NextRow:
     charging: Charge | None
 
     @property
-    def names(self) -> dict[Any, tuple[bytes, ...]]:
+    def names(self) -> dict[TableKey, tuple[bytes, ...]]:
         """The names of the row's draws by key, for the version of its window."""
         numbers = {_named(key): [row] for key, row in self.ready.exact.items()}
         return names_of_keys(self.of.publisher, numbers, self.of.history)

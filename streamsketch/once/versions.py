@@ -3,8 +3,9 @@
 import hashlib
 import secrets
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from streamsketch.core.documents import TableKey
 from streamsketch.data.canonical import canonical_bytes
 from streamsketch.once.alarms import OTHER_VERSION, WITHHELD, Alarm, raised
 from streamsketch.once.keys import joined
@@ -68,7 +69,7 @@ def version_tag(secret: bytes, name: Iterable[bytes]) -> bytes:
     return hashlib.blake2b(joined(name), digest_size=32, key=secret, person=b"streamsketch.tag").digest()
 
 
-def version_of(tags: Mapping[Any, bytes]) -> bytes:
+def version_of(tags: Mapping[TableKey, bytes]) -> bytes:
     """Return the digest of a version from the tags of all its keys, in any order: 32 bytes."""
     pairs = sorted((canonical_bytes(key), tag) for key, tag in tags.items())
     return hashlib.sha256(joined(part for pair in pairs for part in pair)).digest()

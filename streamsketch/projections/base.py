@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from streamsketch.core.documents import Json
+from streamsketch.core.documents import Json, TableKey
 from streamsketch.core.jit import read_only
 from streamsketch.core.limits import json_fields
 from streamsketch.core.numbers import Exact, Ints, check_int, check_resolution, exact_fraction
@@ -360,7 +360,7 @@ class Projection(ABC):
         empty: Sketch = _sketches().Sketch(self)
         return empty
 
-    def table(self, keys: Iterable[Any] = ()) -> "SketchTable":
+    def table(self, keys: Iterable[TableKey] = ()) -> "SketchTable":
         """Return a `SketchTable` of this projection, with an empty sketch for each of ``keys``."""
         empty: SketchTable = _sketches().SketchTable(self, keys)
         return empty

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any, Self
 
+from streamsketch.core.documents import TableKey
 from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.budget import Budget
@@ -32,7 +33,7 @@ class KeyChoice:
         Of the choice alone; it is composed with that of the noise.
     """
 
-    keys: list[Any]
+    keys: list[TableKey]
     units: Ints
     threshold: KeyThreshold
     guarantee: Guarantee

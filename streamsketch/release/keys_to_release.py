@@ -1,8 +1,8 @@
 """Which keys of a table are released."""
 
 from collections.abc import Iterable
-from typing import Any
 
+from streamsketch.core.documents import TableKey
 from streamsketch.core.libraries import pc
 from streamsketch.data.columns import key_column
 from streamsketch.errors import InvalidInputError
@@ -13,7 +13,7 @@ from streamsketch.sketching.table import SketchTable
 
 def sketches_to_release(
     table: SketchTable, public_keys: Iterable[object] | None, *, keys_are_public: bool
-) -> dict[Any, Sketch]:
+) -> dict[TableKey, Sketch]:
     """Return the sketches of a table to release, by key, ascending.
 
     Parameters

@@ -1,8 +1,8 @@
 """PrivateTable: the sketches of many keys as one release."""
 
 from collections.abc import Mapping
-from typing import Any
 
+from streamsketch.core.documents import TableKey
 from streamsketch.core.libraries import pa
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.guarantee import Guarantee, Populations
@@ -52,7 +52,7 @@ class PrivateTable(PublishedTable[PrivateSketch]):
 
     __slots__ = ()
 
-    def _hold(self, releases: Mapping[Any, PrivateSketch]) -> None:
+    def _hold(self, releases: Mapping[TableKey, PrivateSketch]) -> None:
         super()._hold(releases)
         first, *others = self.rows
         for other in others:

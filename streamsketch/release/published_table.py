@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
 from streamsketch.agreement.same import check_same
+from streamsketch.core.documents import TableKey
 from streamsketch.core.libraries import pa, pc
 from streamsketch.core.notebooks import MOST_ROWS, facts, name_of
 from streamsketch.core.numbers import INT64_MAX, short
@@ -24,7 +25,7 @@ TABLES: Registry["type[PublishedTable[Any]]"] = Registry("table")
 """The kinds of tables, by the Parquet column that holds their releases."""
 
 
-class PublishedTable(Published, Mapping[Any, Row]):
+class PublishedTable(Published, Mapping[TableKey, Row]):
     """Releases by key, published together as **one** release: one projection, one guarantee, which covers all keys.
 
     An immutable mapping in ascending order of its keys, so that the order of events shows nothing. A bound that was
@@ -57,21 +58,21 @@ class PublishedTable(Published, Mapping[Any, Row]):
     __slots__ = ("_keys", "_rows")
 
     _keys: "pa.Array | None"
-    _rows: dict[Any, Row]
+    _rows: dict[TableKey, Row]
 
-    def __init__(self, releases: Mapping[Any, Row]) -> None:
+    def __init__(self, releases: Mapping[TableKey, Row]) -> None:
         self._hold(releases)
         if not isinstance(releases, PublishedTable):
             self._rows = _under_condition(self._rows)
 
     @classmethod
-    def of_one(cls, releases: Mapping[Any, Row]) -> Self:
+    def of_one(cls, releases: Mapping[TableKey, Row]) -> Self:
         """Return the table of releases that were made, or written, as one; errors as of the constructor."""
         table = cls.__new__(cls)
         cls._hold(table, releases)
         return table
 
-    def _hold(self, releases: Mapping[Any, Row]) -> None:
+    def _hold(self, releases: Mapping[TableKey, Row]) -> None:
         given = dict(releases)
         if not given:
             raise InvalidInputError("a table holds at least one release, got none")
@@ -141,7 +142,7 @@ class PublishedTable(Published, Mapping[Any, Row]):
         """Return the same releases with this agreement's fingerprint: you assert that the data followed it."""
         return self.of_one({key: release.with_agreement(agreement) for key, release in self.items()})
 
-    def __getitem__(self, key: Any) -> Row:
+    def __getitem__(self, key: TableKey) -> Row:
         try:
             return self._rows[key]
         except KeyError:
@@ -192,7 +193,7 @@ class PublishedTable(Published, Mapping[Any, Row]):
         )
 
 
-def _under_condition(rows: dict[Any, Row]) -> dict[Any, Row]:
+def _under_condition(rows: dict[TableKey, Row]) -> dict[TableKey, Row]:
     """Return releases that state, if they may be of several data sets that were bounded apart, that these are so."""
     data = [{*release.data_ids} for release in rows.values()]
     is_one = len(data) == 1 or (data[0] and all(ids == data[0] for ids in data))

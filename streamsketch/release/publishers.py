@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from streamsketch.accounting.ledger import Ledger
 from streamsketch.agreement.agreement import Agreement
+from streamsketch.core.documents import TableKey
 from streamsketch.core.wrong import RELEASED, wrong_type
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.bounds import Bounds
@@ -118,7 +119,7 @@ class Publisher(ABC, Generic[PublishedT]):
         ready.charge(ledger, dataset)
         return ready.draw()
 
-    def table_of(self, rows: dict[Any, PublishedT]) -> Any:
+    def table_of(self, rows: dict[TableKey, PublishedT]) -> Any:
         """Return releases by key, of one draw, as one release.
 
         Raises
@@ -179,7 +180,7 @@ class Publisher(ABC, Generic[PublishedT]):
         again: bool,
         ledger: Ledger | None,
         dataset: str | None,
-    ) -> dict[Any, PublishedT]:
+    ) -> dict[TableKey, PublishedT]:
         """Return one release per key, as in `SketchTable.release`; a table class holds them as one release."""
         if not isinstance(table, SketchTable):
             raise wrong_type("only a SketchTable is released as a table", table, RELEASED)

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from streamsketch.core.documents import TableKey
 from streamsketch.core.limits import current_limits
 from streamsketch.errors import InvalidInputError
 
@@ -16,7 +17,7 @@ _ID_BYTES = 120  # of a release id in memory: the bytes object, and its places
 _OBJECT_BYTES = 1536  # of the other objects of a release in memory
 
 
-def check_readable(projection: "Projection", guarantee: Any, keys: Iterable[Any] | None, row_bytes: int) -> None:
+def check_readable(projection: "Projection", guarantee: Any, keys: Iterable[TableKey] | None, row_bytes: int) -> None:
     """Raise `InvalidInputError` for a release that readers with the limits in force here would refuse.
 
     It takes what a release may be at most, so that the answer does not depend on the data.
@@ -48,7 +49,7 @@ def check_readable(projection: "Projection", guarantee: Any, keys: Iterable[Any]
     _check_limit(whole, limits.max_table_bytes, "max_table_bytes", f"a table of {len(names):,} keys")
 
 
-def row_memory(key: Any, guarantee: Any, row_bytes: int, releases: int = 1) -> int:
+def row_memory(key: TableKey, guarantee: Any, row_bytes: int, releases: int = 1) -> int:
     """Return how much memory a row of a table takes, roughly: key, cells or signs, ids and text.
 
     Parameters

@@ -7,6 +7,7 @@ from typing import Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar,
 
 from streamsketch.accounting.ledger import Ledger, charge_for
 from streamsketch.accounting.sensitivity import check_whole_steps
+from streamsketch.core.documents import TableKey
 from streamsketch.core.numbers import Ints
 from streamsketch.core.text import warn_outside
 from streamsketch.core.wrong import RELEASED, wrong_type
@@ -131,7 +132,7 @@ class Calibrated(ABC, Generic[PublishedT]):
     @overload
     def for_data(
         self,
-        data: SketchTable | Mapping[Any, Sketch],
+        data: SketchTable | Mapping[TableKey, Sketch],
         *,
         public_keys: Iterable[object] | None = None,
         keys_are_public: bool = False,
@@ -140,7 +141,7 @@ class Calibrated(ABC, Generic[PublishedT]):
 
     def for_data(
         self,
-        data: Sketch | SketchTable | Mapping[Any, Sketch],
+        data: Sketch | SketchTable | Mapping[TableKey, Sketch],
         *,
         public_keys: Iterable[object] | None = None,
         keys_are_public: bool = False,
@@ -274,14 +275,14 @@ class Calibrated(ABC, Generic[PublishedT]):
     # --- inside ---------------------------------------------------------------------------------------------
 
     def _ready(
-        self, sketches: Mapping[Any, Sketch], largest: int, *, assert_bounds: bool = False, keyed: bool = True
-    ) -> "dict[Any, Ready[PublishedT]]":
+        self, sketches: Mapping[TableKey, Sketch], largest: int, *, assert_bounds: bool = False, keyed: bool = True
+    ) -> "dict[TableKey, Ready[PublishedT]]":
         for sketch in sketches.values():
             if not isinstance(sketch, Sketch):
                 raise wrong_type("only a Sketch can be released", sketch, RELEASED)
             self.projection.check_same(sketch.projection)
         is_bounded = any(sketch.bounds.is_enforced for sketch in sketches.values())
-        found: dict[Any, Ready[PublishedT]] = {}
+        found: dict[TableKey, Ready[PublishedT]] = {}
         for key, sketch in sketches.items():
             if self.guarantee.basis is None:  # otherwise keys were chosen already
                 refuse_private_choice(sketch.agreement)
@@ -358,7 +359,7 @@ class Ready(Generic[PublishedT]):
         return f"<{type(self).__name__}, secret, of {self.calibrated.projection!r}, {self.guarantee}>"
 
 
-class ReadyTable(Mapping[Any, Ready[PublishedT]]):
+class ReadyTable(Mapping[TableKey, Ready[PublishedT]]):
     """The sketches of a table that passed every guard, by key, in the order of the table. **Secret**.
 
     Parameters
@@ -369,8 +370,8 @@ class ReadyTable(Mapping[Any, Ready[PublishedT]]):
         Of the data of all keys, for a ledger; None where they are charged elsewhere.
     """
 
-    def __init__(self, ready: Mapping[Any, Ready[PublishedT]], ids: DataIds | None) -> None:
-        self._ready: dict[Any, Ready[PublishedT]] = dict(ready)
+    def __init__(self, ready: Mapping[TableKey, Ready[PublishedT]], ids: DataIds | None) -> None:
+        self._ready: dict[TableKey, Ready[PublishedT]] = dict(ready)
         self._ids = ids
 
     @property
@@ -383,7 +384,7 @@ class ReadyTable(Mapping[Any, Ready[PublishedT]]):
         first = next(iter(self._ready.values()))
         charge_for(ledger, dataset, first.guarantee, first.calibrated.projection, self._ids or ())
 
-    def draw(self, bits_of: BitsOfKey | None = None, *, ids: DataIds | None = None) -> dict[Any, PublishedT]:
+    def draw(self, bits_of: BitsOfKey | None = None, *, ids: DataIds | None = None) -> dict[TableKey, PublishedT]:
         """Return a release of each key, as `Ready.draw`.
 
         Parameters
@@ -399,7 +400,7 @@ class ReadyTable(Mapping[Any, Ready[PublishedT]]):
             for (key, ready), its_ids in zip(self._ready.items(), published, strict=True)
         }
 
-    def __getitem__(self, key: Any) -> Ready[PublishedT]:
+    def __getitem__(self, key: TableKey) -> Ready[PublishedT]:
         return self._ready[key]
 
     def __iter__(self) -> Iterator[Any]:

@@ -6,6 +6,7 @@ from typing import Any
 from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.terms import Selected
+from streamsketch.core.documents import TableKey
 from streamsketch.errors import IncompatibleAgreementsError
 from streamsketch.privacy import calibration
 from streamsketch.privacy.guarantee import Guarantee
@@ -64,7 +65,7 @@ def check_terms(agreement: Agreement | None, guarantee: Any, projection: Project
 
 def keys_for(
     agreement: Agreement | None,
-    public_keys: Iterable[Any] | None,
+    public_keys: Iterable[TableKey] | None,
     *,
     keys_are_public: bool,
     in_windows: bool = False,

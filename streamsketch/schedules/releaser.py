@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from streamsketch.accounting.ledger import Ledger
 from streamsketch.agreement.same import fingerprint_of
 from streamsketch.core.concealed import concealed
+from streamsketch.core.documents import TableKey
 from streamsketch.core.numbers import Ints, short
 from streamsketch.data import data_ids
 from streamsketch.errors import InvalidInputError
@@ -64,7 +65,7 @@ class HistoryState(NamedTuple):
     window: int
     guarantee: Guarantee
     agreement: str | None
-    keys: tuple[Any, ...] | None
+    keys: tuple[TableKey, ...] | None
     ids: NDArray[np.uint8]
     held: Ints
 
@@ -268,7 +269,7 @@ class Releaser:
         *,
         public_keys: Iterable[object] | None = None,
         keys_are_public: bool = False,
-    ) -> Mapping[Any, Ints]:
+    ) -> Mapping[TableKey, Ints]:
         """Return the exact numbers of the row that `add` would publish, without changing anything. **Secret**.
 
         Parameters
@@ -336,7 +337,7 @@ class Releaser:
         self._next = SystemBits().read(_ID_BYTES)
 
     def _read(
-        self, window: Sketch | SketchTable, sketches: Mapping[Any, Sketch], *, keys_are_public: bool
+        self, window: Sketch | SketchTable, sketches: Mapping[TableKey, Sketch], *, keys_are_public: bool
     ) -> "_Windows":
         """Return what is known of all windows, once this one passed every guard."""
         before, names = self._of, tuple(sketches)
@@ -423,7 +424,7 @@ class Releaser:
         ledger.draw(once, self.windows, (self._next if bits is None else _id_of(bits, ready.exact)).hex())
 
 
-def _id_of(bits: BitsOfRow, exact: Mapping[Any, Ints]) -> bytes:
+def _id_of(bits: BitsOfRow, exact: Mapping[TableKey, Ints]) -> bytes:
     """Return an id of a row's draw: equal for equal bits, and without a meaning for whoever does not know them."""
     first = [bits(key, row).read(2 * _ID_BYTES) for key, row in exact.items()]
     return hashlib.blake2b(b"".join(first), digest_size=_ID_BYTES, person=b"streamsketch.row").digest()
@@ -435,7 +436,7 @@ class _Windows(NamedTuple):
 
     guarantee: Guarantee
     agreement: str | None
-    keys: tuple[Any, ...] | None
+    keys: tuple[TableKey, ...] | None
     ids: tuple[tuple[bytes, ...], ...]
     """Published ids of the data: of all of them, and of each key, those of the first window."""
 
@@ -462,13 +463,13 @@ class ReadyWindow:
         What is the same in all windows; the sums of the history; and the window that follows in them.
     """
 
-    rows: Mapping[Any, Ready[PrivateSketch]]
+    rows: Mapping[TableKey, Ready[PrivateSketch]]
     of: _Windows
     sums: RowSums
     window: Window
 
     @property
-    def exact(self) -> dict[Any, Ints]:
+    def exact(self) -> dict[TableKey, Ints]:
         """The exact numbers of the row of each key: int64, (n,). The key is None for a stream without keys."""
         return {key: row.exact[0] for key, row in self.rows.items()}
 

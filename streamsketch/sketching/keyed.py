@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamsketch.core.documents import TableKey
 from streamsketch.core.libraries import pa
 from streamsketch.core.numbers import Ints
 from streamsketch.core.text import warn_outside
@@ -53,7 +54,7 @@ class LastKeys:
 
     def __init__(self) -> None:
         self._dictionary: pa.Array | None = None
-        self.distinct: Sequence[Any] = ()
+        self.distinct: Sequence[TableKey] = ()
         """Distinct keys, as `codes_of` returns them."""
         self.rows: Ints | None = None
         """Where they are in the table, once all of them are."""
@@ -99,12 +100,12 @@ def warn_of_other_types(named: Collection[object], held: Iterable[object]) -> No
         )
 
 
-def python_keys(array: "pa.Array") -> list[Any]:
+def python_keys(array: "pa.Array") -> list[TableKey]:
     """Return the keys of an Arrow array as Python objects."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     try:
-        keys: list[Any] = array.to_pylist()
+        keys: list[TableKey] = array.to_pylist()
     except (UnicodeDecodeError, OverflowError) as error:
         raise InvalidInputError(
             f"the key column holds text that is not UTF-8, or dates beyond the year 9999 ({type(error).__name__})"

@@ -3,7 +3,7 @@
 import functools
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from streamsketch.projections.base import Projection, check_entries
 from streamsketch.sketching.exact import ExactSums
 from streamsketch.sketching.sketch import Sketch
 from streamsketch.sketching.table import SketchTable
+
+if TYPE_CHECKING:
+    from streamsketch.core.documents import TableKey
 
 # bytes of projection JSON, of a cell, of a place (0: all cells follow), of counts behind the cells, mass
 _HEADER = struct.Struct("<IBBB16s")
@@ -40,12 +43,12 @@ class PartialSketches:
 
     def __init__(self, projection: Projection, most_keys: int) -> None:
         self._projection, self._most_keys = projection, most_keys
-        self._counts: dict[Any, tuple[int, int]] = {}  # of units, by key
+        self._counts: dict[TableKey, tuple[int, int]] = {}  # of units, by key
         self._start()
 
     def _start(self) -> None:
         self._table = SketchTable(self._projection)
-        self._codes: dict[Any, int] = {}  # of keys whose events wait
+        self._codes: dict[TableKey, int] = {}  # of keys whose events wait
         self._waiting: dict[bool, list[tuple[Ints, Ints, Ints]]] = {False: [], True: []}  # events, and cells
         self._events = 0
 

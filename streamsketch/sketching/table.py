@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.agreement.publishing import publishing
+from streamsketch.core.documents import TableKey
 from streamsketch.core.jit import read_only
 from streamsketch.core.numbers import Cells, Ints, short
 from streamsketch.core.wrong import COLUMN, MERGED_TABLE, listed, wrong_type
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from streamsketch.release.private_table import PrivateTable
 
 
-class SketchTable(Mapping[Any, Sketch]):
+class SketchTable(Mapping[TableKey, Sketch]):
     """The sketches of many keys as one (n_keys, sketch_dim) int64 array: one kernel call adds a batch for all keys.
 
     A table is secret, exact and mergeable, like `Sketch`. Keys are text, bytes, integers or dates, of one type in each
@@ -69,7 +70,7 @@ class SketchTable(Mapping[Any, Sketch]):
         elif not hasattr(keys, "__len__"):
             keys = listed(keys, "the keys of a table are a column", COLUMN)
         given = table_keys(keys)
-        self._slots: dict[Any, int] = {key: slot for slot, key in enumerate(dict.fromkeys(python_keys(given)))}
+        self._slots: dict[TableKey, int] = {key: slot for slot, key in enumerate(dict.fromkeys(python_keys(given)))}
         self._sums = ExactSums(len(self._slots), projection.sketch_dim)
         self._masses = np.zeros(len(self._slots), dtype=np.int64)
         self._largest = 0
@@ -251,14 +252,14 @@ class SketchTable(Mapping[Any, Sketch]):
 
     def _with_rows(
         self, distinct: Sequence[object], codes: NDArray[Any]
-    ) -> tuple[ExactSums, Ints, dict[Any, int], Ints]:
+    ) -> tuple[ExactSums, Ints, dict[TableKey, int], Ints]:
         """Return what `_placed` does, with the row of each code in place of the rows of keys and the codes."""
         sums, masses, slots, rows, codes = self._placed(distinct, codes)
         return sums, masses, slots, looked_up(rows, codes)
 
     def _placed(
         self, distinct: Sequence[object], codes: NDArray[Any]
-    ) -> tuple[ExactSums, Ints, dict[Any, int], Ints, NDArray[Any]]:
+    ) -> tuple[ExactSums, Ints, dict[TableKey, int], Ints, NDArray[Any]]:
         """Return sums and l1 bounds with room for the keys that codes name, where each key is, its row, and the codes.
 
         Rows of keys that no code names are arbitrary.
@@ -398,7 +399,7 @@ class SketchTable(Mapping[Any, Sketch]):
         """The memory that the cells take, in bytes."""
         return self._sums.cells.nbytes
 
-    def __getitem__(self, key: Any) -> Sketch:
+    def __getitem__(self, key: TableKey) -> Sketch:
         slot = self._slots.get(key)
         if slot is None:
             raise UnknownKeyError(

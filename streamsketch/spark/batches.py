@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamsketch.accounting.ledger import Ledger
 from streamsketch.agreement.agreement import Agreement
+from streamsketch.core.documents import TableKey
 from streamsketch.errors import InvalidInputError, with_reason
 from streamsketch.once.alarms import REFUSED, Alarm, keep
 from streamsketch.once.counts import RowAlarms, RowCounts, RowLimits, Tally
@@ -118,7 +119,7 @@ class ReleaseBatches:
         sink: Sink,
         stream: str,
         *,
-        public_keys: Iterable[Any] | None = None,
+        public_keys: Iterable[TableKey] | None = None,
         neighbours: Neighbours | None = None,
         max_keys: int | None = None,
         clip: Clip | None = None,

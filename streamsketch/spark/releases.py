@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamsketch.accounting.ledger import Ledger, check_ledger
 from streamsketch.agreement.agreement import Agreement
+from streamsketch.core.documents import TableKey
 from streamsketch.errors import InvalidInputError
 from streamsketch.release.agreed_publisher import publisher_of
 from streamsketch.release.published_table import PublishedTable
@@ -22,7 +23,7 @@ def release(
     sketches: "KeyedSketches | DataFrame",
     publisher: Publisher[Any] | Agreement,
     *,
-    public_keys: Iterable[Any] | None = None,
+    public_keys: Iterable[TableKey] | None = None,
     keys_are_public: bool = False,
     assert_bounds: bool = False,
     again: bool = False,

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamsketch.agreement.agreement import Agreement
+from streamsketch.core.documents import TableKey
 from streamsketch.core.numbers import check_int, short
 from streamsketch.data import data_ids
 from streamsketch.data.canonical import key_of
@@ -44,7 +45,7 @@ def sketch_per_key(
     neighbours: Neighbours | None = None,
     max_keys: int | None = None,
     clip: Clip | None = None,
-    public_keys: Iterable[Any] | None = None,
+    public_keys: Iterable[TableKey] | None = None,
     shards: int = 64,
 ) -> "KeyedSketches":
     """Return the exact, secret sketch of each key of a data frame, lazily: no job runs before they are released.
@@ -118,7 +119,7 @@ class Work:
         neighbours: Neighbours | None = None,
         max_keys: int | None = None,
         clip: Clip | None = None,
-        public_keys: Iterable[Any] | None = None,
+        public_keys: Iterable[TableKey] | None = None,
         shards: int = 64,
         by_windows: bool = False,
     ) -> None:
@@ -206,7 +207,7 @@ class KeyedSketches:
         frame: "DataFrame",
         agreement: Agreement,
         bounds: Bounds,
-        public_keys: list[Any] | None,
+        public_keys: list[TableKey] | None,
         numbers: range | None = None,
     ) -> None:
         self._frame, self._agreement, self._bounds = frame, agreement, bounds
@@ -229,7 +230,7 @@ class KeyedSketches:
         return self._bounds
 
     @property
-    def public_keys(self) -> list[Any] | None:
+    def public_keys(self) -> list[TableKey] | None:
         """The keys whose rows were kept, None for all."""
         return None if self._public_keys is None else list(self._public_keys)
 
@@ -283,7 +284,7 @@ class KeyedSketches:
             tables[number] = self._table(rows.take(places), [key for _, key in placed])
         return tables, counts
 
-    def _table(self, rows: "pa.Table", keys: list[Any]) -> SketchTable:
+    def _table(self, rows: "pa.Table", keys: list[TableKey]) -> SketchTable:
         """Return the table of some of the sketches, by their keys."""
         sums, masses = ExactSums(len(rows), self.projection.sketch_dim), np.empty(len(rows), dtype=np.int64)
         for place, encoded in enumerate(rows["sketch"]):

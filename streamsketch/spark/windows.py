@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamsketch.agreement.agreement import Agreement
+from streamsketch.core.documents import TableKey
 from streamsketch.data.canonical import canonical_bytes, key_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.by_window import IntakeByWindow
@@ -36,7 +37,7 @@ class IntakeOfWindows(IntakeByWindow):
         return dataclasses.replace(events, keys=pc.binary_join_element_wise(windows, names, b""))
 
 
-def named(numbers: Iterable[int], keys: Iterable[Any]) -> list[bytes]:
+def named(numbers: Iterable[int], keys: Iterable[TableKey]) -> list[bytes]:
     """Return the names of keys in windows, as `IntakeOfWindows` has them."""
     return [_number(number) + canonical_bytes(key) for number in numbers for key in keys]
 
@@ -53,7 +54,7 @@ def apart(events: Contributions) -> Contributions:
     return dataclasses.replace(events, units=units)
 
 
-def in_order(keys: Iterable[Any], numbers: range) -> Iterator[tuple[int, list[tuple[int, Any]]]]:
+def in_order(keys: Iterable[TableKey], numbers: range) -> Iterator[tuple[int, list[tuple[int, Any]]]]:
     """Yield each window, and the places and names of its keys; also those of windows without keys."""
     by_window: dict[int, list[tuple[int, Any]]] = {number: [] for number in numbers}
     for place, key in enumerate(keys):

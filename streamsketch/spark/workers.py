@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from streamsketch.core.documents import TableKey
 from streamsketch.data.canonical import canonical_bytes
 from streamsketch.intake.rows import Intake
 from streamsketch.once.counts import RowCounts
@@ -46,7 +47,7 @@ _SHARDS = pa.schema([("shard", pa.int32()), ("part", pa.binary())])
 _SKETCHES = pa.schema([("key", pa.binary()), ("sketch", pa.binary()), ("largest", pa.int64())])
 
 
-def sketching(intake: Intake, public: frozenset[Any] | None) -> Work:
+def sketching(intake: Intake, public: frozenset[TableKey] | None) -> Work:
     """Return a step from rows to partial sketches by key, of ``public`` keys if there are any, and counts of rows."""
 
     def work(batches: Batches) -> Batches:
@@ -168,7 +169,7 @@ def _partials(projection: Projection) -> PartialSketches:
     return PartialSketches(projection, max(1, _TABLE_BYTES // (8 * projection.sketch_dim)))
 
 
-def _among(public: frozenset[Any], keys: list[Any]) -> NDArray[np.bool_]:
+def _among(public: frozenset[TableKey], keys: list[TableKey]) -> NDArray[np.bool_]:
     return np.array([key in public for key in keys], dtype=bool)
 
 

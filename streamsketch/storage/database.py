@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from streamsketch.core.concealed import concealed
-from streamsketch.core.documents import Json
+from streamsketch.core.documents import Json, TableKey
 from streamsketch.core.files import remove_partial, replacing
 from streamsketch.core.limits import check_length, current_limits
 from streamsketch.errors import InvalidInputError, WireFormatError, with_reason
@@ -168,7 +168,7 @@ class Database:
             self._connection.execute("DELETE FROM rows WHERE part = ?", (part,))
 
 
-def _checked(part: str, key: Any, number: Any, data: Any, digest: Any) -> tuple[Row, int]:
+def _checked(part: str, key: TableKey, number: Any, data: Any, digest: Any) -> tuple[Row, int]:
     """Return a row and its digest as an integer; `WireFormatError` if it was changed."""
     if (type(key), type(number), type(data)) != (bytes, int, bytes) or digest != _digest(part, key, number, data):
         raise WireFormatError("checksum", f"of the {part} does not match: the bytes were changed; {_BACKUP}")

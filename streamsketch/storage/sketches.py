@@ -12,7 +12,7 @@ from streamsketch.accounting.sensitivity import check_carried
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.same import check_agreed
 from streamsketch.core.concealed import concealed
-from streamsketch.core.documents import Json
+from streamsketch.core.documents import Json, TableKey
 from streamsketch.core.limits import Limits
 from streamsketch.core.numbers import Ints
 from streamsketch.data import data_ids
@@ -153,7 +153,7 @@ class RawHeader:
         sums, masses = ExactSums(rows, self.projection.sketch_dim), np.zeros(rows, np.int64)
         return dataclasses.replace(self, bounds=bounds, largest=0).state([], sums, masses)
 
-    def state(self, keys: Sequence[Any], sums: ExactSums, masses: Ints) -> State:
+    def state(self, keys: Sequence[TableKey], sums: ExactSums, masses: Ints) -> State:
         """Return the sketch or table with these sums; `WireFormatError` if they do not belong together."""
         agreement, ids, bounds, most = self.agreement, self.ids, self.bounds, self.largest
         try:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, Self
 
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.terms import keys_text
+from streamsketch.core.documents import TableKey
 from streamsketch.data.calendar import Calendar, EventWindows
 from streamsketch.data.windows import Tumbling, microseconds, seconds_text
 from streamsketch.errors import InvalidInputError
@@ -113,7 +114,7 @@ class StreamPolicy(_Pair):
         return self.agreement.schedule
 
     @property
-    def public_keys(self) -> list[Any] | None:
+    def public_keys(self) -> list[TableKey] | None:
         """The keys to release, of the agreed type; None without a key column."""
         return None if self.agreement.key is None else list(self.agreement.keys)
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamsketch.agreement.agreement import Agreement
+from streamsketch.core.documents import TableKey
 from streamsketch.data.data_ids import DataIds
 from streamsketch.errors import InvalidInputError, LedgerError, WireFormatError, printable, with_reason
 from streamsketch.once.alarms import REFUSED, Alarm, keep
@@ -445,7 +446,7 @@ class Stream:
     def _slot(self, number: int, key: object) -> Slot:
         return Slot(self._policy.job.stream or "", self._policy.windows.start(number), *named_key(key))
 
-    def _contents(self, number: int, data: bytes) -> dict[Any, tuple[Slot, bytes]]:
+    def _contents(self, number: int, data: bytes) -> dict[TableKey, tuple[Slot, bytes]]:
         """Return the content of each slot of a window, from its release as the state holds it."""
         if self._sink is None or self.windows.public is None:
             return {NO_KEY: (self._slot(number, NO_KEY), data)}
@@ -542,7 +543,7 @@ class Stream:
         """Return a window's data ids: the same in each draw, so that its releases are known to share their data."""
         return self._secret.ids("sid", number_bytes(number))
 
-    def _sketches(self, table: SketchTable) -> dict[Any, Sketch]:
+    def _sketches(self, table: SketchTable) -> dict[TableKey, Sketch]:
         """Return the exact sketches to release, by key, ascending."""
         if self.windows.public is None:
             return {NO_KEY: table.sketch_of(NO_KEY)}
@@ -562,7 +563,7 @@ class _Single(NamedTuple):
     """The release of one window by itself: **secret**. Its names, charge and draw are those of a `NextRow`."""
 
     publisher: Calibrated[Any]
-    sketches: dict[Any, Sketch]
+    sketches: dict[TableKey, Sketch]
     ready: ReadyTable[Any]
     ids: DataIds
     secret: Draw
@@ -572,7 +573,7 @@ class _Single(NamedTuple):
     is_keyed: bool
 
     @property
-    def names(self) -> dict[Any, tuple[bytes, ...]]:
+    def names(self) -> dict[TableKey, tuple[bytes, ...]]:
         """The names of its draws by key, for the version of its window."""
         numbers = {key: drawn_numbers(sketch, self.publisher.guarantee) for key, sketch in self.sketches.items()}
         return names_of_keys(self.publisher, numbers)

@@ -7,6 +7,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from streamsketch.core.documents import TableKey
 from streamsketch.core.libraries import is_installed, pa, pq
 from streamsketch.core.limits import check_length, current_limits
 from streamsketch.core.numbers import short
@@ -193,8 +194,8 @@ def _rows_of(
 
 def _read(
     rows: Iterator[tuple[Any, Any]], kind: type[PublishedTable[Any]], expect: Projection | None, most: int
-) -> dict[Any, Any]:
-    releases: dict[Any, Any] = {}
+) -> dict[TableKey, Any]:
+    releases: dict[TableKey, Any] = {}
     kept = 0
     guarantee = None
     for row, (key, image) in enumerate(rows):
@@ -218,7 +219,7 @@ def _read(
     return releases
 
 
-def _memory_of(key: Any, release: Any) -> int:
+def _memory_of(key: TableKey, release: Any) -> int:
     size = release.values.nbytes if isinstance(release, PrivateSketch) else release.words.nbytes
     return row_memory(key, release.guarantee, size, len(release.summed_ids))
 
@@ -238,7 +239,7 @@ def _check_columns(schema: "pa.Schema", names: list[str], column: str) -> None:
         raise WireFormatError("key", f"must be text, bytes, integers, dates or times, got {short(str(kind))}")
 
 
-def _keys(column: "pa.Array") -> list[Any]:
+def _keys(column: "pa.Array") -> list[TableKey]:
     try:
         column = key_column(column, "key")
         if not pa.types.is_dictionary(column.type):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import apache_beam as beam
 
 from streamsketch.agreement.same import check_same
+from streamsketch.core.documents import TableKey
 from streamsketch.data.columns import plain_key
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import Block, block_of, check_comparable
@@ -25,7 +26,7 @@ class KeyedBlock(NamedTuple):
     """Comparable releases of different keys, in the keys' order."""
 
     shard: int
-    keys: list[Any]
+    keys: list[TableKey]
     block: Block
     sample: PrivateSketch
     """One of them, for what all have in common."""
@@ -78,18 +79,18 @@ def gaps(rows: KeyedBlock, columns: KeyedBlock, by: By) -> Estimates:
     return compare_blocks(rows.block, columns.block, by, same=same)
 
 
-def order(key: Any) -> tuple[str, Any]:
+def order(key: TableKey) -> tuple[str, Any]:
     """Return what keys of any types are sorted by."""
     return type(key).__name__, key
 
 
-def shard_of(key: Any) -> int:
+def shard_of(key: TableKey) -> int:
     """Return the block a key belongs to."""
     encoded = beam.coders.FastPrimitivesCoder().encode(key)
     return int.from_bytes(hashlib.blake2b(encoded, digest_size=4).digest(), "little") % _SHARDS
 
 
-def keyed_block(shard: int, keys: list[Any], releases: list[PrivateSketch]) -> KeyedBlock:
+def keyed_block(shard: int, keys: list[TableKey], releases: list[PrivateSketch]) -> KeyedBlock:
     """Return a block of comparable private sketches."""
     others = sorted({type(release).__name__ for release in releases if not isinstance(release, PrivateSketch)})
     if others:

@@ -9,6 +9,7 @@ import numpy as np
 from streamsketch.beam.compare.blocks import Gather, KeyedBlock, Make, gaps, keyed_block, order
 from streamsketch.beam.compare.results import Form, check_form, check_kinds, in_form, kinds_of, taken
 from streamsketch.beam.run.runner import refuse_broken_runner
+from streamsketch.core.documents import TableKey
 from streamsketch.data.columns import plain_key
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.measures import By, check_by
@@ -98,7 +99,7 @@ class DistancesTo(beam.PTransform):
 
     def __init__(
         self,
-        references: Mapping[Any, PrivateSketch] | beam.PCollection,
+        references: Mapping[TableKey, PrivateSketch] | beam.PCollection,
         *,
         results: Form = "estimates",
         by: By = "distance",

@@ -10,6 +10,7 @@ from streamsketch.beam.compare.blocks import Gather, KeyedBlock, Make, gaps, key
 from streamsketch.beam.compare.distances import blocks_of, key_kinds, references_of
 from streamsketch.beam.compare.results import Form, check_form, check_kinds, key_column, table_of, taken
 from streamsketch.beam.run.runner import refuse_broken_runner
+from streamsketch.core.documents import TableKey
 from streamsketch.core.numbers import check_int
 from streamsketch.estimation.estimate_arrays import Estimates
 from streamsketch.estimation.measures import MEASURES, By, check_by
@@ -40,7 +41,7 @@ class Search(beam.PTransform):
     def __init__(
         self,
         top: int,
-        references: Mapping[Any, Any] | beam.PCollection | None,
+        references: Mapping[TableKey, Any] | beam.PCollection | None,
         results: Form,
         *,
         make: Make,
@@ -110,7 +111,7 @@ class NearestNeighbours(Search):
         self,
         top: int,
         *,
-        references: Mapping[Any, PrivateSketch] | beam.PCollection | None = None,
+        references: Mapping[TableKey, PrivateSketch] | beam.PCollection | None = None,
         results: Form = "estimates",
         by: By = "distance",
     ) -> None:
@@ -148,7 +149,7 @@ class _Best:
         self._places = np.empty((count, 0), dtype=np.intp)
         self._estimates = Estimates(nothing, nothing, nothing)
 
-    def add(self, keys: list[Any], estimates: Estimates, excluded: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
+    def add(self, keys: list[TableKey], estimates: Estimates, excluded: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
         rows = np.arange(len(excluded))[:, None]
         self._candidates += len(keys) - int(excluded.any())
         excluded = excluded | np.isnan(estimates.value)
@@ -167,7 +168,7 @@ class _Best:
         self._places = places[rows, best]
         self._estimates = estimates.with_parts(*(part[rows, best] for part in parts))
 
-    def results(self, keys: list[Any], form: Form) -> Iterator[Any]:
+    def results(self, keys: list[TableKey], form: Form) -> Iterator[Any]:
         found = self._places >= 0
         if form == "estimates":
             for row, key in enumerate(keys):

@@ -11,6 +11,7 @@ from streamsketch.agreement.same import check_same
 from streamsketch.beam.compare.blocks import order
 from streamsketch.beam.compare.nearest import Search
 from streamsketch.beam.compare.results import Form, Places, check_kinds, key_column
+from streamsketch.core.documents import TableKey
 from streamsketch.kernels.hashing import Words
 from streamsketch.release.published import check_disjoint
 from streamsketch.signs.hamming import check_comparable, distances_between, words_of
@@ -57,7 +58,7 @@ class NearestSigns(Search):
         self,
         top: int,
         *,
-        references: Mapping[Any, SignSketch] | beam.PCollection | None = None,
+        references: Mapping[TableKey, SignSketch] | beam.PCollection | None = None,
         results: Form = "estimates",
     ) -> None:
         super().__init__(top, references, results, make=_block, find=_nearest)
@@ -67,14 +68,14 @@ class _SignBlock(NamedTuple):
     """Published signs of different keys, in the keys' order."""
 
     shard: int
-    keys: list[Any]
+    keys: list[TableKey]
     words: Words
     sample: SignSketch
     """One of them, for what all have in common."""
     release_ids: frozenset[bytes]
 
 
-def _block(shard: int, keys: list[Any], releases: list[SignSketch]) -> _SignBlock:
+def _block(shard: int, keys: list[TableKey], releases: list[SignSketch]) -> _SignBlock:
     others = sorted({type(release).__name__ for release in releases if not isinstance(release, SignSketch)})
     if others:
         raise TypeError(f"NearestSigns needs SignSketch values, got {', '.join(others)}")
@@ -88,7 +89,7 @@ def _nearest(
 ) -> Iterator[Any]:
     """Search all blocks for a block's keys."""
     check_kinds(kinds or [])
-    keys: list[Any] = []
+    keys: list[TableKey] = []
     places = np.empty((len(block.keys), 0), dtype=np.intp)
     found = np.empty((len(block.keys), 0), dtype=np.int64)
     for other in sorted(others, key=lambda other: other.shard):
@@ -107,7 +108,7 @@ def _nearest(
     yield from _in_form(block.keys, keys, found, places, form)
 
 
-def _best(found: Places, places: Places, keys: list[Any], top: int) -> tuple[Places, Places]:
+def _best(found: Places, places: Places, keys: list[TableKey], top: int) -> tuple[Places, Places]:
     """Keep the ``top`` nearest of each row, ties by key; -1 marks an empty place, and goes last."""
     ranks = np.empty(len(keys), dtype=np.intp)
     ranks[sorted(range(len(keys)), key=lambda place: order(keys[place]))] = np.arange(len(keys))
@@ -116,7 +117,7 @@ def _best(found: Places, places: Places, keys: list[Any], top: int) -> tuple[Pla
     return np.take_along_axis(found, best, axis=1), np.take_along_axis(places, best, axis=1)
 
 
-def _in_form(own: list[Any], keys: list[Any], found: Places, places: Places, form: Form) -> Iterator[Any]:
+def _in_form(own: list[Any], keys: list[TableKey], found: Places, places: Places, form: Form) -> Iterator[Any]:
     if form == "estimates":
         for key, distances, others in zip(own, found.tolist(), places.tolist(), strict=True):
             yield key, [(keys[at], distance) for distance, at in zip(distances, others, strict=True) if distance >= 0]

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from streamsketch.core.documents import TableKey
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.estimate_arrays import Estimates
 from streamsketch.estimation.measures import MEASURES, By, check_by
@@ -99,7 +100,7 @@ def in_form(
         yield table
 
 
-def key_column(keys: list[Any]) -> pa.Array:
+def key_column(keys: list[TableKey]) -> pa.Array:
     """Return keys as an Arrow array; raise `InvalidInputError` if they are not of one type, or do not fit in it."""
     check_kinds(kinds_of(keys))
     try:
@@ -111,7 +112,7 @@ def key_column(keys: list[Any]) -> pa.Array:
         ) from None
 
 
-def kinds_of(keys: Iterable[Any]) -> set[str]:
+def kinds_of(keys: Iterable[TableKey]) -> set[str]:
     """Return the names of the types of keys."""
     return {type(key).__name__ for key in keys}
 

@@ -16,6 +16,7 @@ from apache_beam.transforms.window import GlobalWindows
 
 from streamsketch.beam.compare.results import check_kinds, kinds_of
 from streamsketch.beam.run.known import is_one_release
+from streamsketch.core.documents import TableKey
 from streamsketch.data.columns import key_column, plain_key
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import Projection
@@ -109,7 +110,7 @@ class WriteTable(beam.PTransform):
         return keys | "Write" >> write.with_output_types(str)
 
 
-def _sorted_keys(keys: Iterable[Any]) -> list[Any]:
+def _sorted_keys(keys: Iterable[TableKey]) -> list[TableKey]:
     plain = [plain_key(key, "keys of a table") for key in keys]
     check_kinds(kinds_of(plain))
     plain.sort()
@@ -122,7 +123,7 @@ def _sorted_keys(keys: Iterable[Any]) -> list[Any]:
     return plain
 
 
-def _part(keyed: tuple[Any, Any], column: str, keys: list[Any]) -> tuple[int, tuple[Any, Any]]:
+def _part(keyed: tuple[Any, Any], column: str, keys: list[TableKey]) -> tuple[int, tuple[Any, Any]]:
     kind = _KINDS[column].row_type
     if not isinstance(keyed[1], kind):
         raise TypeError(f"the table holds {kind.__name__} objects, got a {type(keyed[1]).__name__}; release first")
@@ -136,7 +137,7 @@ def _table(part: tuple[int, Iterable[tuple[Any, Any]]], column: str, *, is_one: 
     return part[0], _KINDS[column].of_one(plain).to_arrow()
 
 
-def _write(keys: list[Any], parts: Any, path: str, column: str) -> str:
+def _write(keys: list[TableKey], parts: Any, path: str, column: str) -> str:
     """Write all parts in order; ``parts`` fetches the tables of a part when asked for it."""
     count = -(-len(keys) // _PART_ROWS)
     schema = _schema_of(keys, next(iter(parts[0])).schema) if count else _empty_schema(column)
@@ -152,7 +153,7 @@ def _write(keys: list[Any], parts: Any, path: str, column: str) -> str:
     return path
 
 
-def _schema_of(keys: list[Any], first: pa.Schema) -> pa.Schema:
+def _schema_of(keys: list[TableKey], first: pa.Schema) -> pa.Schema:
     """Return a part's schema with the type that holds the keys of all parts."""
     place = first.get_field_index("key")
     return first.set(place, first.field(place).with_type(key_column(keys, "key").type))

@@ -26,6 +26,7 @@ from streamsketch.beam.intake.windows import (
 from streamsketch.beam.run.known import Known, Span, refuse_bounded, with_known
 from streamsketch.beam.run.runner import refuse_broken_runner
 from streamsketch.beam.run.runs import RunSecret, label_in, run_secret
+from streamsketch.core.documents import TableKey
 from streamsketch.core.numbers import check_int
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.by_window import intake_of
@@ -235,7 +236,7 @@ class Prepare(beam.DoFn):
         bounds: UnitBounds,
         label: str,
         shards: int,
-        listed: frozenset[Any] | None,
+        listed: frozenset[TableKey] | None,
         *,
         count: bool,
     ) -> None:
@@ -252,7 +253,7 @@ class Prepare(beam.DoFn):
         self,
         element: Any,
         window: BoundedWindow = beam.DoFn.WindowParam,
-        known: Mapping[Any, None] | None = None,
+        known: Mapping[TableKey, None] | None = None,
         *,
         run: RunSecret,
     ) -> Iterator[WindowedValue] | None:

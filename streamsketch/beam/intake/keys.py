@@ -11,6 +11,7 @@ from apache_beam.transforms.window import GlobalWindows
 
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.beam.run.steps import Each, Step
+from streamsketch.core.documents import TableKey
 from streamsketch.data.columns import keys_named, plain_key
 from streamsketch.errors import InvalidInputError
 
@@ -100,10 +101,12 @@ def as_dict(keys: beam.PCollection) -> beam.pvalue.AsDict:
 class KeepKeys(Step):
     """Drop elements whose keys are not listed, or not in the side input."""
 
-    def __init__(self, listed: frozenset[Any] | None, *, count: bool) -> None:
+    def __init__(self, listed: frozenset[TableKey] | None, *, count: bool) -> None:
         self._listed, self._count = listed, count
 
-    def process(self, keyed: tuple[Any, Any], known: Mapping[Any, None] | None = None) -> Iterator[tuple[Any, Any]]:
+    def process(
+        self, keyed: tuple[Any, Any], known: Mapping[TableKey, None] | None = None
+    ) -> Iterator[tuple[Any, Any]]:
         """Yield the element if its key is known."""
         keys = known if self._listed is None else self._listed
         # only plain types: True and 1.0 equal 1 in Python
@@ -113,16 +116,16 @@ class KeepKeys(Step):
             Metrics.counter(METRICS, "keys_dropped").inc()
 
 
-def plain_keys(keys: Iterable[Any]) -> list[Any]:
+def plain_keys(keys: Iterable[TableKey]) -> list[TableKey]:
     """Return the different keys in plain types: equal keys of two types would be released twice."""
     return list(dict.fromkeys(map(_public_key, keys)))
 
 
-def _same(_: bytes, keys: list[Any]) -> list[Any]:
+def _same(_: bytes, keys: list[TableKey]) -> list[Any]:
     return keys
 
 
-def _public_key(key: Any, agreement: Agreement | None = None) -> Any:
+def _public_key(key: TableKey, agreement: Agreement | None = None) -> Any:
     plain = plain_key(key, "public_keys")
     return plain if agreement is None else plain_key(agreement.keys_of([plain])[0], "public_keys")
 

@@ -25,6 +25,7 @@ from apache_beam.utils.timestamp import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, 
 from apache_beam.utils.windowed_value import PaneInfo, PaneInfoTiming
 from numpy.typing import NDArray
 
+from streamsketch.core.documents import TableKey
 from streamsketch.data.calendar import Calendar, EventWindows, Period, check_times_of_day
 from streamsketch.data.columns import NOT_SHOWN, value_type
 from streamsketch.data.windows import LARGEST_TIME, Tumbling, times_in, window_seconds
@@ -482,7 +483,7 @@ class SlidingWindowSums(beam.PTransform):
         )
 
 
-def _sum(key: Any, releases: Iterable[PrivateSketch]) -> tuple[Any, PrivateSketch]:
+def _sum(key: TableKey, releases: Iterable[PrivateSketch]) -> tuple[Any, PrivateSketch]:
     first, *others = sorted(releases, key=lambda release: release.release_ids)
     total = first
     for other in others:

@@ -16,6 +16,7 @@ from streamsketch.beam.run.coders import SketchCoder
 from streamsketch.beam.run.once import BitsOf, ids_in
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.beam.run.versions import window_start
+from streamsketch.core.documents import TableKey
 from streamsketch.data.data_ids import DataIds
 from streamsketch.once.keys import number_bytes
 from streamsketch.once.names import drawn_numbers, name_of_draw
@@ -87,7 +88,9 @@ class KeyedDraw:
         """Return whether a sketch opens its window; only an empty one does if windows can end again after a restore."""
         return not self._opened or value.mass == 0
 
-    def draw(self, total: Sketch, bits_of: BitsOf, key: Any, window: BoundedWindow, run: RunSecret) -> Iterator[Any]:
+    def draw(
+        self, total: Sketch, bits_of: BitsOf, key: TableKey, window: BoundedWindow, run: RunSecret
+    ) -> Iterator[Any]:
         """Yield what is published."""
         bits = bits_of(*self._name(total, *self._context))
         self._projection.check_same(total.projection)
@@ -126,7 +129,7 @@ class KeyedDraw:
     def _drawn(self, sketch: Sketch, bits: BitSource, _key: Any) -> Any:
         return self._calibrated.for_data(sketch).draw(bits)
 
-    def _ids(self, key: Any, window: BoundedWindow, run: RunSecret) -> DataIds:
+    def _ids(self, key: TableKey, window: BoundedWindow, run: RunSecret) -> DataIds:
         # one secret for all transforms, so that the same data have the same ids
         return ids_in(run.derive("data ids", ""), self._sources, key, window)
 
@@ -159,7 +162,7 @@ class RowDraw(KeyedDraw):
         """The transform that adds up windows."""
         return SumBySchedule(self._of, self._projection, self._guarantee, count=self._count)
 
-    def draw(self, total: Any, bits_of: BitsOf, key: Any, _window: BoundedWindow, run: RunSecret) -> Iterator[Any]:
+    def draw(self, total: Any, bits_of: BitsOf, key: TableKey, _window: BoundedWindow, run: RunSecret) -> Iterator[Any]:
         """Yield a row's release, from the row's number and its exact numbers (`SumBySchedule`)."""
         place, exact = total
         history = run.derive("history", f"{self._label}\0{self._guarantee.to_json()}")[:HISTORY_ID_BYTES]

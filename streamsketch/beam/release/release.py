@@ -27,6 +27,7 @@ from streamsketch.beam.run.runs import has_stream, label_in
 from streamsketch.beam.run.steps import Each
 from streamsketch.beam.streams.opening import OpenWindows
 from streamsketch.beam.streams.secret import clock_of
+from streamsketch.core.documents import TableKey
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
 from streamsketch.privacy.assertions import conditions_of_keys, with_conditions
 from streamsketch.privacy.guarantee import Guarantee
@@ -432,5 +433,5 @@ def _has_data(keyed: tuple[Any, Sketch]) -> bool:
     return keyed[1].mass > 0
 
 
-def _empty_sketch(key: Any, projection: Projection) -> Iterator[tuple[Any, Sketch]]:
+def _empty_sketch(key: TableKey, projection: Projection) -> Iterator[tuple[Any, Sketch]]:
     yield key, projection.sketch()

@@ -14,6 +14,7 @@ from streamsketch.beam.run.runs import RunSecret, has_stream, label_in, run_secr
 from streamsketch.beam.run.steps import Each, Step
 from streamsketch.beam.run.versions import WithVersion
 from streamsketch.beam.streams.stable import publishing_step
+from streamsketch.core.documents import TableKey
 from streamsketch.data.data_ids import DataIds
 from streamsketch.once.alarms import REFUSED
 from streamsketch.once.keys import ids_from, joined, number_bytes
@@ -37,7 +38,7 @@ class Draw(Protocol):
     def opens(self, value: Any) -> bool:
         """Return whether this value lets its key and window be published; without such a value, all came late."""
 
-    def draw(self, total: Any, bits_of: BitsOf, key: Any, window: BoundedWindow, run: RunSecret) -> Iterator[Any]:
+    def draw(self, total: Any, bits_of: BitsOf, key: TableKey, window: BoundedWindow, run: RunSecret) -> Iterator[Any]:
         """Yield what is published for the total, if anything.
 
         ``bits_of`` returns the secret bits for this key and window, a function of the bytes passed to it. Pass
@@ -143,7 +144,7 @@ class _Draw(Step):
             yield key, (published if version is None else (published, version))
 
 
-def repeatable_bits(secret: bytes, key: Any, window: BoundedWindow, *parts: bytes) -> KeyedBits:
+def repeatable_bits(secret: bytes, key: TableKey, window: BoundedWindow, *parts: bytes) -> KeyedBits:
     """Return the bits for one key in one window.
 
     Parameters
@@ -161,7 +162,7 @@ def repeatable_bits(secret: bytes, key: Any, window: BoundedWindow, *parts: byte
     return KeyedBits(secret, joined((_KEYS.encode(key), _time_of(window), *parts)))
 
 
-def ids_in(secret: bytes, sources: Iterable[str], key: Any, window: BoundedWindow) -> DataIds:
+def ids_in(secret: bytes, sources: Iterable[str], key: TableKey, window: BoundedWindow) -> DataIds:
     """Return the ids of one key's data in one window (`ids_from`).
 
     Parameters

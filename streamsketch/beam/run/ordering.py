@@ -12,6 +12,7 @@ from apache_beam.utils.windowed_value import PaneInfo
 from streamsketch.beam.compare.blocks import order
 from streamsketch.beam.intake.windows import LATE, is_the_one_pane, windowed_as
 from streamsketch.beam.run.steps import Step
+from streamsketch.core.documents import TableKey
 
 _KEYS = beam.coders.FastPrimitivesCoder()
 _SHARDS = 256  # if the number of results is not known
@@ -93,7 +94,7 @@ class PlaceKeys(Step):
         time = int(window.max_timestamp().micros)
         yield self._shard(key, time), (time, key, [value])
 
-    def _shard(self, key: Any, time: int) -> int:
+    def _shard(self, key: TableKey, time: int) -> int:
         named = time.to_bytes(8, "little", signed=True) + _KEYS.encode(key)
         return int.from_bytes(hashlib.blake2b(named, digest_size=8).digest(), "little") % self._shards
 

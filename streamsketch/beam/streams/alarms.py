@@ -1,17 +1,18 @@
 """Alarms of sinks that write once, kept for the operator."""
 
-from typing import Any
-
 import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.transforms.window import IntervalWindow
 
 from streamsketch.beam.run.claims import create_once
 from streamsketch.beam.streams.slots import slot_of
+from streamsketch.core.documents import TableKey
 from streamsketch.once.alarms import REFUSED, Alarm, file_of
 
 
-def refused_alarm(key: Any, stream: str, epoch: int | None, window: IntervalWindow = beam.DoFn.WindowParam) -> Alarm:
+def refused_alarm(
+    key: TableKey, stream: str, epoch: int | None, window: IntervalWindow = beam.DoFn.WindowParam
+) -> Alarm:
     """Return the alarm of a key in a window that the ledger refused to cover.
 
     Examples

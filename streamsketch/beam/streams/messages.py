@@ -23,6 +23,7 @@ from streamsketch.beam.intake.keys import METRICS
 from streamsketch.beam.intake.rows import alike_rows, feature_columns
 from streamsketch.beam.intake.windows import LATE, column_of
 from streamsketch.beam.streams.lateness import PartitionClock, micros_of
+from streamsketch.core.documents import TableKey
 from streamsketch.core.limits import current_limits
 from streamsketch.data.arrow_messages import message_batches, most_unpacked
 from streamsketch.data.columns import key_column
@@ -119,7 +120,7 @@ class DecodeMessages(beam.PTransform):
         limit: AheadLimit | None = None,
         counts: str | None = None,
         first: int | None = None,
-        public_keys: Iterable[Any] | None = None,
+        public_keys: Iterable[TableKey] | None = None,
         count_private_data: bool = False,
     ) -> None:
         super().__init__()

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core.concealed import concealed
+from streamsketch.core.documents import TableKey
 from streamsketch.core.numbers import Cells, Ints
 from streamsketch.intake.events import Events
 from streamsketch.kernels.hashing import Words
@@ -134,7 +135,7 @@ def without_times(timed: Sequence[TimedSlot]) -> tuple[list[Slot], list[int] | N
     return [slot for slot, _ in timed], times or None
 
 
-def used_slots(slots: list[Any], codes: Ints) -> tuple[list[Any], Ints]:
+def used_slots(slots: list[TableKey], codes: Ints) -> tuple[list[Any], Ints]:
     """Return the slots that occur in ``codes``, and the codes renumbered to match."""
     used = np.zeros(len(slots), dtype=bool)
     used[codes] = True

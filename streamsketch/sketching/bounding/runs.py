@@ -5,11 +5,12 @@ bucket by a hash table. So an attacker cannot choose units that meet in one plac
 """
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from streamsketch.core.concealed import concealed
+from streamsketch.core.documents import TableKey
 from streamsketch.core.jit import kernel, read_only
 from streamsketch.core.numbers import Ints
 from streamsketch.kernels.hashing import Words
@@ -38,7 +39,7 @@ class Runs:
 
     units: Words
     bounds: Ints
-    slots: list[Any]
+    slots: list[TableKey]
     codes: Ints
     indices: Ints
     steps: Ints

@@ -8,7 +8,7 @@ that. The layout is not fixed.
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from streamsketch.kernels.words import bytes_at, put_word
 from streamsketch.sketching.bounding.contributions import Contributions, TimedSlot, without_times
 from streamsketch.sketching.bounding.runs import Runs
 
+if TYPE_CHECKING:
+    from streamsketch.core.documents import TableKey
+
 Bytes: TypeAlias = NDArray[np.uint8]
 
 HEADER = struct.Struct("<QQBBBB4xQ")  # events, units, bytes of a unit's number of rows, index, step and code, slots
@@ -33,7 +36,7 @@ _ODD, _1, _64 = np.uint64(0x9E37_79B9_7F4A_7C15), np.uint64(1), np.uint64(64)  #
 
 def by_shard(parts: Sequence[Contributions], shards: int) -> Iterator[tuple[int, bytes]]:
     """Yield the events of each shard that has some, as bytes, those of a unit together, in the order they came in."""
-    slots: dict[Any, int] = {}
+    slots: dict[TableKey, int] = {}
     counts = np.zeros(shards, dtype=np.int64)
     index, step = 0, 0
     for part in parts:
@@ -226,7 +229,7 @@ def decoded(parts: Iterable[bytes]) -> Runs:
             raise WireFormatError("units", f"do not add up to {count} events")
     units, bounds, places = Runs.gathered(np.concatenate(digests), np.concatenate(lengths))
     codes, indices, steps = (np.empty(int(bounds[-1]), dtype=np.int64) for _ in range(3))
-    slots: dict[Any, int] = {}
+    slots: dict[TableKey, int] = {}
     known: dict[bytes, Ints] = {}  # nearly all parts have the same slots
     first = 0
     for (data, count, many, size_bytes, (index, step, code)), sizes in zip(read, lengths[1:], strict=True):

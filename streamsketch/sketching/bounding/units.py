@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.grids import check_fine
 from streamsketch.agreement.rows_of_unit import RowsOfUnit
+from streamsketch.core.documents import TableKey
 from streamsketch.core.wrong import PROJECTION, wrong_type
 from streamsketch.data.calendar import EventWindows
 from streamsketch.data.grid import warn_of_truncation
@@ -48,7 +49,7 @@ def bound(
     agreement: Agreement,
     *,
     clip: Clip | None = None,
-    public_keys: Iterable[Any] | None = None,
+    public_keys: Iterable[TableKey] | None = None,
     summary: BoundingSummary | None = None,
     folder: str | os.PathLike[str] | None = None,
 ) -> Sketch | SketchTable:
