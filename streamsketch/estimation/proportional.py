@@ -4,6 +4,7 @@ Under that hypothesis the cells of s·x - t·y hold noise alone, for the s and t
 the largest over all of them.
 """
 
+import dataclasses
 import functools
 import heapq
 import math
@@ -174,8 +175,12 @@ class _Cell(NamedTuple):
                 yield _Cell(self.line, low, high, node, depth)
 
 
-class _Search(NamedTuple):
-    """The search for the largest p-value, over cells of s and t: x - t·y for t ≤ 1, and y - s·x for s ≤ 1."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Search:
+    """The search for the largest p-value, over cells of s and t: x - t·y for t ≤ 1, and y - s·x for s ≤ 1.
+
+    It asks for few laws and lengths again and again. It keeps them itself: `gap_law` would hash all noises each time.
+    """
 
     projection: Projection
     place: NoisePlace
@@ -183,6 +188,8 @@ class _Search(NamedTuple):
     noise_of: NoiseOf
     tolerance: float
     is_noisy: bool
+    _laws: dict[tuple[int, float], GapLaw] = dataclasses.field(default_factory=dict, init=False)
+    _lengths: dict[tuple[int, float, bool], float] = dataclasses.field(default_factory=dict, init=False)
 
     def result(self) -> Proportional:
         """Return the largest p-value, at most 1.1 times too large for the bounds of the cells."""
@@ -290,14 +297,21 @@ class _Search(NamedTuple):
         return self.noise_of(1.0, t) if line == 0 else self.noise_of(t, 1.0)
 
     def _law(self, line: int, t: float) -> GapLaw:
-        return gap_law(self.projection, self._noise(line, t), self.place, self.tolerance, (), 0.0)
+        if (line, t) not in self._laws:
+            noise = self._noise(line, t)
+            self._laws[line, t] = gap_law(self.projection, noise, self.place, self.tolerance, (), 0.0)
+        return self._laws[line, t]
 
     def _noise_law(self, line: int, t: float) -> GapLaw:
         return gap_law(self.projection, self._noise(line, t), self.place, 0.0, (), 0.0)
 
     def _length(self, line: int, level: float, *, of_noise: bool = True) -> float:
         """Return the length that the noise of a line's first stream has with a probability of ``level`` at most."""
-        return _length_of(self._noise_law(line, 0.0) if of_noise else self._law(line, 0.0), level)
+        asked = line, level, of_noise
+        if asked not in self._lengths:
+            law = self._noise_law(line, 0.0) if of_noise else self._law(line, 0.0)
+            self._lengths[asked] = _length_of(law, level)
+        return self._lengths[asked]
 
 
 @functools.lru_cache(maxsize=_KEPT)

@@ -1,5 +1,6 @@
 """Laws of the sum of squares of cells that hold a signal and noise (Theory 4.7)."""
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -24,8 +25,10 @@ _MOST_HITS = 6  # of one cell, by a few items
 _MANY_COORDINATES = 1 << 16  # of noise before the map, beyond which its squared norm has nearly a Gamma law
 _ROUNDING = 1e-9
 _NOTHING: Signal = np.zeros(1), np.ones(1)
+_KEPT = 12  # laws of up to 12 MB
 
 
+@functools.lru_cache(maxsize=_KEPT)  # maps of one size share them, whatever their seeds
 def of_noise_alone(noise: Lattice, count: int) -> Law:
     """Return the law of ‖η‖²."""
     return _sum(noise, [_NOTHING], (count,))

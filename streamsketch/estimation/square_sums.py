@@ -242,10 +242,8 @@ class Squares(Law):
             tilted = law * np.exp(rate * np.arange(law.size) - log) if rate else law / law.sum()
             transforms.append(np.fft.rfft(tilted, size))
         if self.hits is None:
-            found = np.ones(transforms[0].size, dtype=np.complex128)
-            for count, transform in zip(self.counts, transforms, strict=True):
-                found = found * _power(transform, count)
-            return np.fft.irfft(found, size)
+            powers = map(_power, transforms, self.counts)
+            return np.fft.irfft(functools.reduce(np.multiply, powers), size)
         ratios = np.exp(np.array(logs) - logs[0])
         untouched = self.counts[0] - self.hits.items * self.hits.blocks
         kept = np.abs(transforms[0]) ** max(untouched, 0) > _NEGLIGIBLE
