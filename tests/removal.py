@@ -1,15 +1,18 @@
 """Which modules are a product's, an engine's or for people; and the core's journey with some of them blocked.
 
-What is not in `PARTS` is the core, which works without any of them. ``python -m tests.removal signs`` blocks one, and
-makes the journey of a release. As a plugin of pytest (``-p tests.removal``) it blocks what ``BLOCKED`` names.
+What is not in `PARTS` is the core, which works without any of them. ``python -m tests.removal signs local,once`` blocks
+one, and then two others, and makes the journey of a release each time. As a plugin of pytest (``-p tests.removal``) it
+blocks what ``BLOCKED`` names.
 """
 
+import importlib
 import importlib.abc
 import importlib.machinery
 import json
 import os
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -41,6 +44,8 @@ PEOPLE: dict[str, tuple[str, ...]] = {
 PARTS = {**PRODUCTS, **ENGINES, **PEOPLE}
 OWNERS = {module: part for part, modules in PARTS.items() for module in modules}
 _BLOCKED = "BLOCKED"  # an environment variable
+LOADED = ("numba", "pandas", "pyarrow.parquet")
+"""Libraries of others that a journey needs, loaded once for all forks."""
 
 
 def part_of(module: str) -> str:
@@ -157,8 +162,32 @@ def remove(*parts: str) -> None:
             asked_for(part, Path(folder))
 
 
+def remove_in_fork(*parts: str) -> str:
+    """Call `remove` in a fork; return the last line of its error, or "" for a whole journey."""
+    reading, writing = os.pipe()
+    if not (pid := os.fork()):
+        try:
+            remove(*parts)
+        except BaseException:  # noqa: BLE001 - whatever it is, the fork must end here
+            os.write(writing, traceback.format_exc().encode())
+            os._exit(1)
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, encoding="utf-8") as pipe:
+        lines = pipe.read().splitlines()
+    _, status = os.waitpid(pid, 0)
+    return "" if status == 0 else (lines or [f"status {status}"])[-1]
+
+
+def main(groups: Sequence[str]) -> dict[str, str]:
+    """Return how the journey ends without each group of parts, which are separated by commas."""
+    for library in LOADED:
+        importlib.import_module(library)
+    return {group: remove_in_fork(*group.split(",")) for group in groups}
+
+
 if os.environ.get(_BLOCKED):
     block(*os.environ[_BLOCKED].split())
 
 if __name__ == "__main__":
-    remove(*sys.argv[1:])
+    sys.stdout.write(json.dumps(main(sys.argv[1:])))
