@@ -4,6 +4,7 @@ The step of the model is a sum over scales and cells, and eigenvalues are found 
 with the library but the text. Each pair's own estimate is that of ``estimates.py``.
 """
 
+import functools
 import math
 import statistics
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from tests.golden.reader import cells_of
 from tests.golden.views import Message
 
 Matrix = list[list[float]]
+Rows: TypeAlias = tuple[tuple[float, ...], ...]
+"""The cells of all streams, cell by cell."""
 
 WITHIN = 1e-7
 """How far off cosines may be, and other values and standard errors over their size."""
@@ -118,7 +121,7 @@ class Fit(NamedTuple):
     chances: list[float]
 
 
-def start_of(rows: Matrix) -> Fit:
+def start_of(rows: Rows) -> Fit:
     k, n = len(rows), len(rows[0])
     values, vectors = axes_of(square(n, lambda a, b: sum(r[a] * r[b] for r in rows) / k - (a == b)))
     least = 2e-3 * max(*values, 0.01)
@@ -141,12 +144,12 @@ def shares_of(row: list[float], fit: Fit, values: list[float]) -> list[float]:
     return [one / sum(sizes) for one in sizes]
 
 
-def turned(rows: Matrix, vectors: Matrix) -> Matrix:
+def turned(rows: Rows, vectors: Matrix) -> Matrix:
     n = len(vectors)
     return [[sum(r[b] * vectors[b][a] for b in range(n)) for a in range(n)] for r in rows]
 
 
-def step(rows: Matrix, fit: Fit, target: str, strength: float) -> Fit:
+def step(rows: Rows, fit: Fit, target: str, strength: float) -> Fit:
     k, n = len(rows), len(rows[0])
     values, vectors = axes_of(fit.shape)
     values = [max(value, 1e-6) for value in values]
@@ -191,7 +194,7 @@ def target_of(cosines: Matrix, target: str) -> Matrix:
     return square(n, lambda i, j: 1.0 if i == j else means[abs(i - j)])
 
 
-def likelihood(rows: Matrix, fit: Fit) -> float:
+def likelihood(rows: Rows, fit: Fit) -> float:
     values, vectors = axes_of(fit.shape)
     values = [max(value, 1e-6) for value in values]
     total = 0.0
@@ -203,7 +206,8 @@ def likelihood(rows: Matrix, fit: Fit) -> float:
     return total
 
 
-def path(rows: Matrix, target: str, strengths: list[float]) -> list[Fit]:
+@functools.cache  # cases of the kit that differ in the measure, or in the order, have paths in common
+def path(rows: Rows, target: str, strengths: tuple[float, ...]) -> list[Fit]:
     fit, fits = start_of(rows), []
     for place, strength in enumerate(strengths):
         for _ in range(12 if place else 24):
@@ -212,14 +216,14 @@ def path(rows: Matrix, target: str, strengths: list[float]) -> list[Fit]:
     return fits
 
 
-def chosen(rows: Matrix, *, in_time: bool) -> tuple[str, int, Matrix, tuple[Matrix, Matrix]]:
+def chosen(rows: Rows, *, in_time: bool) -> tuple[str, int, Matrix, tuple[Matrix, Matrix]]:
     """Return target, strength, the model's cosines from all cells, and those from each fold."""
     folds = rows[::2], rows[1::2]
     scored: list[tuple[float, str, int, Fit, Fit]] = []
     for target, strengths in STRENGTHS.items():
         if target == "lag" and not (in_time and len(rows[0]) >= 4):
             continue
-        first, second = (path(fold, target, [strength / 2 for strength in strengths]) for fold in folds)
+        first, second = (path(fold, target, tuple(strength / 2 for strength in strengths)) for fold in folds)
         for strength, one, other in zip(strengths, first, second, strict=True):
             scored.append((likelihood(folds[1], one) + likelihood(folds[0], other), target, strength, one, other))
     scored.sort(key=lambda entry: -entry[0])
@@ -227,7 +231,7 @@ def chosen(rows: Matrix, *, in_time: bool) -> tuple[str, int, Matrix, tuple[Matr
         raise AmbiguousError
     _, target, strength, one, other = scored[0]
     strengths = STRENGTHS[target]
-    *_, whole = path(rows, target, [float(nu) for nu in strengths[: strengths.index(strength) + 1]])
+    *_, whole = path(rows, target, tuple(float(nu) for nu in strengths[: strengths.index(strength) + 1]))
     return target, strength, cosines_of(whole.shape), (cosines_of(one.shape), cosines_of(other.shape))
 
 
@@ -261,7 +265,7 @@ def joint(messages: list[Message], by: str, *, in_time: bool) -> Joint:
     for stream in streams:
         noise = max(stream.k2, 1e-4 * sum(cell * cell for cell in stream.cells) / k)
         sizes.append(1 / math.sqrt(noise if noise > 0 else 1.0))
-    rows = [[size * stream.cells[i] for size, stream in zip(sizes, streams, strict=True)] for i in range(k)]
+    rows = tuple(tuple(size * stream.cells[i] for size, stream in zip(sizes, streams, strict=True)) for i in range(k))
     target, strength, whole, halves = chosen(rows, in_time=in_time)
     known = [stream.norm > stream.floor for stream in streams]
     both = [[known[i] and known[j] for j in range(n)] for i in range(n)]
