@@ -67,12 +67,16 @@ def as_json(batch: pa.RecordBatch) -> list[bytes]:
 
 
 class Topic:
-    """Partitions in memory: a `Log`. Messages may be removed from their beginnings."""
+    """Partitions in memory: a `Log`. Messages may be removed from their beginnings.
+
+    A poll returns up to ``most`` messages of a partition.
+    """
 
     identity: str | None = "a topic"
     is_compacted = False
 
-    def __init__(self, partitions: int, seed: int = 0) -> None:
+    def __init__(self, partitions: int, seed: int = 0, *, most: int = 4) -> None:
+        self.most = most
         self.messages: dict[int, list[Message]] = {number: [] for number in range(partitions)}
         self.first = dict.fromkeys(self.messages, 0)
         self.committed: dict[int, int] = {}
@@ -107,7 +111,7 @@ class Topic:
         found = {}
         for number in self._order.permutation(list(self._next))[: 1 + int(self._order.integers(len(self._next)))]:
             at = self._next[int(number)]
-            its = self.messages[int(number)][at - self.first[number] :][: int(self._order.integers(1, 5))]
+            its = self.messages[int(number)][at - self.first[number] :][: int(self._order.integers(1, self.most + 1))]
             if its and self.down is None:
                 found[int(number)] = its
                 self._next[int(number)] = its[-1].offset + 1
