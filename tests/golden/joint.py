@@ -61,24 +61,27 @@ def axes_of(matrix: Matrix) -> tuple[list[float], Matrix]:
     n = len(matrix)
     a = [row[:] for row in matrix]
     vectors = square(n, lambda i, j: float(i == j))
+    rows, columns = (*a, *vectors), range(n)
     for _ in range(30):
-        size = math.fsum(a[i][i] ** 2 for i in range(n))
-        if math.fsum(a[i][j] ** 2 for i in range(n) for j in range(i)) <= 1e-34 * size:
+        size = math.fsum(a[i][i] ** 2 for i in columns)
+        if math.fsum(a[i][j] ** 2 for i in columns for j in range(i)) <= 1e-34 * size:
             break
-        for p in range(n):
+        for p in columns:
+            first = a[p]
             for q in range(p + 1, n):
-                if a[p][q] == 0:
+                if first[q] == 0:
                     continue
-                theta = (a[q][q] - a[p][p]) / (2 * a[p][q])
+                second = a[q]
+                theta = (second[q] - first[p]) / (2 * first[q])
                 t = math.copysign(1, theta) / (abs(theta) + math.sqrt(theta * theta + 1))
                 c = 1 / math.sqrt(t * t + 1)
                 s = t * c
-                for row in (*a, *vectors):
-                    row[p], row[q] = c * row[p] - s * row[q], s * row[p] + c * row[q]
-                a[p], a[q] = (
-                    [c * x - s * y for x, y in zip(a[p], a[q], strict=True)],
-                    [s * x + c * y for x, y in zip(a[p], a[q], strict=True)],
-                )
+                for row in rows:
+                    x, y = row[p], row[q]
+                    row[p], row[q] = c * x - s * y, s * x + c * y
+                for i in columns:
+                    x, y = first[i], second[i]
+                    first[i], second[i] = c * x - s * y, s * x + c * y
     return [a[i][i] for i in range(n)], vectors
 
 
