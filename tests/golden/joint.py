@@ -5,6 +5,7 @@ with the library but the text. Each pair's own estimate is that of ``estimates.p
 """
 
 import functools
+import itertools
 import math
 import statistics
 from collections.abc import Callable
@@ -476,14 +477,19 @@ def _all_pairs(
 ) -> list[list[Parts]]:
     """Return the parts of all estimates; streams that are unlike the others keep their pairs' own."""
     places, (before, after) = range(len(messages)), variances
+    estimate = {"squared_distance": estimates.squared_distance, "inner_product": estimates.inner_product}
+    singles = {}
+    for pair in itertools.combinations(places, 2):
+        single = own.get(pair) if by == "cosine" else estimate[by](*(messages[a] for a in pair))
+        singles[pair] = single, _ends(by, single, laws[0], laws[1].get(pair))
 
     def made(unlike: set[int]) -> list[list[Parts]]:
         followed = {pair: of for pair, of in before.items() if by == "cosine" or not unlike & set(pair)}
-        parts = (own, (followed, after), laws)
-        return [
-            [_pair(messages, streams, by, (min(i, j), max(i, j)), cosines[i][j], *parts) for j in places]
-            for i in places
-        ]
+        found = [[(0.0,) * 5 for _ in places] for _ in places]
+        for (i, j), single in singles.items():
+            parts = (own, (followed, after), laws[0])
+            found[i][j] = found[j][i] = _pair(streams, by, (i, j), cosines[i][j], single, *parts)
+        return found
 
     joint, alone, unlike = made(set()), made(set(places)), set()
     for i in places:
@@ -493,35 +499,40 @@ def _all_pairs(
     return made(unlike)
 
 
+def _ends(by: str, alone: Expected | None, alpha: float, law: tuple[float, float] | None) -> tuple[float, float]:
+    """Return the ends of a pair's own 95 % interval."""
+    if alone is None:
+        return -1.0, 1.0
+    found = interval_ends.interval(alone, 0.95, "normal")
+    ends = float(found.low), float(found.high)
+    if by != "cosine" or law is None:
+        return ends
+    return within(ends, clip(float(alone.value), -1, 1), alpha, law)
+
+
 def _pair(
-    messages: list[Message],
     streams: list[Stream],
     by: str,
     pair: tuple[int, int],
     cosine: float,
+    single: tuple[Expected | None, tuple[float, float]],
     own: dict[tuple[int, int], Expected],
     variances: tuple[dict[tuple[int, int], float], dict[tuple[int, int], float]],
-    laws: tuple[float, dict[tuple[int, int], tuple[float, float]]],
+    alpha: float,
 ) -> Parts:
-    """Return value, both variances, and the ends of the pair's own 95 % interval; 0 on the diagonal."""
-    i, j = pair
-    if i == j:
-        return (0.0,) * 5
-    before, after = variances
+    """Return value, both variances, and the ends of the pair's own 95 % interval."""
+    (before, after), (alone, ends) = variances, single
     x, y = (max(streams[a].norm, 0.0) for a in pair)
-    if by == "cosine":
-        alone = own.get(pair)
-        variance = after.get(pair, 1 / _USUAL**2)
-        value, lowest, highest = cosine, -1.0, 1.0
+    if alone is None or by == "cosine":
+        value, variance = cosine, after.get(pair, 1 / _USUAL**2)
     else:
         distance = by == "squared_distance"
-        alone = (estimates.squared_distance if distance else estimates.inner_product)(messages[i], messages[j])
-        factor, lowest, highest = (2 if distance else 1) * math.sqrt(x * y), 0.0 if distance else -math.inf, math.inf
+        factor, lowest = (2 if distance else 1) * math.sqrt(x * y), 0.0 if distance else -math.inf
         value, variance = max(float(alone.value), lowest), _variance(alone)
         if pair in before:
             ratios = [cosine * math.sqrt(b / a) for a, b in ((x, y), (y, x))]
             slopes = [1 - ratio if distance else ratio / 2 for ratio in ratios]
-            noise = factor**2 * (after[pair] - laws[0] * (1 - clip(float(own[pair].value), -1, 1) ** 2) ** 2)
+            noise = factor**2 * (after[pair] - alpha * (1 - clip(float(own[pair].value), -1, 1) ** 2) ** 2)
             noise += sum(slope**2 * norm_variance(streams[a]) for slope, a in zip(slopes, pair, strict=True))
             if noise < float(alone.noise_variance):
                 value = max(x + y - factor * cosine, 0.0) if distance else factor * cosine
@@ -529,13 +540,6 @@ def _pair(
                 variance = max(variance - less, min(factor**2 * after[pair], variance))
     whole = _variance(alone)
     share = float(alone.projection_variance) / whole if alone is not None and whole else 0.0
-    if alone is None:
-        ends = (lowest, highest)
-    else:
-        found = interval_ends.interval(alone, 0.95, "normal")
-        ends = float(found.low), float(found.high)
-        if by == "cosine":
-            ends = within(ends, clip(float(alone.value), -1, 1), laws[0], laws[1][pair])
     return value, share * variance, (1 - share) * variance, *ends
 
 
