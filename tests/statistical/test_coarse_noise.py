@@ -306,12 +306,13 @@ def test_no_difference_raises_no_more_alarms_than_stated_by_a_tolerance_below_a_
 def law_of_squares(noise: Noise, difference: tuple[int, ...]) -> tuple[Floats, Floats]:
     """Return the values of ‖z + η‖², and the probability of each or a larger one."""
     points, weights = law_of(noise)
-    values, chances = np.zeros(1), np.ones(1)
+    values, chances = np.zeros(1, dtype=np.int64), np.ones(1)
     for entry in difference:
-        sums = values[:, None] + (points + entry) ** 2
-        values, places = np.unique(sums, return_inverse=True)
-        chances = np.bincount(places.ravel(), np.outer(chances, weights).ravel())
-    return values, np.cumsum(chances[::-1])[::-1]
+        sums = values[:, None] + ((points + entry) ** 2).astype(np.int64)
+        of_all = np.bincount(sums.ravel(), np.outer(chances, weights).ravel())
+        values = np.flatnonzero(of_all)
+        chances = of_all[values]
+    return values.astype(np.float64), np.cumsum(chances[::-1])[::-1]
 
 
 @pytest.mark.parametrize("name", ["Laplace, ε = 1", "Laplace, ε = 2.58", "Laplace, ε = 4", "Gaussian, σ² = 1/2"])
