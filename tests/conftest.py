@@ -59,7 +59,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
         compile_once()
         if hasattr(config, "workerinput"):  # one of several processes
-            exit_at_once()
+            exit_at_once(config)
             folders = [path for path in map(config.invocation_params.dir.joinpath, config.args) if path.is_dir()]
             found = sorted(file for folder in folders for file in folder.rglob("test_*.py"))
             import_in_turn(config, [file for file in found if not _ignored(file, config)])
