@@ -261,6 +261,10 @@ class Intake:
         agreed = next((one for one in self._agreement.columns if one.name == name), None)
         return array if agreed is None else self._agreement.spelt(array, agreed)
 
+    def lacking(self, column: "pa.Array", name: str) -> Mask:
+        """Return which rows lack a value in an agreed column, also in its agreed spelling: bool, (n,)."""
+        return missing(self._spelt(plain(column), name))
+
     def _refuse(self, absent: dict[str, Mask], places: Ints, rows: Rows) -> None:
         """Raise for the rows at some places, in which something is missing, or report each of them."""
         if self._on_bad == "refuse":

@@ -438,12 +438,15 @@ class Windows:
         return micros_in(*named)
 
     def _kinds(self, batch: pa.RecordBatch) -> tuple[Flags, Flags]:
-        """Return which rows are heartbeats, with only a time, and which are these or lack a column that is needed."""
-        empty = {name: missing(batch.column(name)) for name in self._agreed}
+        """Return which rows are heartbeats, with only a time, and which are these or lack a column that is needed.
+
+        What is blank in the agreed spelling is lacking, but makes no heartbeat: whoever wrote it is a unit.
+        """
         none = np.zeros(batch.num_rows, dtype=bool)
-        beats = np.logical_and.reduce(list(empty.values())) if empty else none
-        needed = [flags for name, flags in empty.items() if name in self._needed]
-        return beats, np.logical_or.reduce([beats, *needed])
+        empty = [missing(batch.column(name)) for name in self._agreed]
+        beats = np.logical_and.reduce(empty) if empty else none
+        lacking = [self._intake.lacking(batch.column(name), name) for name in self._agreed if name in self._needed]
+        return beats, np.logical_or.reduce([beats, *lacking])
 
     def _timed(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, int]:
         """Return the rows that have a time, and how many have none."""

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsketch as ss
-from streamsketch.agreement import Selected, Terms
+from streamsketch.agreement import Selected, Terms, TextRule
 from streamsketch.beam import BoundContributions, ReleasePerKey, SketchPerKey, TumblingWindows
 from streamsketch.beam.release.agreed import Release
 from streamsketch.continual import Releaser, Tree
@@ -281,6 +281,19 @@ def test_windows_that_are_releases_are_the_same_in_a_stream_and_in_a_batch(
     guarantees = {guarantee for table in expected.values() for _, guarantee in table.values()}
     assert len(guarantees) == 1
     assert guarantees.pop().neighbours.unit == "customer in one window of 60 s"
+
+
+@exactly
+@pytest.mark.parametrize("engine", [in_beam, in_spark, in_stream])
+def test_a_row_that_is_blank_in_the_agreed_spelling_is_dropped_on_every_engine(engine: Any, tmp_path: Path) -> None:
+    agreement = agreed_on("L1", "listed", windows=MINUTES, missing="drop", text=TextRule())
+    blank = [
+        SALES.slice(5, 1).set_column(SALES.column_names.index(name), name, pa.array([" \u00a0"]))
+        for name in ("customer", "shop", "item")
+    ]
+    expected = {name: seen(table) for name, table in agreement.release(SALES).items()}
+    rows = pa.concat_tables([SALES.slice(0, 100), *blank, SALES.slice(100)])
+    assert {name: seen(table) for name, table in engine(agreement, rows, tmp_path).items()} == expected
 
 
 @exactly

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
+from streamsketch.agreement import TextRule
 from streamsketch.streams.job import Job
 from streamsketch.streams.open_windows import Windows
 from tests.streams.naive import AGREEMENT, KEYS, PEOPLE, Row, batch_of, beat, bound_by, over_in, policy_of, windows_of
@@ -192,6 +193,7 @@ def test_rows_with_something_missing_are_dropped_where_that_is_agreed_on() -> No
     assert windows._policy.windows.number(windows.clock.watermark or 0) == windows.next + over_in([beat(100)])
 
 
+BLANKS = ("shop", "item", "customer")
 UNSOUND: dict[str, tuple[dict[str, str], str]] = {
     "a time that is none": ({"at": "yesterday"}, "malformed"),
     "no time": ({"at": ""}, "blank"),
@@ -203,6 +205,8 @@ UNSOUND: dict[str, tuple[dict[str, str], str]] = {
     "no item": ({"item": ""}, "blank"),
     "no item, and a time that is none": ({"at": "yesterday", "item": ""}, "malformed"),
     "no value, and years ahead": ({"at": "2046-01-01T00:00:00Z", "n": ""}, "blank"),
+    "an item of blanks alone": ({"item": " \u00a0"}, "blank"),
+    "no heartbeat, but blanks": ({"at": "2026-11-22T13:01:55Z", **dict.fromkeys(BLANKS, " "), "n": ""}, "blank"),
 }
 
 
@@ -218,7 +222,7 @@ UNSOUND: dict[str, tuple[dict[str, str], str]] = {
 def test_with_heartbeats_no_row_of_a_unit_ends_the_stream(fault: str, lacking: Any, clip: str) -> None:
     """The others' windows are as without it, wherever batches are cut, and it is counted."""
     changes, counted = UNSOUND[fault]
-    agreement = AGREEMENT.replace(missing=lacking)
+    agreement = AGREEMENT.replace(missing=lacking, text=TextRule())
     log = [beat(0), *(Row(second, "north", "a", 1, f"c{second}") for second in range(0, 100, 9)), beat(130)]
     cells = batch_of(log).to_pylist()
     eve = batch_of([Row(30, "south", "b", 1, "Eve")]).to_pylist()[0] | changes
