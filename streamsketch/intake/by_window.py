@@ -11,7 +11,7 @@ from streamsketch.core.libraries import pa
 from streamsketch.core.numbers import Ints
 from streamsketch.data.calendar import EventWindows, check_times_of_day
 from streamsketch.data.windows import micros_in
-from streamsketch.intake.columns import Mask, missing, salvage
+from streamsketch.intake.columns import Mask, missing, salvage, without_views
 from streamsketch.intake.events import Events
 from streamsketch.intake.rows import Intake, OnBad, rows_from
 
@@ -48,6 +48,7 @@ class IntakeByWindow(Intake):
 
     def read(self, batch: "pa.RecordBatch", first: int | Rows = 1) -> Events:
         """Return the rows of a batch as events by key and window; parameters and errors as `Intake.read`."""
+        batch = without_views(batch)
         kept = np.flatnonzero(self._are_kept(batch))
         whole = kept.size == batch.num_rows
         numbers = np.asarray(rows_from(first, batch))[kept]

@@ -48,6 +48,22 @@ def plain(array: "pa.Array") -> "pa.Array":
     return array
 
 
+def without_views(rows: Any) -> Any:
+    """Return a batch or a table without views of text and bytes, which few of Arrow's kernels read and polars writes.
+
+    Examples
+    --------
+    >>> without_views(pa.table({"at": pa.array(["2026-11-22"], pa.string_view())})).schema.types
+    [DataType(large_string)]
+    """
+    for place, kind in enumerate(rows.schema.types):
+        if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+            plain_type = pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
+            field = rows.schema.field(place).with_type(plain_type)
+            rows = rows.set_column(place, field, rows.column(place).cast(plain_type))
+    return rows
+
+
 def single_value(column: "pa.Array") -> "pa.Array":
     """Return a column of one row without its dictionary, whose other words may be malformed."""
     if not pa.types.is_dictionary(column.type):
@@ -67,7 +83,7 @@ def missing(array: "pa.Array") -> Mask:
         without = pa.array(missing(array.dictionary))
         return _flags(pc.fill_null(without.take(array.indices), fill_value=True))
     if is_text_type(array.type):
-        lengths = pc.binary_length(array)
+        lengths = pc.binary_length(plain(array))
         blank: Mask = (pc.fill_null(lengths, 0) if lengths.null_count else lengths).to_numpy() == 0
         return blank
     if not array.null_count and not pa.types.is_floating(array.type):

@@ -244,7 +244,7 @@ class Intake:
                 raise InvalidInputError(f"rows must have the column {name} exactly once; {NOT_SHOWN}")
             column = batch.column(name)
             check_codes(column, name)
-            columns[name] = self._spelt(plain(column), name) if name in self._needed else column
+            columns[name] = self._spelt(plain(column), name) if name in self._needed else plain(column)
         absent = {
             name: (null if self._keeps and name != self._time else missing)(columns[name]) for name in self._needed
         }

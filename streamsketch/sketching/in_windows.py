@@ -15,7 +15,7 @@ from streamsketch.data.calendar import check_times_of_day
 from streamsketch.data.tables import batches_of
 from streamsketch.data.windows import micros_in
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake.columns import Mask, missing
+from streamsketch.intake.columns import Mask, missing, without_views
 from streamsketch.intake.events import Events
 from streamsketch.intake.rows import Intake, blank
 from streamsketch.sketching.bounding.admission import Admission
@@ -228,7 +228,7 @@ def _timed(
     """Yield the rows that have a time, and their numbers; the others are left out if the agreement drops them."""
     windows: Any = agreement.windows
     name, stop = windows.time.name, 1
-    for batch in batches_of(rows, intake.names, lenient=intake.lenient):
+    for batch in map(without_views, batches_of(rows, intake.names, lenient=intake.lenient)):
         numbers = np.arange(stop, stop + batch.num_rows)
         stop += batch.num_rows
         untimed = missing(batch.column(name))

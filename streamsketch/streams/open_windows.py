@@ -20,7 +20,7 @@ from streamsketch.data.columns import key_column
 from streamsketch.data.windows import LARGEST_TIME, micros_in, not_a_time, readable_times
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.intake.clock import Clock
-from streamsketch.intake.columns import BadRowsError, missing, salvage
+from streamsketch.intake.columns import BadRowsError, missing, salvage, without_views
 from streamsketch.intake.rows import Intake
 from streamsketch.once.counts import RowCounts
 from streamsketch.once.keys import StateSecret, number_bytes
@@ -275,6 +275,7 @@ class Windows:
         (`BadRowsError`), unless a column is at fault.
         """
         self.clocks.of(source)
+        batch = without_views(batch)
         try:
             return self._add(batch, first, source)
         except InvalidInputError as error:

@@ -283,6 +283,38 @@ def test_windows_that_are_releases_are_the_same_in_a_stream_and_in_a_batch(
     assert guarantees.pop().neighbours.unit == "customer in one window of 60 s"
 
 
+def as_views(rows: pa.Table) -> pa.Table:
+    """Return rows whose text is views, as polars has it."""
+    fields = [field.with_type(pa.string_view()) if pa.types.is_string(field.type) else field for field in rows.schema]
+    columns = [rows.column(field.name).cast(field.type) for field in fields]
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+@exactly
+@pytest.mark.parametrize("are", ["releases", "keys"])
+@pytest.mark.parametrize("terms", ["L1", "features"])
+@pytest.mark.parametrize("engine", [one_process, in_beam, in_stream])
+def test_text_of_views_is_read_on_every_engine(engine: Any, terms: str, are: Any, tmp_path: Path) -> None:
+    """Rows without a time, an item or a customer among them, so that rows are left out as well."""
+    if are == "keys" and engine is in_stream:
+        pytest.skip("a stream releases windows")
+    lacking = [
+        SALES.slice(5, 1).set_column(SALES.column_names.index(name), name, pa.nulls(1, pa.string()))
+        for name in ("at", "customer")
+    ]
+    rows = pa.concat_tables([*lacking, SALES])
+    neighbours = dataclasses.replace(TERMS[terms]["neighbours"], max_keys=9)
+    agreement = agreed_on(
+        terms, "listed", windows=dataclasses.replace(MINUTES, are=are), missing="drop", neighbours=neighbours
+    )
+
+    def windows_of(released: Any) -> Any:
+        return seen(released) if are == "keys" else {name: seen(table) for name, table in released.items()}
+
+    expected = windows_of(agreement.release(rows))
+    assert windows_of(engine(agreement, as_views(rows), tmp_path)) == expected
+
+
 @exactly
 @pytest.mark.parametrize("engine", [in_beam, in_spark, in_stream])
 def test_a_row_that_is_blank_in_the_agreed_spelling_is_dropped_on_every_engine(engine: Any, tmp_path: Path) -> None:

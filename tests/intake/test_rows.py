@@ -104,6 +104,15 @@ def test_what_breaks_the_agreement_is_refused_of_units_too_and_what_cannot_be_sk
         assert intake.read(batch(**MALFORMED[name])).malformed == 1, name
 
 
+def test_features_may_be_views_beside_rows_that_are_left_out() -> None:
+    features = ss.Features({"sold": ss.features.Number(0, 5), "item": ss.features.Category(["7", "8"])}, seed=7)
+    agreement = ss.Agreement(features.projection, features=features, unit="buyer", missing="drop")
+    rows = batch(sold=["3", "2.5", "1", "4"], buyer=["Ann", None, "Ann", "Cy"])
+    views = pa.record_batch({name: rows.column(name).cast(pa.string_view()) for name in ("sold", "item", "buyer")})
+    expected = Intake(agreement, bounded=True).read(rows)
+    assert Intake(agreement, bounded=True).read(views).features.tolist() == expected.features.tolist()  # type: ignore[union-attr]
+
+
 def test_heavy_values_are_cut_of_units_and_malformed_elsewhere() -> None:
     heavy = batch(sold=[3.0, 1e300, -1e300, 4.0])
     assert Intake(AGREEMENT, bounded=True).read(heavy).steps.tolist() == [6, HEAVY, -HEAVY, 8]

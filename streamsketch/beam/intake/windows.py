@@ -30,6 +30,7 @@ from streamsketch.data.calendar import Calendar, EventWindows, Period, check_tim
 from streamsketch.data.columns import NOT_SHOWN, value_type
 from streamsketch.data.windows import LARGEST_TIME, Tumbling, times_in, window_seconds
 from streamsketch.errors import InvalidInputError
+from streamsketch.intake.columns import without_views
 from streamsketch.release.private_sketch import PrivateSketch
 
 Numbers: TypeAlias = NDArray[np.int64]
@@ -129,6 +130,7 @@ class SplitByTime(beam.DoFn):
                 f"{type(element).__name__}. For rows, leave out column and set their times with "
                 "beam.window.TimestampedValue"
             )
+        element = without_views(element)
         column = column_of(element, self._column)
         number = self._one_number(column)
         if number is not None:  # most messages: nothing to copy

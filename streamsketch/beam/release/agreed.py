@@ -18,6 +18,7 @@ from streamsketch.beam.release.release import ReleasePerKey
 from streamsketch.beam.release.select import SelectKeys
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.by_window import numbers_of
+from streamsketch.intake.columns import without_views
 from streamsketch.release.agreed_publisher import publisher_of
 from streamsketch.release.in_windows import publisher_in_windows
 from streamsketch.sketching.in_windows import windows_in
@@ -141,6 +142,7 @@ def _check(agreement: Agreement) -> None:
 
 def _timed(rows: Any, windows: Windows) -> Iterator[pa.RecordBatch]:
     """Yield the rows whose time can be read: one that cannot must not end a job on many units."""
+    rows = without_views(rows)
     for batch in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
         name = windows.time.name
         timed, _ = numbers_of(column_of(batch, name), name, windows.format, windows.of_times)

@@ -31,7 +31,7 @@ from streamsketch.data.lenient import lenient_column, lenient_json
 from streamsketch.data.windows import Tumbling, microseconds
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.clock import AheadLimit
-from streamsketch.intake.columns import missing, salvage, single_value
+from streamsketch.intake.columns import missing, plain, salvage, single_value
 from streamsketch.intake.framing import json_rows
 from streamsketch.intake.rows import Intake
 from streamsketch.once.counts import RowCounts, Tally
@@ -349,6 +349,7 @@ class _Decode(beam.DoFn):
             columns = {name: single_value(column) for name, column in columns.items()}
         for column in columns.values():
             column.validate(full=True)  # anyone may have sent it, and Arrow's kernels do not check their input
+        columns = {name: plain(column) for name, column in columns.items()}
         if self._time not in self._intake.agreement.names:
             columns[self._time] = columns[self._time].cast(_TIME)
         # without the message's own schema, which might state that it was cast already
