@@ -228,7 +228,10 @@ class Lines:
     def _without_header(self, whole: bytes) -> bytes:
         if self._number > 1 or not whole or self.format != "csv":
             return whole
+        whole = whole.lstrip(b"\r\n")  # empty lines are no rows
         row, after = first_row(whole, self.dialect.delimiter, multiline=self._spans)
+        if not row:
+            return whole
         first = row.removesuffix(b"\n")
         if not self._is_header(first):
             return whole
@@ -300,7 +303,7 @@ class Lines:
 
     def _read_lines(self, data: bytes, add: Add) -> None:
         """Pass rows to ``add``, without those that cannot be read or added."""
-        if not data.strip():
+        if not data.strip(b"\r\n" if self.format == "csv" else None):
             self._number += data.count(b"\n") if self.format == "jsonl" else 0
             return
         if self.format == "jsonl" and not self.bad.stops:

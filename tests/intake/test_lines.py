@@ -3,6 +3,7 @@
 import csv
 import io
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import streamsketch as ss
 from streamsketch.data.readers.rows import split_rows, strict_until, whole_rows
-from streamsketch.intake import BadLines
+from streamsketch.intake import BadLines, RowReader
 from streamsketch.intake.lines import Lines
 from streamsketch.kernels.csv_rows import strict_rows
 
@@ -108,3 +110,32 @@ def test_a_line_that_is_too_long_is_left_out_up_to_its_newline(form: str, size: 
         assert found == ["a", *([line[:-2].decode()] if is_short_row else []), "b"]
         assert bad.count == (not is_short_row)
         assert b"".join(marked) == data
+
+
+@pytest.mark.parametrize("size", [1, 2, 1000])
+@pytest.mark.parametrize("start", ["\n", "\r\n", "\ufeff\n\r\n"])
+def test_empty_lines_before_the_header_are_no_rows(start: str, size: int, tmp_path: Path) -> None:
+    """As in whole files whose bad lines are not left out."""
+    data = f"{start}item,n\na,1\n\nb,x\n".encode()
+    (tmp_path / "rows.csv").write_bytes(data)
+    agreement = ss.Agreement(ss.CountSketch(sketch_dim=64, seed=7), index={"item": "text"}, value="n")
+    whole = ss.Sketch(agreement)
+    with pytest.raises(ss.InvalidInputError, match="not a plain decimal number"):
+        RowReader(agreement).read(tmp_path / "rows.csv", lambda batch, _: whole.update_rows(batch))
+    found: list[str] = []
+    bad = BadLines("skip")
+    lines = RowReader(agreement, bad=bad).lines("the log", "csv")
+    blocks = [data[at : at + size] for at in range(0, len(data), size)]
+    for piece in lines.pieces(iter([*blocks, b""])):
+        lines.read(piece, partial(_add, found))
+    assert (found, bad.count, lines.position) == (["a", "b"], 0, (4, b"item,n"))
+
+
+def test_a_row_of_blanks_is_a_row_wherever_pieces_end() -> None:
+    columns: Any = {"columns": ["item"], "text": ["item"]}
+    for pieces in ([b"item\n \n\t\n"], [b"item\n", b" \n", b"\t\n"]):
+        found: list[str] = []
+        lines = Lines("the log", "csv", bad=BadLines("skip"), **columns)
+        for piece in lines.pieces(iter([*pieces, b""])):
+            lines.read(piece, partial(_add, found))
+        assert found == [" ", "\t"]
