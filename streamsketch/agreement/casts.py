@@ -26,6 +26,8 @@ _GROUPED = re.compile(r"\s*[-+]?[0-9]{1,3}([,.;'\u2019_\s][0-9]{3})+([.,][0-9]*)
 _ZONE = r":.*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 _DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 _EXACT_FLOAT = 1 << 53
+_TYPES = {"text": "string", "bytes": "binary", "date": "date32", "timestamp": "timestamp[us]"}
+"""Arrow's names of the types of columns that are not int64."""
 
 Mask: TypeAlias = NDArray[np.bool_]
 Rows: TypeAlias = Sequence[int] | NDArray[np.int64]
@@ -47,6 +49,8 @@ def cast(
         For a type that is not cast, or a value that does not fit; the ``hint`` ends its text.
     """
     kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+    if pa.types.is_null(kind) and not len(array):  # no row had a value, of which a type could be known
+        return pa.array([], pa.type_for_alias(_TYPES.get(column.type, "int64")))
     if column.type == "text" and (is_text_type(kind) or (keep_times and pa.types.is_timestamp(kind))):
         return array
     if pa.types.is_dictionary(array.type):
@@ -87,6 +91,8 @@ def numbers(array: "pa.Array", name: str, resolution: Fraction | None, rows: Row
         return array if resolution is None else _moved(array, resolution)
     if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
         return array
+    if pa.types.is_null(kind) and not len(array):
+        return array.cast(pa.int64())
     raise _no_numbers(kind, name)
 
 
@@ -245,7 +251,7 @@ def _parsed(array: "pa.Array", name: str, rows: Rows) -> "pa.Array":
         place = _first_failing(array, parsed)
         comma = "; it has a decimal comma: read CSV with decimal=',', on the command line --set decimal=,"
         grouped = "; if it groups thousands, read CSV with thousands, such as '.', in a shell --set thousands=."
-        text = array[place].as_py() or ""
+        text = (array[place].cast(pa.binary()).as_py() or b"").decode(errors="replace")  # which may not be UTF-8
         hint = comma if _COMMA.fullmatch(text) else grouped if _GROUPED.fullmatch(text) else ""
         raise InvalidInputError(
             f"the column {name} holds text, and in row {rows[place]:,} a text that is not a plain decimal number of up "

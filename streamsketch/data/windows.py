@@ -142,7 +142,7 @@ def times_in(column: "pa.Array", name: str, form: str | None = None) -> "pa.Arra
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     try:
-        if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        if pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_null(kind):
             if getattr(kind, "unit", "") == "ns":  # rounded down, as windows are; a cast rounds towards zero
                 micros = np.floor_divide(column.cast(pa.int64()).to_numpy(zero_copy_only=False), 1000)
                 return pa.array(micros, pa.int64()).cast(pa.timestamp("us"))

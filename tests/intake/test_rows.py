@@ -50,6 +50,7 @@ MALFORMED: dict[str, dict[str, Any]] = {
     "a value that does not fit": {"item": ["7", "x", "9", "7"]},
     "an infinity": {"sold": [3.0, float("inf"), 1.0, 4.0]},
     "a key that is not UTF-8": {"shop": pa.array([b"N", b"\xff", b"N", b"E"]).view(pa.string())},
+    "a value that is not UTF-8": {"sold": pa.array([b"3", b"\xff", b"1", b"4"]).view(pa.string())},
     "a unit that is not UTF-8": {"buyer": pa.array([b"Ann", b"\xff", b"Ann", b"Cy"]).view(pa.string())},
     "a word of a dictionary that is not UTF-8": {
         "shop": pa.array([b"N", b"\xff", b"N", b"E"]).view(pa.string()).dictionary_encode()
@@ -100,8 +101,31 @@ def test_what_breaks_the_agreement_is_refused_of_units_too_and_what_cannot_be_sk
         match="column item holds string, and in row 2 a value that is not of the agreed type integer",
     ):
         intake.read(batch(**MALFORMED["a value that does not fit"]))
-    for name in MALFORMED.keys() - {"a value that does not fit"}:
+    with pytest.raises(ss.InvalidInputError, match="column sold holds text, and in row 2 a text that is not a plain"):
+        intake.read(batch(**MALFORMED["a value that is not UTF-8"]))
+    for name in MALFORMED.keys() - {"a value that does not fit", "a value that is not UTF-8"}:
         assert intake.read(batch(**MALFORMED[name])).malformed == 1, name
+
+
+@pytest.mark.parametrize("on_bad", ["refuse", "drop"])
+@pytest.mark.parametrize("kind", ["text", "integer", "decimal(2)", "boolean", "date", "timestamp"])
+def test_columns_without_any_value_are_read_as_those_with_some(kind: str, on_bad: Any) -> None:
+    """Libraries give them a type of their own: whether somebody has a value must not decide whether rows are read."""
+    agreement = ss.Agreement(HASHED, key="shop", index={"item": kind}, value="sold", unit="buyer", missing="drop")
+    for name in ("shop", "item", "sold", "buyer"):
+        for bounded in (False, True):
+            intake = Intake(agreement, on_bad=on_bad, bounded=bounded, time="at", windows=Tumbling(10**6))
+            found = intake.read(batch(**{name: pa.nulls(4)}))
+            assert (len(found), found.blank) == (0, 4), name
+
+
+def test_windows_of_rows_without_any_time_are_empty() -> None:
+    windows = ss.Windows(time="at", every="day", first="2026-01-01", last="2026-01-01")
+    fields: dict[str, Any] = {"index": "item", "unit": "buyer", "neighbours": ss.L1(5, unit="buyer")}
+    agreement = ss.Agreement(HASHED, **fields, missing="drop", windows=windows)
+    rows = pa.table(batch(at=pa.nulls(4)).to_pydict())
+    assert rows.schema.field("at").type == pa.null()
+    assert {name: one.mass for name, one in agreement.sketch(rows).items()} == {"2026-01-01": 0}
 
 
 def test_features_may_be_views_beside_rows_that_are_left_out() -> None:

@@ -1,5 +1,6 @@
 """CSV files and streams as Arrow record batches, nothing in them guessed."""
 
+import codecs
 import csv
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -296,7 +297,12 @@ def csv_piece(
     dialect: Dialect = Dialect(),  # noqa: B008 - it is not changed
     first: int = 2,
 ) -> "pa.RecordBatch":
-    """Return rows of CSV, from row ``first`` where the header is row 1, as a record batch; errors as for a file."""
+    """Return rows of CSV, from row ``first`` where the header is row 1, as a record batch; errors as for a file.
+
+    Where the first row begins with a byte order mark, that is text as in any other row: a stream's own was left out.
+    """
+    if data.startswith(codecs.BOM_UTF8):
+        data = codecs.BOM_UTF8 + data  # of which Arrow leaves out the first
     reading = pa_csv.ReadOptions(column_names=header, block_size=len(data) + 1, use_threads=False)
     options = dialect.options(columns, text)
     try:

@@ -17,6 +17,7 @@ from streamsketch.data.readers.opening import (
 )
 from streamsketch.errors import InvalidInputError
 
+_BLANKS = b" \t\n\r"  # of JSON; others around an object are an error
 _PLAIN_BYTES = 4000  # of a line: no integer in it has more digits than Python reads
 _PLAIN_NUMBER = rb"-?[0-9]{1,26}(?:\.[0-9]{1,12})?\s*[,}]"
 _NO_NUMBER = re.compile(rb":\s*-?(?:[NI]|[0-9.]+[eE][-+]?[0-9]{15})")  # NaN, infinity, an exponent that no Decimal has
@@ -77,7 +78,7 @@ def by_arrow(lines: list[bytes], columns: list[str], text: list[str]) -> "pa.Rec
     part of one. What Python refuses in them and Arrow does not is looked for: nulls, quoted numbers, NaN, numbers of
     many digits or places, text that is not UTF-8. A name that is there twice Arrow refuses itself.
     """
-    lines = [stripped for line in lines if (stripped := line.strip())]
+    lines = [stripped for line in lines if (stripped := line.strip(_BLANKS))]
     data = b"\n".join(lines)
     if (
         not all(line[:1] == b"{" and line[-1:] == b"}" and len(line) <= _PLAIN_BYTES for line in lines)

@@ -40,7 +40,9 @@ PACKED: dict[str, Callable[[bytes], bytes]] = {
 
 
 def csv_of(rows: list[tuple[str, int]], end: str) -> bytes:
-    lines = ["note,n", *('"' + note.replace('"', '""') + f'",{n}' for note, n in rows)]
+    """Return rows as CSV with quotes, but for a byte order mark, which then begins its row."""
+    quoted = ["\ufeff" if note == "\ufeff" else '"' + note.replace('"', '""') + '"' for note, _ in rows]
+    lines = ["note,n", *(f"{note},{n}" for note, (_, n) in zip(quoted, rows, strict=True))]
     return end.join([*lines, ""]).encode()
 
 

@@ -57,7 +57,9 @@ def objects(draw: st.DrawFn) -> str:
 
 
 def pieces() -> st.SearchStrategy[bytes]:
-    junk = st.sampled_from(["", " ", "\r", "{", "}", "{}", "[]", "1", "\ufeff", "\x00", ",", "//", '"', "\\"])
+    junk = st.sampled_from(
+        ["", " ", "\r", "\x0b", "\x0c", "{", "}", "{}", "[]", "1", "\ufeff", "\x00", ",", "//", '"', "\\"]
+    )
     parts = st.lists(objects() | junk, max_size=4).map("".join)
     return st.lists(objects() | parts, max_size=6).map(lambda lines: "\n".join(lines).encode("utf-8", "surrogatepass"))
 
@@ -91,6 +93,18 @@ def test_every_value_is_read_alike(name: str, value: str) -> None:
             lines = text.encode().split(b"\n")
             found = by_arrow(lines, COLUMNS, TEXT)
             assert found is None or found.equals(read(line_by_line, lines, "a file", COLUMNS, TEXT, 1))
+
+
+@pytest.mark.parametrize("around", ["", " ", "\t", "\r", "\x0b", "\x0c", "\xa0", "\ufeff"])
+def test_what_is_around_an_object_is_judged_beside_any_other_line(around: str) -> None:
+    good = '{"key": "a", "index": "5", "value": 1.5}'
+    behind = "" if around == "\ufeff" else around
+    line, odd = f"{around}{good}{behind}".encode(), f"{around}{good} {behind}".encode()
+    for lines in ([line], [odd], [line, good.encode()]):
+        beside = [*lines, good.replace("5", "\\u0035").encode()]
+        together = json_batch(beside, "a file", COLUMNS, TEXT, on_bad=lambda *_: None).num_rows
+        alone = [json_batch([one], "a file", COLUMNS, TEXT, on_bad=lambda *_: None).num_rows for one in beside]
+        assert together == sum(alone)
 
 
 def test_plain_lines_are_arrows(monkeypatch: pytest.MonkeyPatch) -> None:
