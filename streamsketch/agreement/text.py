@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamsketch.core.libraries import pa, pc
 from streamsketch.core.numbers import short
@@ -39,7 +40,7 @@ _STEPS: dict[str, tuple[str, ...]] = {
     "invisible": ("drop",),
 }
 _RUN = re.compile(f"[{BLANKS}]+")
-_NOT_ASCII, _ASTRAL, _NUL = 0x80, 0x10000, "\0"
+_NOT_ASCII, _ASTRAL, _NUL, _BLANK = 0x80, 0x10000, "\0", 0x20
 _ASCII_BLANKS = "\t\n\v\f\r "
 _DROPPED = dict.fromkeys(map(ord, INVISIBLE))
 
@@ -270,14 +271,14 @@ class TextRule:
         if joined is None:
             return False
         used, ends = joined
-        if any((used - np.uint8(first) <= last - first).any() for first, last in self._other_bytes):
+        if any(_any_within(used, *others) for others in self._other_bytes):
             return False
-        blank = used == ord(" ")
-        if self.blanks is None or not blank.any():
+        if self.blanks is None or not (used == _BLANK).any():
             return True
         held = ends[1:] > ends[:-1]
-        at_edges = blank[ends[:-1][held]].any() or blank[ends[1:][held] - 1].any()
-        return not (at_edges or (self.blanks == "collapse" and (blank[1:] & blank[:-1]).any()))
+        starts, stops = (ends[:-1], ends[1:]) if held.all() else (ends[:-1][held], ends[1:][held])
+        at_edges = (used.take(starts) == _BLANK).any() or (used.take(stops - 1) == _BLANK).any()
+        return not (at_edges or (self.blanks == "collapse" and _any_pair(used)))
 
     @property
     def _kept(self) -> list[_Range]:
@@ -291,12 +292,12 @@ class TextRule:
         """Ranges of bytes, first and last, that are not ASCII or that the rule may change."""
         gaps, following = [], 0
         for one in self._kept:
-            if following < min(one.first, _NOT_ASCII):
-                gaps.append((following, min(one.first, _NOT_ASCII) - 1))
-            following = max(following, one.last + 1)
-            if following >= _NOT_ASCII or one.first >= _NOT_ASCII:
+            if one.first >= _NOT_ASCII:
                 break
-        return [*gaps, (_NOT_ASCII, 0xFF)]
+            if following < one.first:
+                gaps.append((following, one.first - 1))
+            following = one.last + 1
+        return [*gaps, (min(following, _NOT_ASCII), 0xFF)]
 
     @functools.cached_property
     def _changes(self) -> str:
@@ -354,6 +355,23 @@ class TextRule:
 
         words = [spelt(word) for word in texts.cast(pa.large_binary()).to_pylist()]
         return pa.array(words, pa.large_binary() if is_long else pa.binary()).view(texts.type)
+
+
+def _any_within(used: NDArray[np.uint8], first: int, last: int) -> bool:
+    """Return whether any byte is in a range; at an end of all bytes, the least or the largest byte tells."""
+    if not used.size:
+        return False
+    if first == 0:
+        return int(used.min()) <= last
+    if last == 0xFF:
+        return int(used.max()) >= first
+    return bool((used - np.uint8(first) <= last - first).any())
+
+
+def _any_pair(used: NDArray[np.uint8]) -> bool:
+    """Return whether a blank follows a blank: two bytes are compared at a time, from the first and the second on."""
+    pairs = (used[shift : shift + (used.size - shift) // 2 * 2].view(np.uint16) for shift in (0, 1))
+    return any(bool((pair == _BLANK << 8 | _BLANK).any()) for pair in pairs)
 
 
 def _class_of(characters: str) -> str:

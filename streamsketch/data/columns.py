@@ -301,6 +301,12 @@ def bytes_of_texts(array: "pa.Array") -> tuple[NDArray[np.uint8], NDArray[Any]] 
     return data[ends[0] : ends[-1]], ends - ends[0]
 
 
+def is_ascii(array: "pa.Array") -> bool:
+    """Return whether all bytes of a column of text are ASCII, which is UTF-8 as it stands; False where not told."""
+    joined = bytes_of_texts(array)
+    return joined is not None and int(joined[0].max(initial=0)) <= _ASCII
+
+
 def joined_bytes(array: "pa.Array") -> tuple[NDArray[np.uint8], Ints]:
     """Return the values of a column of text or bytes as one, where the first begins, and the end of each.
 

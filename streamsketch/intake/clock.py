@@ -137,7 +137,9 @@ class Clock:
 
         Until a row has advanced the clock it is the start of the span, at which nothing is late.
         """
-        return self._judged(times, heartbeats)[0]
+        moves, ahead = self._judged(times, heartbeats)
+        found: Ints = np.maximum.accumulate(np.append(self._before, np.where(moves & ~ahead, times, self._before)))
+        return found
 
     def ahead(self, times: Ints, heartbeats: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
         """Return which of some consecutive rows are too far ahead, without advancing the clock: bool, (n,)."""
@@ -147,34 +149,50 @@ class Clock:
         self, times: Ints, windows: EventWindows, heartbeats: NDArray[np.bool_] | None = None
     ) -> NDArray[np.bool_]:
         """Return which of some consecutive rows are late, without advancing the clock: bool, (n,)."""
+        if self._all_in_time(times, windows):
+            return np.zeros(times.shape, dtype=bool)
         within = np.clip(times, self._low, self._high)
-        newest, ahead = self._judged(times, heartbeats)
-        late: NDArray[np.bool_] = (windows.end_of(within) <= newest[:-1] - self.delay) | (within != times)
-        return late & ~ahead
+        newest = self.newest_before(times, heartbeats)[:-1]
+        late: NDArray[np.bool_] = (windows.end_of(within) <= newest - self.delay) | (within != times)
+        return late & ~self.ahead(times, heartbeats)
+
+    def _all_in_time(self, times: Ints, windows: EventWindows) -> bool:
+        """Return whether the window of the earliest row is open even after the latest one, so that no row is late."""
+        if not times.size:
+            return True
+        first, last = int(times.min()), int(times.max())
+        is_valid = self._low <= first and last <= self._high
+        return is_valid and max(last, self._before) - self.delay < windows.end_of(first)
 
     def advance(self, times: Ints, heartbeats: NDArray[np.bool_] | None = None) -> None:
         """Advance the clock past rows."""
-        newest = int(self.newest_before(times, heartbeats)[-1])
+        moves, ahead = self._judged(times, heartbeats)
+        newest = int(times.max(initial=self._before, where=moves & ~ahead))
         if self.newest is not None or newest > self._low:
             self.newest = newest
 
-    def _judged(self, times: Ints, heartbeats: NDArray[np.bool_] | None) -> tuple[Ints, NDArray[np.bool_]]:
-        """Return the newest time before each row and after the last one, and which rows are too far ahead."""
+    @property
+    def _before(self) -> int:
+        """The newest time that advanced the clock, or the start of the span before there is one."""
+        return self._low if self.newest is None else self.newest
+
+    def _judged(self, times: Ints, heartbeats: NDArray[np.bool_] | None) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which rows move the clock unless they are too far ahead, and which of all rows are: bool, (n,)."""
         moves = (self._low <= times) & (times <= self._high)
         if self.kind == "heartbeats":
             moves &= False if heartbeats is None else heartbeats
-        ahead = self._too_far(times, moves)
-        before = self._low if self.newest is None else self.newest
-        found: Ints = np.maximum.accumulate(np.append(before, np.where(moves & ~ahead, times, before)))
-        return found, ahead
+        return moves, self._too_far(times, moves)
 
     def _too_far(self, times: Ints, moves: NDArray[np.bool_]) -> NDArray[np.bool_]:
         if self._limit is None or not times.size:
             return np.zeros(times.shape, dtype=bool)
-        numbers = self._limit.windows.number(np.maximum(np.clip(times, self._low, self._high) - self.delay, self._low))
-        before = _NEVER
+        windows, before = self._limit.windows, _NEVER
         if self.newest is not None:
-            before = int(self._limit.windows.number(max(self.newest - self.delay, self._low)))
+            latest = min(int(times.max()), self._high)
+            before, last = (windows.number(max(time - self.delay, self._low)) for time in (self.newest, latest))
+            if last <= self._limit.last(before):  # which only grows
+                return np.zeros(times.shape, dtype=bool)
+        numbers = windows.number(np.maximum(np.clip(times, self._low, self._high) - self.delay, self._low))
         newest = np.maximum.accumulate(np.append(before, np.where(moves, numbers, before)))
         ahead: NDArray[np.bool_] = numbers > self._limit.reach(newest[:-1])
         if (ahead & moves).any():  # one that is too far ahead moves nothing, so each depends on those before it

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core.libraries import pa, pc
-from streamsketch.data.columns import is_text_type, value_type
+from streamsketch.data.columns import is_ascii, is_text_type, value_type
 from streamsketch.errors import InvalidInputError
 
 Mask: TypeAlias = NDArray[np.bool_]
@@ -105,6 +105,8 @@ def check_text(array: "pa.Array", name: str) -> None:
     """Raise `InvalidInputError` for text that is not UTF-8."""
     if is_text_type(value_type(array)):
         texts = array.dictionary if pa.types.is_dictionary(array.type) else array
+        if is_ascii(texts):
+            return
         try:
             texts.validate(full=True)
         except pa.ArrowInvalid:

@@ -56,8 +56,11 @@ class UnitsWindow:
 
     def prepare(self, rows: pa.RecordBatch, secret: bytes, summary: BoundingSummary) -> Callable[[], None]:
         """Return a function that adds these rows, which were cast; it cannot fail."""
-        # without the names of keys that are not public, which would accumulate
-        parts = [part.compact() for part in self._bounds.read([self._intake.read(rows)], secret, summary)]
+        # without the names of keys that are not public, and without the messages that indices may be part of
+        parts = [
+            dataclasses.replace(part.compact(), indices=part.indices.copy())
+            for part in self._bounds.read([self._intake.read(rows)], secret, summary)
+        ]
         return lambda: self._parts.extend(parts)
 
     def closed(
@@ -312,7 +315,7 @@ class Windows:
         malformed = int(far.sum()) + (0 if bad is None else bad.num_rows)
         found = BoundingSummary(rows_read=blank + malformed, rows_blank=blank, rows_malformed=malformed)
         adding, others = [], dict[int, int]()
-        for number in np.unique(numbers[timely]).tolist():
+        for number in _distinct(numbers[timely]):
             its = timely & (numbers == number)
             window = self.open.get(number) or self._empty()
             its_rows = cast if its.all() else cast.filter(pa.array(its))
@@ -516,3 +519,11 @@ class Windows:
             self.admission, self._closing = self._closing, None
         self.counts.bounding.merge(summary)
         self.next += 1
+
+
+def _distinct(numbers: Ints) -> list[int]:
+    """Return different numbers, ascending: most batches have rows of one window."""
+    if numbers.size and numbers.min() == numbers.max():
+        return [int(numbers[0])]
+    distinct: list[int] = np.unique(numbers).tolist()
+    return distinct

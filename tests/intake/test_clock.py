@@ -76,6 +76,12 @@ def test_an_old_row_takes_the_reach_of_a_clock_not_back(kind: ClockKind) -> None
             assert (*found, clock.newest) == judged(log, kind, 0, limit)
 
 
+def test_a_row_alone_is_too_far_ahead_from_the_end_of_the_last_window_in_reach_on() -> None:
+    clock = Clock(5, newest=5, limit=AheadLimit(Tumbling(SIZE), 2))
+    ends = np.array([3 * SIZE + 4, 3 * SIZE + 5])
+    assert [clock.ahead(ends[[place]]).tolist() for place in (0, 1)] == [[False], [True]]
+
+
 @given(st.integers(1, 500), st.integers(0, 100), st.integers(0, 1000), st.integers(0, 500))
 def test_whatever_is_within_the_length_passes(length: int, delay: int, newest: int, after: int) -> None:
     clock = Clock(delay, newest=newest, limit=AheadLimit.of_length(Tumbling(SIZE, 7), length))

@@ -2,9 +2,11 @@
 
 import copy
 import itertools
+import weakref
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -351,3 +353,15 @@ def test_dropped_rows_that_cannot_be_kept_change_nothing() -> None:
     windows.on_dropped = lambda dropped: kept.extend(batch.num_rows for batch in dropped.values())
     assert windows.add(rows, 2) == 1
     assert (windows.counts.rows_late, sum(kept)) == (1, 1)
+
+
+def test_a_window_does_not_hold_the_messages_of_its_rows() -> None:
+    """Their other columns would add to the 40 bytes of an event."""
+    agreement = AGREEMENT.replace(index={"item": "integer"})
+    windows, numbers = Windows(policy_of(Path("out"), agreement), SECRET), np.arange(2)
+    rows = batch_of([Row(1, "north", "", 1, "Ann"), Row(2, "south", "", 1, "Bob")])
+    rows = rows.set_column(rows.schema.get_field_index("item"), "item", pa.array(numbers))
+    message = weakref.ref(numbers)
+    assert windows.add(rows, 1) == 2
+    del rows, numbers
+    assert message() is None

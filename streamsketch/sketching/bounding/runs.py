@@ -53,7 +53,7 @@ class Runs:
     def of(events: Contributions) -> "Runs":
         """Return events with the rows of each unit together, in their order."""
         starts = run_starts(read_only(events.units))
-        units, bounds, places = Runs.gathered(events.units[starts], np.diff(starts, append=len(events)))
+        units, bounds, places = Runs.gathered(events.units.take(starts, axis=0), np.diff(starts, append=len(events)))
         columns = [np.empty(len(events), dtype=np.int64) for _ in range(3)]
         for column, given in zip(columns, (events.codes, events.indices, events.steps), strict=True):
             move_runs(starts, places, read_only(given), column)
@@ -64,11 +64,8 @@ class Runs:
     def gathered(units: Words, lengths: Ints) -> tuple[Words, Ints, Ints]:
         """Return units and bounds with one run for each unit of some runs, and where the rows of each of those go."""
         order, ends = by_unit(units)
-        sizes = lengths[order]
-        stops = np.cumsum(sizes)
-        places = np.empty_like(lengths)
-        places[order] = stops - sizes
-        return units[order[ends - 1]], np.append(0, stops[ends - 1]), places
+        places, bounds = place_runs(order, ends, lengths)
+        return units[order[ends - 1]], bounds, places
 
 
 def by_unit(units: Words) -> tuple[Ints, Ints]:
@@ -84,6 +81,19 @@ def run_starts(units: Words) -> Ints:
         starts[found] = row
         found += row == 0 or units[row, 0] != units[row - 1, 0] or units[row, 1] != units[row - 1, 1]
     return starts[:found]
+
+
+@kernel
+def place_runs(order: Ints, ends: Ints, lengths: Ints) -> tuple[Ints, Ints]:
+    """Return where the rows of each run go, and the bounds of units' rows, from what `by_unit` returns."""
+    places, bounds = np.empty_like(lengths), np.zeros(ends.size + 1, dtype=np.int64)
+    place, at = 0, 0
+    for unit in range(ends.size):
+        for i in range(place, ends[unit]):
+            places[order[i]] = at
+            at += lengths[order[i]]
+        place, bounds[unit + 1] = ends[unit], at
+    return places, bounds
 
 
 @kernel
@@ -129,6 +139,7 @@ def group_runs(units: Words, bits: int) -> tuple[Ints, Ints]:  # noqa: C901 - a 
         room *= 2
     table, unit_of, many = np.empty(room, np.int64), np.empty(longest, np.int64), np.empty(longest, np.int64)
     low, high, runs = np.empty(longest, np.uint64), np.empty(longest, np.uint64), np.empty(longest, np.int64)
+    first, second, hashed = np.empty_like(low), np.empty_like(low), np.empty_like(runs)
     unit_ends = np.empty(units.shape[0], dtype=np.int64)
     start, known = 0, 0
     for bucket in range(stops.size):
@@ -137,10 +148,12 @@ def group_runs(units: Words, bits: int) -> tuple[Ints, Ints]:  # noqa: C901 - a 
         while room < 2 * size:
             room, shift = 2 * room, shift - _1
         table[:room] = -1
-        for i in range(size):
+        for i in range(size):  # by itself, as misses of the caches then overlap
             runs[i] = order[start + i]
-            one, two = units[runs[i], 0], units[runs[i], 1]
-            place = np.int64(((one ^ (two << _1)) * _ODD) >> shift)
+            first[i], second[i] = units[runs[i], 0], units[runs[i], 1]
+            hashed[i] = np.int64(((first[i] ^ (second[i] << _1)) * _ODD) >> shift)
+        for i in range(size):
+            one, two, place = first[i], second[i], hashed[i]
             while table[place] >= 0:
                 unit = table[place]
                 if low[unit] == one and high[unit] == two:

@@ -125,13 +125,13 @@ class BoundingSummary:
         self.rows_malformed += events.malformed
         if not len(events) or events.features is not None:
             return
-        given = events.amounts
+        given, steps, alike = events.amounts, events.steps, 1
+        if given is None:  # each row counts 1, so the first tells of all
+            given, steps, alike = [1], steps[:1], len(events)
         amounts = given.cast(pa.float64()).to_numpy() if isinstance(given, pa.Array) else given
-        amounts = np.ones(len(events)) if amounts is None else np.array(amounts, dtype=np.float64)
-        off = np.abs(amounts / float(projection.grid) - events.steps) > _OFF_GRID * np.maximum(
-            1.0, np.abs(events.steps)
-        )
-        self.rows_truncated += int(off.sum())
+        amounts = np.array(amounts, dtype=np.float64)
+        off = np.abs(amounts / float(projection.grid) - steps) > _OFF_GRID * np.maximum(1.0, np.abs(steps))
+        self.rows_truncated += int(off.sum()) * alike
         self.largest_value = max(self.largest_value, float(np.abs(amounts).max()))
 
     def add(self, tally: Tally, step: float) -> None:

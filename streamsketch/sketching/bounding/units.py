@@ -309,9 +309,11 @@ class UnitBounds:
             found = self.contributions(batch, digests)
             if public is not None and len(found):
                 held |= {type(key): key for key, _ in found.slots}
-                wanted = np.array([key in public for key, _ in found.slots], dtype=bool)[found.codes]
-                summary.rows_of_other_keys += int((~wanted).sum())
-                found = found.rows(wanted)
+                wanted = np.array([key in public for key, _ in found.slots], dtype=bool)
+                if not wanted.all():
+                    wanted = wanted[found.codes]
+                    summary.rows_of_other_keys += int((~wanted).sum())
+                    found = found.rows(wanted)
             yield found if self._in_cells else found.one_by_one()
         warn_of_other_types(public or (), held.values())
 

@@ -141,6 +141,9 @@ def test_rows_are_counted_for_the_operator_alone() -> None:
     assert (summary.rows_blank, summary.rows_truncated, summary.largest_value) == (3, 1, 3.0)
     summary.note(*column_events(HASHED, ["a"], ["k"], [["i"]], None), HASHED)
     assert (summary.rows_blank, summary.rows_truncated, summary.largest_value) == (3, 1, 3.0)
+    thirds = ss.SJLT(sketch_dim=64, sparsity=4, seed=7, resolution="0.3")
+    summary.note(*column_events(thirds, ["a", "b"], ["k"] * 2, [["i"] * 2], None), thirds)
+    assert (summary.rows_truncated, summary.largest_value) == (3, 3.0)
 
 
 def test_indices_out_of_range_are_dropped() -> None:
