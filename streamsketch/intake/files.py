@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from streamsketch.agreement.agreement import Agreement
+from streamsketch.core.ahead import one_ahead
 from streamsketch.data.readers.delimited import Dialect, csv_dialect
 from streamsketch.data.readers.formats import Format, batches, format_of, parts_of
 from streamsketch.data.readers.opening import open_file, uncompressed
@@ -20,6 +21,7 @@ from streamsketch.intake.rows import Intake
 from streamsketch.intake.seen import Seen
 
 _FIRST = {"csv": 2}  # the header is row 1
+_WORTH_A_THREAD = 1 << 22  # bytes of a file; a smaller one is hardly more than one piece
 _CORRECT = "correct the row or leave it out"  # as errors of casts say
 _OTHERS = "; `streamsketch check FILE --agreement FILE` counts all such rows"
 
@@ -138,12 +140,18 @@ class RowReader:
         """
         file, name = open_file(path), str(path)
         self.seen.rows.setdefault(name, 0)
+        placed = self._placed(file, name)
+        for batch, place in one_ahead(placed) if file.size() >= _WORTH_A_THREAD else placed:
+            self.seen.add(name, batch, self.agreement.unit)
+            yield batch
+            if place is not None:
+                on_read(place)
+
+    def _placed(self, file: Any, name: str) -> Iterator[tuple[Any, int | None]]:
+        """Yield the batches of an open file, each with the place in the file behind it, None behind the last."""
         for part in range(parts_of(file, name, self.format)):
             for batch in batches(file, name, part, form=self.format, block_bytes=self.block_bytes, **self.options):
-                self.seen.add(name, batch, self.agreement.unit)
-                yield batch
-                if not file.closed:
-                    on_read(file.tell())
+                yield batch, None if file.closed else file.tell()
 
     def noting(self, add: Add, name: str) -> Add:
         """Return a function that passes batches to ``add`` and then notes them in `seen`."""
