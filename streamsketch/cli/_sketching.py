@@ -10,6 +10,7 @@ from typing import Any
 import typer
 
 import streamsketch as ss
+from streamsketch.agreement.casts import Rows
 from streamsketch.cli._inputs import Snapshots, Stop
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import plural, progress_bar
@@ -65,8 +66,8 @@ class Pending:
         """The events in a form that can be appended to the file."""
         return RawSketch(self._state, self.events)
 
-    def add(self, batch: "pa.RecordBatch", first: int) -> None:
-        """Add a batch, whose rows are counted from ``first``; after an error nothing has changed."""
+    def add(self, batch: "pa.RecordBatch", first: int | Rows) -> None:
+        """Add a batch, with the number of its first row or those of all rows; after an error nothing has changed."""
         events = self._intake.read(batch, first)
         if self._windows is not None:
             events = events.keyed_by(self._windows)

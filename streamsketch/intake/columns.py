@@ -1,5 +1,6 @@
 """Arrow columns of any layout: which of their cells are missing, and how to read rows if some are bad."""
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, TypeVar
@@ -8,11 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core.libraries import pa, pc
+from streamsketch.core.numbers import Ints
 from streamsketch.data.columns import is_ascii, is_text_type, value_type
 from streamsketch.errors import InvalidInputError
 
 Mask: TypeAlias = NDArray[np.bool_]
 Read = TypeVar("Read")
+
+_ROW = re.compile(r"\bin row [\d,]+")
 
 
 class BadRowsError(InvalidInputError):
@@ -29,6 +33,17 @@ class BadRowsError(InvalidInputError):
     def __init__(self, text: str, rows: dict[int, str]) -> None:
         super().__init__(text)
         self.rows = rows
+
+
+def with_row(text: str, row: int) -> str:
+    """Return what is wrong with a row, with another number of the row.
+
+    Examples
+    --------
+    >>> with_row("the column sold is null or blank in row 1,017, and the agreement refuses missing values", 3)
+    'the column sold is null or blank in row 3, and the agreement refuses missing values'
+    """
+    return _ROW.sub(f"in row {row:,}", text)
 
 
 def plain(array: "pa.Array") -> "pa.Array":
@@ -161,7 +176,7 @@ def salvage(
 
 
 def add_readable(
-    add: Callable[["pa.RecordBatch", int], Any],
+    add: Callable[["pa.RecordBatch", Ints], Any],
     batch: "pa.RecordBatch",
     on_bad: Callable[[int, Exception], Any],
     errors: Any = InvalidInputError,
@@ -174,7 +189,7 @@ def add_readable(
     Parameters
     ----------
     add
-        A function of rows and of the place of their first one in the batch. It must raise before it changes anything.
+        A function of rows and of their places in the batch, int64, (n,). It must raise before it changes anything.
     batch
         The rows.
     on_bad
@@ -185,7 +200,7 @@ def add_readable(
     Examples
     --------
     >>> added, bad = [], []
-    >>> def add(rows, place):
+    >>> def add(rows, places):
     ...     wrong = [at for at, cell in enumerate(rows.column("sold").to_pylist()) if cell < 0]
     ...     if wrong:
     ...         raise BadRowsError("sold is negative", dict.fromkeys(wrong, "sold is negative"))
@@ -197,7 +212,7 @@ def add_readable(
     places = np.arange(batch.num_rows)
     while places.size:
         try:
-            add(batch, int(places[0]))
+            add(batch, places)
         except BadRowsError as error:
             bad = sorted(error.rows)
             for place in bad:
@@ -219,7 +234,7 @@ def add_readable(
         on_bad(int(places[place]), error)
 
     def read(start: int, stop: int) -> None:
-        add(left.slice(start, stop - start), int(places[min(start, places.size - 1)]))
+        add(left.slice(start, stop - start), places[start:stop])
 
     deque(salvage(read, places.size, refuse, errors), 0)
     return int(places.size) - refused

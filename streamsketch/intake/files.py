@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from streamsketch.agreement.agreement import Agreement
+from streamsketch.agreement.casts import Rows
 from streamsketch.core.ahead import one_ahead
 from streamsketch.data.readers.delimited import Dialect, csv_dialect
 from streamsketch.data.readers.formats import Format, batches, format_of, parts_of
@@ -157,7 +158,7 @@ class RowReader:
         """Return a function that passes batches to ``add`` and then notes them in `seen`."""
         self.seen.rows.setdefault(name, 0)
 
-        def noted(batch: object, first: int) -> None:
+        def noted(batch: object, first: int | Rows) -> None:
             add(batch, first)
             self.seen.add(name, batch, self.agreement.unit)
 
@@ -209,8 +210,9 @@ class RowReader:
         path
             Path of a file, or of a named pipe of CSV or JSON lines.
         add
-            A function that is called with a batch and the number of its first row or line. If bad lines are left out,
-            so are rows for which it raises `InvalidInputError`; it must raise before it changes anything.
+            A function that is called with a batch and the number of its first row or line, or those of all its rows.
+            If bad lines are left out, so are rows for which it raises `InvalidInputError`; it must raise before it
+            changes anything.
         on_read
             A function that is called with the number of bytes read so far.
         stop
@@ -269,8 +271,8 @@ class RowReader:
         first = _FIRST.get(form, 1)
         for batch in self.batches(path, on_read):
             last = first + batch.num_rows - 1
-            rows = f"lines {first:,} to {last:,}" if form == "jsonl" else f"rows {first:,} to {last:,}"
-            yield batch, first, f"{path}, {rows}{' (the header is row 1)' if form == 'csv' else ''}"
+            counted = {"csv": " (the header is row 1)", "jsonl": " (blank lines do not count)"}.get(form, "")
+            yield batch, first, f"{path}, rows {first:,} to {last:,}{counted}"
             first += batch.num_rows
 
     def _read_pipe(self, path: Path, add: Add, stop: Stop | None) -> None:

@@ -9,7 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias
 
+import numpy as np
+
+from streamsketch.agreement.casts import Rows
 from streamsketch.core.files import open_secret, write_all
+from streamsketch.core.numbers import Ints
 from streamsketch.data.readers.delimited import Dialect, csv_header, csv_piece
 from streamsketch.data.readers.json_lines import json_batch
 from streamsketch.data.readers.rows import LONGEST_ROW, first_row, not_a_row, split_rows, strict_until, whole_rows
@@ -24,8 +28,8 @@ _NUMBERS = re.compile(r"\d[\d,]*")
 _MOST_REASONS = 16
 
 LineFormat: TypeAlias = Literal["csv", "jsonl"]
-Add: TypeAlias = Callable[["pa.RecordBatch", int], None]
-"""Called with a batch of rows and the number of the first one."""
+Add: TypeAlias = Callable[["pa.RecordBatch", int | Rows], None]
+"""Called with a batch of rows, and with the number of the first one or, where lines are left out, those of all."""
 
 
 class BadLines:
@@ -258,8 +262,8 @@ class Lines:
     def read(self, data: bytes, add: Add) -> None:
         """Pass the rows of whole lines to ``add``: all at once if possible, otherwise without the bad ones.
 
-        ``add`` is called with a batch and the number of its first line. Lines for which it raises `InvalidInputError`
-        are bad; it must raise before it changes anything.
+        ``add`` is called with a batch and the number of its first line, or those of all its lines. Lines for which it
+        raises `InvalidInputError` are bad; it must raise before it changes anything.
         """
         if len(data) > self.longest + 1 and not self._spans:
             for part in self._without_long_lines(data):
@@ -319,7 +323,7 @@ class Lines:
                 why = str(error)
             else:
                 try:
-                    add(batch, self._number)
+                    add(batch, self._numbers(whole, batch.num_rows))
                 except InvalidInputError as error:
                     why = f"{self._where} of {self.name}: {error}"
                 else:
@@ -334,6 +338,13 @@ class Lines:
             else:
                 self.refuse(whole, why)
 
+    def _numbers(self, data: bytes, count: int) -> int | Rows:
+        """Return the number of the first of some lines with so many rows, or the numbers of those that have a row."""
+        if self.format == "csv" or data.count(b"\n") == count:
+            return self._number
+        lines = enumerate(data.split(b"\n"), self._number)
+        return _first_or_all(np.array([number for number, line in lines if line.strip()], dtype=np.int64))
+
     def _read_objects(self, data: bytes, add: Add) -> None:
         """Pass rows of JSON to ``add`` without bad ones, each line parsed once."""
         first, lines, reasons = self._number, data.removesuffix(b"\n").split(b"\n"), dict[int, str]()
@@ -343,7 +354,8 @@ class Lines:
         def refuse(place: int, error: Exception) -> None:
             reasons[numbers[place]] = f"line {numbers[place]:,} of {self.name}: {error}"
 
-        self.bad.rows += add_readable(lambda rows, place: add(rows, numbers[place]), batch, refuse)
+        known = np.array(numbers, dtype=np.int64)
+        self.bad.rows += add_readable(lambda rows, places: add(rows, _first_or_all(known[places])), batch, refuse)
         for number in sorted(reasons):
             self._number = number
             self.refuse(lines[number - first] + b"\n", reasons[number])
@@ -366,6 +378,12 @@ class Lines:
         """Leave out the next line, or raise, depending on `bad`."""
         self.bad.take(line, why, self._first)
         self._number += 1
+
+
+def _first_or_all(numbers: Ints) -> int | Rows:
+    """Return the first of ascending numbers if they follow one another, else all."""
+    follow = numbers.size and numbers[-1] - numbers[0] == numbers.size - 1
+    return int(numbers[0]) if follow else numbers
 
 
 def file_blocks(stream: Any, path: str, size: int = BLOCK_BYTES) -> Iterator[bytes]:

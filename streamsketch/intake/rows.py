@@ -253,7 +253,7 @@ class Intake:
             if self._agreement.missing != "drop" and not (self._keeps and self._bounded):
                 self._refuse(absent, np.flatnonzero(gone), rows)
             kept = pa.array(~gone)
-            rows = np.asarray(rows)[~gone]
+            rows = chosen(rows, ~gone)
             columns = {name: column.filter(kept) for name, column in columns.items()}
         return columns, rows, False
 
@@ -416,12 +416,27 @@ class Intake:
     def _at(flags: Mask, columns: _Columns, rows: Rows) -> tuple[_Columns, Rows]:
         """Return the columns and the numbers of some rows."""
         kept = pa.array(flags)
-        return {name: array.filter(kept) for name, array in columns.items()}, np.asarray(rows)[flags]
+        return {name: array.filter(kept) for name, array in columns.items()}, chosen(rows, flags)
 
 
 def rows_from(first: int | Rows, batch: "pa.RecordBatch") -> Rows:
     """Return the numbers of the rows of a batch, of which ``first`` states the first one or all."""
     return range(first, first + batch.num_rows) if isinstance(first, int) else first
+
+
+def chosen(rows: Rows, flags: Mask) -> Rows:
+    """Return the numbers of the rows with a flag: bool, (n,).
+
+    Examples
+    --------
+    >>> chosen(range(7, 10), np.array([True, False, True])).tolist()
+    [7, 9]
+    """
+    if flags.all():
+        return rows
+    if isinstance(rows, range):  # which NumPy reads number by number
+        return np.flatnonzero(flags) + rows.start
+    return np.asarray(rows)[flags]
 
 
 def blank(name: str, row: int) -> str:

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 
+from streamsketch.agreement.casts import Rows
 from streamsketch.core.files import write_whole
 from streamsketch.errors import InvalidInputError, with_reason
 from streamsketch.intake.framing import idle_after as idle_condition
@@ -266,7 +267,7 @@ class TopicStream:
         for number, messages in sorted(found.items()):
             source = self.source(number)
 
-            def add(batch: pa.RecordBatch, first: int, source: str = source) -> None:
+            def add(batch: pa.RecordBatch, first: int | Rows, source: str = source) -> None:
                 self.stream.add(batch, first, source)
 
             if messages := self._unread(number, messages):

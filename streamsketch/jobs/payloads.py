@@ -3,6 +3,8 @@
 import base64
 import json
 import os
+import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -12,22 +14,26 @@ import numpy as np
 import pyarrow as pa
 
 from streamsketch.agreement.agreement import Agreement
+from streamsketch.agreement.casts import Rows
 from streamsketch.core.concealed import concealed
 from streamsketch.core.files import open_secret, write_all
 from streamsketch.core.limits import current_limits
+from streamsketch.core.numbers import Ints
 from streamsketch.data.arrow_messages import message_batches, most_unpacked, unpacked_size
 from streamsketch.errors import InvalidInputError
-from streamsketch.intake.columns import add_readable, single_value
+from streamsketch.intake.columns import add_readable, single_value, with_row
 from streamsketch.intake.files import RowReader
 from streamsketch.intake.framing import heartbeat, is_heartbeat, json_rows
 from streamsketch.intake.lines import BadLines, Lines
 from streamsketch.jobs.decoders import Decoder
 
 Format: TypeAlias = Literal["arrow", "json"]
-Add: TypeAlias = Callable[[pa.RecordBatch, int], Any]
+Add: TypeAlias = Callable[[pa.RecordBatch, int | Rows], Any]
 
 _TOGETHER = 1 << 16  # rows that are added at once
 _BYTES = 1 << 26  # or their bytes, once they are unpacked
+_MESSAGES = "the messages"
+_LINE = re.compile(rf"^line [\d,]+ of {_MESSAGES}")
 _ANY = Exception
 """What reading a row may raise: libraries raise many types, and one not caught would stop the stream."""
 
@@ -98,6 +104,15 @@ class Malformed:
         write_all(self._file, json.dumps(line).encode() + b"\n")
 
 
+@concealed
+class _Part(NamedTuple):
+    """Rows of a message that were decoded together, and how many rows of the message were before them."""
+
+    rows: pa.RecordBatch
+    message: Message
+    before: int
+
+
 class Payloads:
     """Add the rows of messages to a stream, in order.
 
@@ -122,9 +137,9 @@ class Payloads:
     >>> messages = [Message(0, 0, b'{"item": "tea", "at": "2026-11-22T00:10:00Z"}'), Message(1, 0, b"tea")]
     >>> found = []
     >>> payloads = Payloads(agreement, "at", "json", malformed)
-    >>> payloads.add(0, messages, lambda rows, offset: found.append((rows.num_rows, offset)))
+    >>> payloads.add(0, messages, lambda rows, _: found.append(rows.num_rows))
     >>> found, malformed.rows, malformed.undecodable
-    ([(1, 0)], 1, 0)
+    ([1], 1, 0)
     """
 
     def __init__(self, agreement: Agreement, time: str, form: Format | Decoder, malformed: Malformed) -> None:
@@ -132,7 +147,9 @@ class Payloads:
         self._names, self._time = self._reader.columns, time
 
     def add(self, partition: int, messages: Iterable[Message], add: Add) -> None:
-        """Pass rows to ``add``, in batches, with the offset of their first message; heartbeats as rows with a time.
+        """Pass rows to ``add``, in batches, with their numbers among those read together, and heartbeats as rows.
+
+        What is kept of a malformed row names its place in its message.
 
         A row for which ``add`` raises is left out, and its message set aside. It must raise before it changes anything.
         So is a message without content that has a key: it deletes something, and is no heartbeat.
@@ -152,7 +169,7 @@ class Payloads:
             self._add_rows(partition, run, add)
             run = []
             try:
-                add(heartbeat(self._names, self._time, message.timestamp), message.offset)
+                add(heartbeat(self._names, self._time, message.timestamp), 1)
             except InvalidInputError as error:  # too far ahead
                 self._refuse(partition, message, str(error))
         self._add_rows(partition, run, add)
@@ -173,7 +190,7 @@ class Payloads:
     # --- batches --------------------------------------------------------------------------------------------
 
     def _add_batches(self, partition: int, messages: Sequence[Message], add: Add) -> None:
-        waiting: list[tuple[pa.RecordBatch, Message]] = []
+        waiting: list[_Part] = []
         rows = size = 0
         for message in messages:
             if size + len(message.content) > _BYTES:  # before the next is unpacked
@@ -186,11 +203,13 @@ class Payloads:
                     _raise_if_of_the_machine(error)
                 self._refuse_whole(partition, message, _why(error))
                 continue
+            before = 0
             for batch in batches:
-                if waiting and (batch.schema != waiting[0][0].schema or rows + batch.num_rows > _TOGETHER):
+                if waiting and (batch.schema != waiting[0].rows.schema or rows + batch.num_rows > _TOGETHER):
                     self._add_together(partition, waiting, add)
                     waiting, rows, size = [], 0, 0
-                waiting.append((batch, message))
+                waiting.append(_Part(batch, message, before))
+                before += batch.num_rows
                 rows += batch.num_rows
                 size += unpacked_size(batch)
             if size > _BYTES:
@@ -212,33 +231,35 @@ class Payloads:
         for batch in batches:
             yield batch.select(self._names).replace_schema_metadata(None)
 
-    def _add_together(self, partition: int, waiting: Sequence[tuple[pa.RecordBatch, Message]], add: Add) -> None:
+    def _add_together(self, partition: int, waiting: Sequence["_Part"], add: Add) -> None:
         if not waiting:
             return
         try:
-            joined = waiting[0][0] if len(waiting) == 1 else pa.concat_batches([batch for batch, _ in waiting])
+            joined = waiting[0].rows if len(waiting) == 1 else pa.concat_batches([part.rows for part in waiting])
         except _ANY:  # such as dictionaries with invalid codes
             for one in waiting:
                 self._add_together(partition, [one], add)
             return
-        ends = np.cumsum([batch.num_rows for batch, _ in waiting])
+        ends = np.cumsum([part.rows.num_rows for part in waiting])
         refused = -1
 
-        def read(rows: pa.RecordBatch, _: int) -> None:
-            add(_checked(rows), waiting[0][1].offset)
+        def read(rows: pa.RecordBatch, places: Ints) -> None:
+            add(_checked(rows), places + 1)
 
         def drop(place: int, error: Exception) -> None:
             nonlocal refused
             _raise_if_of_the_machine(error)
-            message = waiting[int(np.searchsorted(ends, place, "right"))][1]
-            self._refuse(partition, message, _why(error), again=message.offset == refused)
+            at = int(np.searchsorted(ends, place, "right"))
+            part, message = waiting[at], waiting[at].message
+            row = part.before + place - int(ends[at]) + part.rows.num_rows + 1  # of the message
+            self._refuse(partition, message, with_row(_why(error), row), again=message.offset == refused)
             refused = message.offset
 
         try:
             add_readable(read, joined, drop, _ANY)
         except _ANY as error:  # in every row, as a column of another type is
             _raise_if_of_the_machine(error)
-            for message in dict.fromkeys(message for _, message in waiting):
+            for message in dict.fromkeys(part.message for part in waiting):
                 self._refuse_whole(partition, message, _why(error))
 
     # --- JSON -----------------------------------------------------------------------------------------------
@@ -255,15 +276,18 @@ class Payloads:
 
         def drop(reason: str) -> None:
             nonlocal refused
-            place = offsets[rows.position[0] - 1]
-            self._refuse(partition, messages[place], reason, again=place == refused)
+            line = rows.position[0]
+            place = offsets[line - 1]
+            row = line - bisect_left(offsets, place)  # of the message
+            why = with_row(_LINE.sub(f"line {row:,} of the message", reason), row)
+            self._refuse(partition, messages[place], why, again=place == refused)
             refused = place
 
         if not lines:
             return
         reader = RowReader(self._reader.agreement, self._time, bad=_BadRows(drop))
-        rows: Lines = reader.lines("the messages", "jsonl")
-        rows.read(b"\n".join(lines) + b"\n", lambda batch, number: add(batch, messages[offsets[number - 1]].offset))
+        rows: Lines = reader.lines(_MESSAGES, "jsonl")
+        rows.read(b"\n".join(lines) + b"\n", add)
 
 
 class _BadRows(BadLines):

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streamsketch.agreement.agreement import Agreement
+from streamsketch.agreement.casts import Rows
 from streamsketch.core.concealed import concealed
 from streamsketch.core.limits import current_limits
 from streamsketch.core.numbers import Ints
@@ -21,7 +22,7 @@ from streamsketch.data.windows import LARGEST_TIME, micros_in, not_a_time, reada
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.intake.clock import Clock
 from streamsketch.intake.columns import BadRowsError, missing, salvage, without_views
-from streamsketch.intake.rows import Intake
+from streamsketch.intake.rows import Intake, blank, chosen, rows_from
 from streamsketch.once.counts import RowCounts
 from streamsketch.once.keys import StateSecret, number_bytes
 from streamsketch.sketching.bounding.admission import Admission
@@ -54,12 +55,14 @@ class UnitsWindow:
         self._agreement, self._bounds, self._intake = agreement, bounds, Intake(agreement, bounded=True)
         self._parts: list[Contributions] = []
 
-    def prepare(self, rows: pa.RecordBatch, secret: bytes, summary: BoundingSummary) -> Callable[[], None]:
-        """Return a function that adds these rows, which were cast; it cannot fail."""
+    def prepare(
+        self, rows: pa.RecordBatch, numbers: Rows, secret: bytes, summary: BoundingSummary
+    ) -> Callable[[], None]:
+        """Return a function that adds these rows, which were cast and have these numbers; it cannot fail."""
         # without the names of keys that are not public, and without the messages that indices may be part of
         parts = [
             dataclasses.replace(part.compact(), indices=part.indices.copy())
-            for part in self._bounds.read([self._intake.read(rows)], secret, summary)
+            for part in self._bounds.read([self._intake.read(rows, numbers)], secret, summary)
         ]
         return lambda: self._parts.extend(parts)
 
@@ -149,14 +152,15 @@ class SumsWindow:
         self._intake = Intake(agreement, on_bad="drop" if tolerant else "refuse")
         self._table, self._events = SketchTable(agreement), 0
 
-    def prepare(self, rows: pa.RecordBatch, _: bytes, summary: BoundingSummary) -> Callable[[], None]:
-        """Return a function that adds these rows, which were cast; it cannot fail."""
+    def prepare(self, rows: pa.RecordBatch, numbers: Rows, _: bytes, summary: BoundingSummary) -> Callable[[], None]:
+        """Return a function that adds these rows, which were cast and have these numbers; it cannot fail."""
         summary.rows_read += rows.num_rows
         if self._public is not None and self._agreement.key is not None:
-            kept = rows.filter(pc.is_in(rows.column(self._agreement.key.name), value_set=self._public))
-            summary.rows_of_other_keys += rows.num_rows - kept.num_rows
-            rows = kept
-        events = self._intake.read(rows)
+            listed = pc.is_in(rows.column(self._agreement.key.name), value_set=self._public)
+            kept = listed.to_numpy(zero_copy_only=False)
+            summary.rows_of_other_keys += rows.num_rows - int(kept.sum())
+            rows, numbers = rows.filter(listed), chosen(numbers, kept)
+        events = self._intake.read(rows, numbers)
         summary.rows_malformed += events.malformed
 
         def add() -> None:
@@ -269,8 +273,10 @@ class Windows:
         """Whether all windows of the agreement were closed."""
         return self.end is not None and self.next >= self.end
 
-    def add(self, batch: pa.RecordBatch, first: int, source: str | None = None) -> int:
+    def add(self, batch: pa.RecordBatch, first: int | Rows, source: str | None = None) -> int:
         """Add rows in the order of the log, and return how many are in windows; after an error, nothing has changed.
+
+        ``first`` is the number of the first row, or has those of all rows, ascending, by which errors name them.
 
         A row is late if its window was closed, or was over before the row by the clock of its source. So batches of any
         size lead to the same windows. If heartbeats move the watermark, rows of units raise no error: each row that
@@ -278,21 +284,23 @@ class Windows:
         (`BadRowsError`), unless a column is at fault.
         """
         self.clocks.of(source)
-        batch = without_views(batch)
+        batch, rows = without_views(batch), rows_from(first, batch)
         try:
-            return self._add(batch, first, source)
+            return self._add(batch, rows, source)
         except InvalidInputError as error:
             if not self._tolerant:
-                bad = self._bad_rows(batch, source)
+                bad = self._bad_rows(batch, rows, source)
                 if not bad:
                     raise
                 raise BadRowsError(str(error), bad) from None
         readable = self._readable(batch)
-        return self._add(batch.filter(pa.array(readable)), first, source, batch.filter(pa.array(~readable)))
+        good = batch.filter(pa.array(readable))
+        return self._add(good, chosen(rows, readable), source, batch.filter(pa.array(~readable)))
 
-    def _add(self, batch: pa.RecordBatch, first: int, source: str | None, bad: pa.RecordBatch | None = None) -> int:
+    def _add(self, batch: pa.RecordBatch, places: Rows, source: str | None, bad: pa.RecordBatch | None = None) -> int:
+        """Add rows whose numbers are ``places``; ``bad`` are those that cannot be read."""
         policy, windows, clock = self._policy, self._policy.windows, self.clocks.of(source)
-        batch, blank = self._timed(batch)
+        batch, places, untimed = self._timed(batch, places)
         times = self._times(batch)
         beats, lacking = self._kinds(batch)
         kept = ~lacking if self._drops else ~beats
@@ -305,22 +313,23 @@ class Windows:
         far = kept & ahead
         kept &= ~ahead
         rows = batch if kept.all() else batch.filter(pa.array(kept))
-        cast = self._intake.cast(rows, first)
+        cast, places = self._intake.cast_rows(rows, chosen(places, kept))
         if cast.num_rows < kept.sum():
             raise InvalidInputError("some rows do not fit the agreement")  # `add` finds them
         blanks = ~kept & ~beats & ~far
-        blank += int(blanks.sum())
+        lost = untimed + int(blanks.sum())
         of_blanks = numbers[blanks & ~after & ~ahead]
         numbers, after, timely = numbers[kept], after[kept], (timely & ~after)[kept]
         malformed = int(far.sum()) + (0 if bad is None else bad.num_rows)
-        found = BoundingSummary(rows_read=blank + malformed, rows_blank=blank, rows_malformed=malformed)
+        found = BoundingSummary(rows_read=lost + malformed, rows_blank=lost, rows_malformed=malformed)
         adding, others = [], dict[int, int]()
         for number in _distinct(numbers[timely]):
             its = timely & (numbers == number)
             window = self.open.get(number) or self._empty()
             its_rows = cast if its.all() else cast.filter(pa.array(its))
             others[number] = -found.rows_of_other_keys
-            adding.append((number, window, window.prepare(its_rows, self._secret_of_units(number), found)))
+            secret = self._secret_of_units(number)
+            adding.append((number, window, window.prepare(its_rows, chosen(places, its), secret, found)))
             others[number] += found.rows_of_other_keys
         early = numbers < policy.first
         late = ~timely & ~after & ~early
@@ -342,11 +351,11 @@ class Windows:
             self.clocks.idle.discard(source)
         return int(timely.sum())
 
-    def _count_by_window(self, timely: Ints, late: Ints, blank: Ints, others: Mapping[int, int]) -> None:
+    def _count_by_window(self, timely: Ints, late: Ints, blanks: Ints, others: Mapping[int, int]) -> None:
         """Count rows by the numbers of their windows, if that is wanted."""
         if (counted := self.by_window) is None:
             return
-        for kind, numbers in (("read", timely), ("late", late), ("blank", blank[blank >= self._policy.first])):
+        for kind, numbers in (("read", timely), ("late", late), ("blank", blanks[blanks >= self._policy.first])):
             for number, count in zip(*map(np.ndarray.tolist, np.unique(numbers, return_counts=True)), strict=True):
                 more = RowCounts(**{"read": count, kind: count})
                 counted[number] = counted.get(number, RowCounts()).plus(more)
@@ -373,13 +382,13 @@ class Windows:
         readable[places[bad]] = False
         return readable | untimed
 
-    def _bad_rows(self, batch: pa.RecordBatch, source: str | None) -> dict[int, str]:
+    def _bad_rows(self, batch: pa.RecordBatch, numbers: Rows, source: str | None) -> dict[int, str]:
         """Return why rows cannot be added, by their places, each judged by itself; none if a column is at fault."""
         policy, found = self._policy, dict[int, str]()
         time = batch.column(policy.time)
         untimed = missing(time)
         if not self._drops:
-            found |= dict.fromkeys(np.flatnonzero(untimed).tolist(), self._no_time)
+            found |= {place: blank(policy.time, numbers[place]) for place in np.flatnonzero(untimed).tolist()}
         try:
             timed = np.flatnonzero(~untimed)
             readable = self._with_times(batch.take(pa.array(timed)))
@@ -392,9 +401,10 @@ class Windows:
             kept = ~ahead & ~(lacking if self._drops else beats)
             places = judged[kept]
             why: dict[int, str] = {}
-            Intake(self._agreement, on_bad=why.__setitem__).cast(rows.filter(pa.array(kept)), 0)
-            for place, reason in why.items():
-                one = int(places[place])
+            its = np.asarray(numbers)[places]
+            Intake(self._agreement, on_bad=why.__setitem__).cast_rows(rows.filter(pa.array(kept)), its)
+            for number, reason in why.items():
+                one = int(places[np.searchsorted(its, number)])
                 if not self._times_limit_casts or not self._is_castable(batch.slice(one, 1)):
                     found[one] = reason
         except InvalidInputError:
@@ -432,10 +442,6 @@ class Windows:
             f"(max_ahead) after the rows before it; correct the time, or set a larger max_ahead"
         )
 
-    @property
-    def _no_time(self) -> str:
-        return f"the column {self._policy.time} is null or blank in a row, and the agreement refuses missing values"
-
     def _times(self, batch: pa.RecordBatch) -> Ints:
         named = batch.column(self._policy.time), self._policy.time, self._policy.time_format
         check_times_of_day(self._policy.windows, *named)
@@ -452,14 +458,14 @@ class Windows:
         lacking = [self._intake.lacking(batch.column(name), name) for name in self._agreed if name in self._needed]
         return beats, np.logical_or.reduce([beats, *lacking])
 
-    def _timed(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, int]:
-        """Return the rows that have a time, and how many have none."""
+    def _timed(self, batch: pa.RecordBatch, numbers: Rows) -> tuple[pa.RecordBatch, Rows, int]:
+        """Return the rows that have a time, their numbers, and how many have none."""
         untimed = missing(batch.column(self._policy.time))
         if not untimed.any():
-            return batch, 0
+            return batch, numbers, 0
         if not self._drops:
-            raise InvalidInputError(self._no_time)
-        return batch.filter(pa.array(~untimed)), int(untimed.sum())
+            raise InvalidInputError(blank(self._policy.time, numbers[int(untimed.argmax())]))
+        return batch.filter(pa.array(~untimed)), chosen(numbers, ~untimed), int(untimed.sum())
 
     def _empty(self) -> UnitsWindow | SumsWindow:
         if self._bounds is None:

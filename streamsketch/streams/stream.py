@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamsketch.agreement.agreement import Agreement
+from streamsketch.agreement.casts import Rows as Numbers
 from streamsketch.core.documents import TableKey
 from streamsketch.data.data_ids import DataIds
 from streamsketch.errors import InvalidInputError, LedgerError, WireFormatError, printable, with_reason
@@ -302,7 +303,7 @@ class Stream:
         self.windows.clocks.of(source)
         self.windows.clocks.idle.add(source)
 
-    def add(self, batch: pa.RecordBatch, first: int, source: str | None = None) -> None:
+    def add(self, batch: pa.RecordBatch, first: int | Numbers, source: str | None = None) -> None:
         """Add rows in the order of their log. After an error nothing has changed.
 
         Parameters
@@ -310,7 +311,7 @@ class Stream:
         batch
             The rows, with the columns of the agreement and the time.
         first
-            The number of the first row in its log, for error messages.
+            The number of the first row in its log, for error messages, or those of all rows: ascending, (n,).
         source
             The source of the rows, if the stream has several.
         """

@@ -13,8 +13,10 @@ from typing import Any
 import pyarrow as pa
 
 import streamsketch as ss
+from streamsketch.agreement.casts import Rows as Numbers
 from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.intake import Log, RowReader
+from streamsketch.intake.rows import rows_from
 
 AGREEMENT = ss.Agreement(
     ss.SJLT(dim=HASHED_DIM, sketch_dim=16, sparsity=1, seed=7), index="item", value="n", missing="drop"
@@ -31,11 +33,11 @@ class Rows(list[tuple[str, str]]):
         super().__init__()
         self.numbers: list[int] = []
 
-    def add(self, batch: pa.RecordBatch, first: int) -> None:
+    def add(self, batch: pa.RecordBatch, first: int | Numbers) -> None:
         if "bad" in batch.column("item").to_pylist():
             raise ss.InvalidInputError("a bad item")
         self += zip(batch.column("item").to_pylist(), batch.column("n").to_pylist(), strict=True)
-        self.numbers += range(first, first + batch.num_rows)
+        self.numbers += map(int, rows_from(first, batch))
 
 
 @contextmanager

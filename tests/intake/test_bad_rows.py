@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import streamsketch as ss
 from streamsketch.agreement.casts import cast, misfits, numbers
 from streamsketch.agreement.columns import Column
+from streamsketch.core.numbers import Ints
 from streamsketch.data.arrow_messages import most_unpacked, unpacked_size
 from streamsketch.data.readers.json_lines import json_batch
 from streamsketch.data.windows import micros_in, readable_times
@@ -97,11 +98,11 @@ def test_bad_rows_are_left_out_wherever_they_are(*, names_its_rows: bool) -> Non
 
 
 def _check(number: int, bad: tuple[int, ...], *, names_its_rows: bool) -> None:
-    added: list[tuple[int, list[int]]] = []
+    added: list[tuple[list[int], list[int]]] = []
     left: list[int] = []
     calls = 0
 
-    def add(rows: pa.RecordBatch, place: int) -> None:
+    def add(rows: pa.RecordBatch, places: Ints) -> None:
         nonlocal calls
         calls += 1
         values = rows.column("value").to_pylist()
@@ -110,7 +111,7 @@ def _check(number: int, bad: tuple[int, ...], *, names_its_rows: bool) -> None:
                 raise BadRowsError("bad", dict.fromkeys(wrong, "bad"))
             raise ss.InvalidInputError("bad")
         if values:
-            added.append((place, values))
+            added.append((places.tolist(), values))
 
     batch = pa.RecordBatch.from_pydict({"value": pa.array(range(number), pa.int64())})
     count = add_readable(add, batch, lambda place, _: left.append(place))
@@ -118,7 +119,7 @@ def _check(number: int, bad: tuple[int, ...], *, names_its_rows: bool) -> None:
     assert kept == [value for value in range(number) if value not in bad]
     assert count == len(kept)
     assert left == list(bad)
-    assert all(place == values[0] for place, values in added)
+    assert all(places == values for places, values in added)
     assert not names_its_rows or calls <= 2
 
 

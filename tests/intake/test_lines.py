@@ -13,9 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
+from streamsketch.agreement.casts import Rows
 from streamsketch.data.readers.rows import split_rows, strict_until, whole_rows
 from streamsketch.intake import BadLines, RowReader
 from streamsketch.intake.lines import Lines
+from streamsketch.intake.rows import rows_from
 from streamsketch.kernels.csv_rows import strict_rows
 
 TEXTS = st.text('",\n\rx;', max_size=30).map(str.encode)
@@ -139,3 +141,17 @@ def test_a_row_of_blanks_is_a_row_wherever_pieces_end() -> None:
         for piece in lines.pieces(iter([*pieces, b""])):
             lines.read(piece, partial(_add, found))
         assert found == [" ", "\t"]
+
+
+@pytest.mark.parametrize("mode", ["stop", "skip"])
+def test_lines_of_json_have_their_numbers_whatever_is_left_out_before_them(mode: str) -> None:
+    lines = [b'{"n":"0"}', b"", b'{"n":"2"}', b"no object" if mode == "skip" else b" ", b'{"n":"4"}', b'{"n":"5"}']
+    found: list[tuple[list[str], list[int]]] = []
+    reader = Lines("a log", "jsonl", ["n"], ["n"], BadLines(mode))
+
+    def add(batch: pa.RecordBatch, first: int | Rows) -> None:
+        found.append((batch.column("n").to_pylist(), [*rows_from(first, batch)]))
+
+    reader.read(b"\n".join(lines) + b"\n", add)
+    reader.read(b'{"n":"6"}\n', add)
+    assert found == [(["0", "2", "4", "5"], [1, 3, 5, 6]), (["6"], [7])]

@@ -4,6 +4,7 @@ import base64
 import errno
 import itertools
 import json
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,17 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.beam.streams import encoded_batch
+from streamsketch.intake.rows import rows_from
+from streamsketch.streams import Stream
 from tests.jobs.topic import AGREEMENT
+from tests.streams.agreed import followed
 
 pytest.importorskip("confluent_kafka")
 
 from streamsketch.jobs import Malformed, Message, Payloads
 
+POLICY = {"time": "at", "window": 60, "start": "2026-11-22T00:00:00Z", "delay": 5, "epsilon": 1}
+POLICY |= {"public_keys": ["north", "south"]}
 SIZES = [*itertools.product([1, 2, 3], repeat=3), (1,), (4,), (5, 1), (1, 5)]  # of messages, in rows
 
 
@@ -33,7 +39,7 @@ def messages_of(items: list[list[str]], form: str) -> list[Message]:
     return found
 
 
-def refuse_bad(found: list[str], batch: pa.RecordBatch, _: int) -> None:
+def refuse_bad(found: list[str], batch: pa.RecordBatch, _: Any) -> None:
     """Add the items of a batch, or none if one is bad."""
     items = batch.column("item").to_pylist()
     if "bad" in items:
@@ -65,14 +71,33 @@ def test_the_message_of_a_bad_row_is_set_aside_and_no_other(form: Any, tmp_path:
 
 
 @pytest.mark.parametrize("form", ["json", "arrow"])
-def test_rows_have_the_offset_of_their_first_message(form: Any) -> None:
+def test_rows_have_their_numbers_among_those_that_are_read_together(form: Any) -> None:
     messages = messages_of([["a"], ["b", "c"]], form)
-    found: list[tuple[int, int]] = []
-    beats = [messages[0], Message(9, 5, b""), Message(10, 5, b"", b"a key"), messages[1]]
+    found: list[list[int]] = []
+    beats = [messages[0], Message(9, 5, b""), Message(10, 5, b"", b"a key"), *messages]
     malformed = Malformed(None)
-    Payloads(AGREEMENT, "at", form, malformed).add(0, beats, lambda batch, at: found.append((batch.num_rows, at)))
-    assert found == [(1, 7), (1, 9), (2, 8)]
-    assert (malformed.rows, malformed.undecodable, malformed.messages) == (0, 1, 3)
+    Payloads(AGREEMENT, "at", form, malformed).add(
+        0, beats, lambda batch, first: found.append([*rows_from(first, batch)])
+    )
+    assert found == [[1], [1], [1, 2, 3]]
+    assert (malformed.rows, malformed.undecodable, malformed.messages) == (0, 1, 4)
+
+
+@pytest.mark.parametrize("form", ["json", "arrow"])
+@pytest.mark.parametrize("clock", ["events", "heartbeats"])
+def test_why_a_row_is_malformed_names_its_place_in_its_message(clock: str, form: Any, tmp_path: Path) -> None:
+    """However many rows before it, of its message and of others, were left out as blank or malformed."""
+    agreement = AGREEMENT.replace(index={"item": "integer"})
+    policy = followed(agreement, **{**POLICY, "clock": clock, "folder": str(tmp_path)})
+    stream = Stream(*policy, tmp_path / "s.raw-stream", strict=True)
+    items = [["1", "x"], ["x"], ["", "2", "y", "3", "z"], ["4"], ["", "x"]]
+    malformed = Malformed(tmp_path / "bad")
+    with malformed:
+        Payloads(agreement, "at", form, malformed).add(0, messages_of(items, form), stream.add)
+    kept = [json.loads(line) for line in (tmp_path / "bad").read_text().splitlines()]
+    named = [(one["offset"], {int(row) for row in re.findall(r"(?:row|line) (\d+)", one["why"])}) for one in kept]
+    assert named == [(7, {2}), (8, {1}), (9, {3}), (11, {2})]
+    assert (stream.events, malformed.rows) == (4, 5)
 
 
 @pytest.mark.parametrize("form", ["json", "arrow"])

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.agreement import TextRule
+from streamsketch.intake.columns import BadRowsError
 from streamsketch.streams.job import Job
 from streamsketch.streams.open_windows import Windows
 from tests.streams.naive import AGREEMENT, KEYS, PEOPLE, Row, batch_of, beat, bound_by, over_in, policy_of, windows_of
@@ -47,6 +48,27 @@ def fed(windows: Windows, rows: list[Row], cuts: list[int]) -> int:
 
 
 AGREEMENTS = st.sampled_from([AGREEMENT, PEOPLE])
+
+
+@pytest.mark.parametrize("clock", ["events", "heartbeats"])
+@pytest.mark.parametrize("clip", [None, "none"], ids=["units", "sums"])
+def test_errors_name_the_row_of_the_log_whatever_rows_before_it_are_left_out(clip: str | None, clock: str) -> None:
+    """A row without a time, a heartbeat and a blank row do not count, and are counted in the numbers."""
+    rows = [Row(3, "", "a", 1, "Ann"), Row(4, "moon", "a", 2, "Ann"), beat(5), Row(6, "moon", "b", 3, "Bob")]
+    batch = batch_of([*rows, *rows])
+    cells = batch.to_pylist()
+    cells[0]["at"], cells[7]["n"] = "", "many"
+    batch = pa.RecordBatch.from_pylist(cells)
+    policy = policy_of(Path("out"), AGREEMENT.replace(missing="drop"), clip=clip, clock=clock)
+    for numbers in (101, [*range(201, 205), *range(301, 305)]):
+        windows = Windows(policy, SECRET, strict=True)
+        with pytest.raises(BadRowsError) as raised:
+            windows.add(batch, numbers)
+        row = 108 if isinstance(numbers, int) else 304
+        assert f" in row {row}" in str(raised.value)
+        ((place, why),) = raised.value.rows.items()
+        assert place == 7
+        assert f" in row {row}" in why
 
 
 @given(LOGS, st.lists(st.integers(0, 100), max_size=4), st.sampled_from(["events", "heartbeats"]), AGREEMENTS)
