@@ -201,7 +201,7 @@ class Brokers:
 
     @contextlib.contextmanager
     def errors(self, client: Any = None) -> Iterator[None]:
-        """Turn the client's errors into `TopicError`, with the error of its connections if that is the cause."""
+        """Turn the client's errors into `TopicError`, with a fatal error or that of its connections as the cause."""
         try:
             yield
         except (KafkaException, SystemError) as error:  # the latter if a client was not made, for want of a token
@@ -209,9 +209,13 @@ class Brokers:
                 raise UnreachableError(self._no_token) from None
             if isinstance(error, SystemError):
                 raise
+            cause = error.args[0]
             if client is not None:
-                client.poll(0)  # calls `note`
-            raise _kind(error.args[0])(f"Kafka reports: {self.because(error.args[0])}") from error
+                try:
+                    client.poll(0)  # calls `note`
+                except KafkaException as fatal:  # after which all calls fail, without a word of it
+                    cause = fatal.args[0]
+            raise _kind(cause)(f"Kafka reports: {self.because(cause)}") from error
 
     def because(self, error: Any) -> str:
         """Return an error in words, with the error of the connections if the brokers cannot be reached."""
