@@ -203,6 +203,10 @@ def test_lines_are_where_alarms_begin() -> None:
         for level in (0.9, 0.5, 0.05, 1e-3, 1e-5, *around):
             apart, line = found.distance.value, found.line(level)
             assert (apart <= line if by == "cosine" else apart >= line) == (found.p_value <= level)
+        if 1e-6 < found.p_value < 0.9:  # what the search adds to a p-value keeps no line where it is
+            lines = [found.line(found.p_value * share) for share in (0.99, 0.98, 0.97)]
+            assert len({*lines}) == len(lines)
+            assert lines == sorted(lines, reverse=by == "cosine")
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 40.0])
