@@ -16,8 +16,10 @@ from streamsketch.agreement.text import TextRule
 from streamsketch.core.documents import TableKey
 from streamsketch.core.libraries import pa, pc
 from streamsketch.data.columns import arrow_column, bytes_of_texts, is_bytes_type, is_text_type, keys_named
+from streamsketch.data.decimals import DIGITS, decimals_of
 from streamsketch.errors import InvalidInputError
 
+_VALUE_PLACES = 12
 _WHOLE_DIGITS = 18  # of integers within 64 bits
 _WHOLE = r"^[+-]?[0-9]+(\.0*)?$"
 _DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)$"
@@ -168,11 +170,11 @@ def _step(kind: "pa.DataType", column: Column, *, alone: bool) -> _Cast | None: 
 def _whole(array: "pa.Array", places: int, form: str) -> "pa.Array":
     """Return numbers times 10^places, which must be whole, as int64."""
     if is_text_type(array.type):
-        _require(pc.all(pc.match_substring_regex(array, form), min_count=0))
-        array = pc.replace_substring_regex(array, r"^\+", "")
         if not places:
+            _require(pc.all(pc.match_substring_regex(array, form), min_count=0))
+            array = pc.replace_substring_regex(array, r"^\+", "")
             return pc.replace_substring_regex(array, r"\.0*$", "").cast(pa.int64())
-        array = array.cast(pa.decimal128(38, places))
+        array = decimals_of(array, places)
     if pa.types.is_floating(array.type):
         values = array.to_numpy(zero_copy_only=False)
         with np.errstate(over="ignore"):
@@ -235,15 +237,14 @@ def _are_whole(array: "pa.Array") -> bool:
 
 def text_numbers() -> "pa.DataType":
     """Return the type that holds every number in text which `numbers` reads."""
-    return pa.decimal128(38, 12)
+    return pa.decimal128(DIGITS, _VALUE_PLACES)
 
 
 def _parsed(array: "pa.Array", name: str, rows: Rows) -> "pa.Array":
     def parsed(part: "pa.Array") -> "pa.Array":
         if _are_whole(part):
             return part.cast(pa.int64())
-        _require(pc.all(pc.match_substring_regex(part, _DECIMAL), min_count=0))
-        return pc.replace_substring_regex(part, r"^\+", "").cast(text_numbers())
+        return decimals_of(part, _VALUE_PLACES)
 
     try:
         return parsed(array)

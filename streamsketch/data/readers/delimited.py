@@ -1,15 +1,19 @@
 """CSV files and streams as Arrow record batches, nothing in them guessed."""
 
 import codecs
+import contextlib
 import csv
 import re
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamsketch.core import sentences
 from streamsketch.core.libraries import pa, pa_csv, pc
 from streamsketch.core.text import named
+from streamsketch.data.decimals import decimals_of, exact_decimal
 from streamsketch.data.readers.opening import (
     NUMBER_FORM,
+    NUMBER_PLACES,
     arrows_own,
     block_size,
     not_utf8,
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
 _DECIMAL_COMMA = re.compile(r"(?:invalid value|The string) '[-+0-9. ]*[0-9],[0-9]+\s*'")  # of Arrow
 _THOUSANDS = {mark: mark for mark in ",._"} | {" ": " \u00a0\u202f", "'": "'\u2019"}
 """Marks between groups of three digits, and the characters that each stands for."""
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _PLACES = [
     re.compile(pattern) for pattern in (r"Row #(\d+)", r"In CSV column #(\d+)", r"columns, got (\d+)")
 ]  # of Arrow
@@ -60,38 +65,34 @@ class Dialect(NamedTuple):
     thousands: str | None = None
     null_values: "Sequence[str]" = ()
 
-    def options(self, columns: list[str], text: list[str]) -> dict[str, Any]:
-        """Return how Arrow reads columns of CSV, those of ``text`` as text, and so all if digits are grouped."""
-        types = {name: pa.string() if name in text or self.thousands is not None else number_type() for name in columns}
+    def options(self, columns: list[str]) -> dict[str, Any]:
+        """Return how Arrow reads columns of CSV: as text, since it reads some numbers wrong (`decimals_of`)."""
         return {
             "parse_options": pa_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
             "convert_options": pa_csv.ConvertOptions(
-                include_columns=columns,
-                column_types=types,
-                strings_can_be_null=False,
-                decimal_point=self.decimal,
-                null_values=[*pa_csv.ConvertOptions().null_values, *self.null_values],
+                include_columns=columns, column_types=dict.fromkeys(columns, pa.string()), strings_can_be_null=False
             ),
         }
 
     def plain(self, batch: "pa.RecordBatch", text: list[str], header: list[str]) -> "pa.RecordBatch":
-        """Return a batch as Arrow would read it if its writer used points, did not group digits, and left cells empty.
+        """Return text as Arrow would read it if its writer used points, did not group digits, and left cells empty.
+
+        Columns that are not of ``text`` become numbers.
 
         Raises
         ------
         pyarrow.ArrowInvalid
             For a cell that is not a number in a column that is not of ``text``; it names the place as Arrow does.
         """
-        if self.decimal == "." and self.thousands is None and not self.null_values:
-            return batch
+        is_usual = self.decimal == "." and self.thousands is None and not self.null_values
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         for name, column in columns.items():
-            if not pa.types.is_string(column.type):
+            if is_usual and name in text:
                 continue
             cells = self._with_nulls(column, self.null_values)
             if name not in text:
                 usual = self._with_nulls(cells, pa_csv.ConvertOptions().null_values)
-                cells = _numbers(self._with_points(usual), header.index(name))
+                cells = _numbers(self._with_points(usual), column, header.index(name))
             elif name in self.numbers:
                 cells = self._with_points(cells)
             columns[name] = cells
@@ -119,17 +120,27 @@ class Dialect(NamedTuple):
         return cells
 
 
-def _numbers(cells: "pa.Array", place: int) -> "pa.Array":
+def _numbers(cells: "pa.Array", written: "pa.Array", place: int) -> "pa.Array":
     """Return text as exact decimals; the error names the first cell that is no number as Arrow's CSV reader does."""
-    try:
-        return cells.cast(number_type())
-    except pa.ArrowInvalid:
-        for row in range(len(cells)):
-            try:
-                cells[row].cast(number_type())
-            except pa.ArrowInvalid:
-                raise pa.ArrowInvalid(f"In CSV column #{place}: Row #{row + 1}: no number") from None
-        raise
+    with contextlib.suppress(pa.ArrowInvalid):
+        return decimals_of(cells, NUMBER_PLACES)
+    cells = pc.utf8_trim(cells, " \t")
+    with contextlib.suppress(pa.ArrowInvalid):
+        return decimals_of(cells, NUMBER_PLACES)
+    numbers = []
+    for row, cell in enumerate(cells.to_pylist(), 1):  # some may have an exponent
+        try:
+            numbers.append(None if cell is None else _number(cell))
+        except ArithmeticError:
+            why = f"In CSV column #{place}: Row #{row}: invalid value '{written[row - 1].as_py()}'"
+            raise pa.ArrowInvalid(why) from None
+    return pa.array(numbers, number_type())
+
+
+def _number(cell: str) -> Decimal:
+    if not _NUMBER.fullmatch(cell):
+        raise ArithmeticError
+    return exact_decimal(Decimal(cell), NUMBER_PLACES)
 
 
 def csv_dialect(
@@ -304,7 +315,7 @@ def csv_piece(
     if data.startswith(codecs.BOM_UTF8):
         data = codecs.BOM_UTF8 + data  # of which Arrow leaves out the first
     reading = pa_csv.ReadOptions(column_names=header, block_size=len(data) + 1, use_threads=False)
-    options = dialect.options(columns, text)
+    options = dialect.options(columns)
     try:
         table = pa_csv.read_csv(pa.BufferReader(arrows_own(data)), read_options=reading, **options)
         found = table.combine_chunks().to_batches()

@@ -7,9 +7,11 @@ from decimal import Decimal
 from typing import Any
 
 from streamsketch.core.libraries import pa, pa_json
+from streamsketch.data.decimals import exact_decimal
 from streamsketch.data.lenient import decimal_text, lenient_json, lenient_text, text_of_json
 from streamsketch.data.readers.opening import (
     NUMBER_FORM,
+    NUMBER_PLACES,
     arrows_own,
     not_utf8,
     number_type,
@@ -191,10 +193,7 @@ def _any_text(value: object) -> str | None:
 def _json_number(value: object) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         raise TypeError
-    number = Decimal(value)
-    if number.adjusted() >= 38 - 12 or (number and int(number.normalize().as_tuple().exponent) < -12):
-        raise ArithmeticError
-    return number
+    return exact_decimal(Decimal(value), NUMBER_PLACES)
 
 
 def _refuse(_: str) -> None:

@@ -10,13 +10,15 @@ import numpy as np
 from streamsketch.core.libraries import pa
 from streamsketch.core.text import named
 from streamsketch.data.columns import NOT_SHOWN
+from streamsketch.data.decimals import DIGITS
 from streamsketch.data.readers.streams import Transcoded
 from streamsketch.errors import InvalidInputError
 
 BATCH_ROWS = 1 << 17
 
 
-NUMBER_FORM = "plain decimal numbers of up to 12 places"
+NUMBER_PLACES = 12
+NUMBER_FORM = f"plain decimal numbers of up to {NUMBER_PLACES} places"
 _READ_BYTES = 1 << 22
 _CODECS = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
 _SNIFFED = 256  # bytes in which the zeros of UTF-16 are counted
@@ -84,7 +86,7 @@ def spelt_alike(names: Sequence[str], others: Sequence[str]) -> str:
 
 def number_type() -> "pa.DataType":
     """Return the type of numbers: exact, with twelve decimals."""
-    return pa.decimal128(38, 12)
+    return pa.decimal128(DIGITS, NUMBER_PLACES)
 
 
 def raise_if_of_the_file_system(error: Exception) -> None:

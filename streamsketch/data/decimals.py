@@ -1,0 +1,69 @@
+"""Numbers in text as exact decimals, read by Arrow where it reads them right."""
+
+from decimal import Context, Decimal
+
+from streamsketch.core.libraries import pa, pc
+
+DIGITS = 38
+"""Decimal digits of a decimal of 128 bits."""
+
+_ZEROS_BEFORE, _ZEROS_BEHIND = r"^(-?)0+([0-9])", r"(\.[0-9]*?0)0+$"
+
+
+def decimals_of(texts: "pa.Array", places: int) -> "pa.Array":
+    """Return plain decimal numbers in text as decimals of 128 bits; null stays null.
+
+    Zeros at both ends do not matter, however many they are. Arrow (all versions up to 25) looks beyond its table of
+    powers of ten for a text with 39 places more than its type, so that it reads another number, or ends the process;
+    and it does not notice all numbers that are too large. So it sees no such text.
+
+    Parameters
+    ----------
+    texts
+        Text, not in a dictionary.
+    places
+        The number of decimal places of the type, up to 38.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        For other text, more places that are not 0, or more digits than the type holds.
+
+    Examples
+    --------
+    >>> decimals_of(pa.array(["+1.50", "-.5", "007", "2." + "0" * 1000, None]), 2).to_pylist()
+    [Decimal('1.50'), Decimal('-0.50'), Decimal('7.00'), Decimal('2.00'), None]
+    """
+    form = rf"^[+-]?(0*[0-9]{{1,{DIGITS - places}}}(\.[0-9]{{0,{places}}}0*)?|0*\.[0-9]{{1,{places}}}0*)$"
+    if not pc.all(pc.match_substring_regex(texts, form), min_count=0).as_py():
+        raise pa.ArrowInvalid(f"not a decimal number of {places} places")
+    texts = pc.replace_substring_regex(texts, r"^\+", "")
+    if (pc.max(pc.binary_length(texts)).as_py() or 0) > DIGITS:
+        texts = pc.replace_substring_regex(texts, _ZEROS_BEFORE, r"\1\2")
+        texts = pc.replace_substring_regex(texts, _ZEROS_BEHIND, r"\1")
+    return texts.cast(pa.decimal128(DIGITS, places))
+
+
+def exact_decimal(number: Decimal, places: int) -> Decimal:
+    """Return a number without zeros at its end, if it is one that `decimals_of` returns with so many places.
+
+    Raises
+    ------
+    ArithmeticError
+        For any other number.
+
+    Examples
+    --------
+    >>> exact_decimal(Decimal("1.50e3"), 2), exact_decimal(Decimal("-0.0"), 2)
+    (Decimal('1.5E+3'), Decimal('0'))
+    """
+    if not number.is_finite():
+        raise ArithmeticError
+    if not number:
+        return Decimal(0)
+    if not -places <= number.adjusted() < DIGITS - places:  # before it is written without its exponent
+        raise ArithmeticError
+    found = number.normalize(Context(prec=len(number.as_tuple().digits)))
+    if int(found.as_tuple().exponent) < -places:
+        raise ArithmeticError
+    return found
