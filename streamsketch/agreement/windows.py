@@ -14,6 +14,7 @@ from streamsketch.core.libraries import pa
 from streamsketch.core.numbers import check_int, short
 from streamsketch.core.text import check_text
 from streamsketch.data.calendar import Calendar, EventWindows, check_times_of_day, event_windows
+from streamsketch.data.formats import check_format
 from streamsketch.data.windows import micros_in, microseconds
 from streamsketch.errors import InvalidInputError
 
@@ -42,8 +43,8 @@ class Windows:
         Length of a window, in seconds or as ``"1 hour"``; or ``"day"``, ``"week"`` (from Monday on) or ``"month"`` of
         the calendar. ``"1 day"`` is 24 hours, unless there is a zone.
     format
-        Format of times in text, as for ``strptime``; by default ISO 8601. A date that the calendar does not have, such
-        as 31.02.2024, cannot be read.
+        Format of times in text, as for ``strptime``; by default ISO 8601. It must state a date, and names of time zones
+        (``%Z``) are refused. A date that the calendar does not have, such as 31.02.2024, cannot be read.
     zone
         The time zone of the calendar, such as ``"Europe/Berlin"``; by default UTC.
     first, last
@@ -108,6 +109,7 @@ class Windows:
         object.__setattr__(self, name, value)
 
     def _check_times(self) -> None:
+        check_format(self.format)
         empty = pa.array([], pa.date32() if self.time.type == "date" else pa.string())
         check_times_of_day(self.of_times, empty, self.time.name, self.format)
 

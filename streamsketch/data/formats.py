@@ -1,13 +1,62 @@
 """Times in text of a stated format, by Arrow; dates that the calendar does not have are refused."""
 
+import datetime as dt
+import functools
+import re
+
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core.libraries import pa, pc
+from streamsketch.core.numbers import short
+from streamsketch.errors import InvalidInputError
 
 _DAY = np.timedelta64(1, "D")
 _SPRING = np.timedelta64(100, "D")
 _MOST_SHIFTED = np.timedelta64(5, "D")  # an impossible date is read as day 1, 2 or 3, which a zone moves by one at most
+
+
+_PROBES = dt.datetime(2023, 11, 5, 11, 7, 9, tzinfo=dt.UTC), dt.datetime(1999, 3, 30, 11, 52, 3, tzinfo=dt.UTC)
+
+
+@functools.lru_cache(maxsize=64)
+def check_format(form: str | None) -> None:
+    """Raise `InvalidInputError` for a format that states no date, or of which a part would be passed over.
+
+    ``strptime`` reads weeks of ISO 8601 and names of time zones and forgets them: each time would be in 1900, or in
+    UTC.
+
+    Examples
+    --------
+    >>> check_format("%d.%m.%Y %H:%M")
+    >>> check_format("%d.%m.%Y %H:%M %Z")
+    Traceback (most recent call last):
+        ...
+    streamsketch.errors.InvalidInputError: the format of times '%d.%m.%Y %H:%M %Z' has names of time zones, ...
+    """
+    if form is None:
+        return
+    directives = re.findall(r"%[EO]?(.)", form)
+    if "Z" in directives:
+        raise InvalidInputError(
+            f"the format of times {short(form)} has names of time zones, which are not read: write offsets, such as "
+            "+01:00, and %z instead of %Z"
+        )
+    if "s" in directives or all(_reads(form, probe) for probe in _PROBES):
+        return
+    raise InvalidInputError(
+        f"the format of times {short(form)} states no date that can be read: state year, month and day, as "
+        "%Y-%m-%d does, or the day of the year, as %Y-%j does; weeks of ISO 8601 are not read"
+    )
+
+
+def _reads(form: str, time: dt.datetime) -> bool:
+    """Return whether a time that is written in a format is read as one of its date."""
+    try:
+        (found,) = _numpy(_read(pa.array([time.strftime(form)]), form))
+    except (pa.ArrowException, ValueError):
+        return False
+    return bool(found.astype("datetime64[D]") == np.datetime64(time.date()))
 
 
 def times_by_format(column: "pa.Array", form: str) -> "pa.Array":

@@ -17,6 +17,7 @@ from streamsketch.core.wrong import AGREEMENT, wrong_type
 from streamsketch.data.calendar import EventWindows, check_times_of_day
 from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.data.columns import NOT_SHOWN, check_codes, is_text_type, value_type
+from streamsketch.data.formats import check_format
 from streamsketch.data.grid import quantise_and_tell, quantise_one, warn_of_truncation
 from streamsketch.data.keys import indices_of
 from streamsketch.data.tables import batches_of
@@ -104,6 +105,7 @@ class Intake:
             )
         if windows is not None and time is None:
             raise InvalidInputError("windows need a column of times; name it, such as time='at'")
+        check_format(time_format)
         self._agreement, self._on_bad, self._bounded = agreement, on_bad, bounded
         self.conditions = set[str]()
         """Conditions under which the rows of a unit are only its own, which whoever reads a text adds (`Bounds`)."""

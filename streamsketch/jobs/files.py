@@ -18,6 +18,7 @@ from streamsketch.beam.intake.read import ReadColumns, read_batches
 from streamsketch.beam.intake.sketch import SketchPerKey
 from streamsketch.beam.release.release import ReleasePerKey
 from streamsketch.data.calendar import EventWindows, check_times_of_day, event_windows
+from streamsketch.data.formats import check_format
 from streamsketch.data.windows import times_in
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.by_window import numbers_of
@@ -120,6 +121,7 @@ class FilesJob:
             agreed.clip_of(self.clip)
         if (self.window is None) != (self.time is None) or (self.time_format is not None and self.time is None):
             raise InvalidInputError("window and time go together, and time_format needs both; pass them together")
+        check_format(self.time_format)
         if self.window is None and self.zone is not None:
             raise InvalidInputError(
                 f"zone={self.zone!r} needs a window such as 'month'; pass window, or leave out zone"

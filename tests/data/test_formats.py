@@ -2,14 +2,18 @@
 
 import calendar
 import datetime as dt
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import streamsketch as ss
 from streamsketch import SJLT, Agreement
+from streamsketch.beam import CalendarWindows, TumblingWindows
+from streamsketch.data.formats import check_format
 from streamsketch.data.windows import Tumbling, readable_times, times_in
 from streamsketch.intake.rows import Intake
+from streamsketch.jobs.files import FilesJob
 
 YEARS = [1900, 1999, 2000, 2023, 2024, 2100]  # centuries with and without a leap day
 FORMATS = {
@@ -19,10 +23,49 @@ FORMATS = {
     "%d %b %Y %I:%M %p": "{d} {name:.3} {y} 11:30 pm",
     "%e %B %C%y%n": "{d} {name} {y}  ",
     "%F %T %%": "{y}-{m:02}-{d:02} 23:30:00 %",
-    "%k o'clock, %d.%m.%Y %Z": "23 o'clock, {d:02}.{m:02}.{y} CET",
+    "%k o'clock, %d.%m.%Y": "23 o'clock, {d:02}.{m:02}.{y}",
     "%d.%m.%Y %H:%M %z": "{d:02}.{m:02}.{y} 23:30 -1200",
     "%z %R %Y%m%d": "+14:00 00:30 {y}{m:02}{d:02}",
 }
+
+
+@pytest.mark.parametrize("form", [*FORMATS, None, "%Y-%j", "%Y-W%W-%w", "%s", "%D", "%A, %d %B %Y", "%%Z %F"])
+def test_formats_of_dates_can_be_agreed_on(form: str | None) -> None:
+    check_format(form)
+    assert ss.Windows(time="at", every="1 h", format=form).format == form
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ("%G-W%V-%u", "no date that can be read"),
+        ("%d.%m.", "no date that can be read"),
+        ("%H:%M", "no date that can be read"),
+        ("%Y %U", "no date that can be read"),
+        ("%d.%m.%Y %H:%M:%S.%f", "no date that can be read"),
+        ("dd.mm.yyyy", "no date that can be read"),
+        ("%d.%m.%Y %H:%M %Z", "names of time zones"),
+    ],
+)
+def test_formats_that_are_passed_over_in_part_are_refused(form: str, said: str) -> None:
+    """``strptime`` reads them: all times as of 1900, or those of another zone as of UTC."""
+    near = ss.L1(1, unit="customer")
+    agreement = Agreement(
+        SJLT(sketch_dim=64, sparsity=4, seed=7), key="shop", index="item", unit="customer", neighbours=near
+    )
+    timed: dict[str, Any] = {"time": "at", "time_format": form}
+    makers: list[Any] = [
+        lambda: ss.Windows(time="at", every="1 h", format=form),
+        lambda: Intake(agreement, windows=Tumbling(10**6), **timed),
+        lambda: TumblingWindows("1 h", column="at", time_format=form),
+        lambda: CalendarWindows("day", column="at", time_format=form),
+        lambda: FilesJob(
+            patterns=["*.csv"], agreement=agreement, epsilon=1.0, output="out", public_keys=["a"], window="1 h", **timed
+        ),
+    ]
+    for make in makers:
+        with pytest.raises(ss.InvalidInputError, match=said):
+            make()
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from streamsketch.core.documents import TableKey
 from streamsketch.data.calendar import Calendar, EventWindows, Period, check_times_of_day
 from streamsketch.data.columns import NOT_SHOWN, value_type
+from streamsketch.data.formats import check_format
 from streamsketch.data.windows import LARGEST_TIME, Tumbling, times_in, window_seconds
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.columns import without_views
@@ -98,6 +99,7 @@ class TumblingWindows(beam.PTransform):
         allowed_lateness: float = 0,
     ) -> None:
         super().__init__()
+        check_format(time_format)
         self._windows = FixedWindows(window_seconds(size), offset)
         self._column, self._format, self._lateness = column, time_format, allowed_lateness
 
@@ -239,6 +241,7 @@ class CalendarWindows(beam.PTransform):
         self, period: Period, zone: str = "UTC", *, column: str | None = None, time_format: str | None = None
     ) -> None:
         super().__init__()
+        check_format(time_format)
         self._windows, self._column, self._format = Calendar(period, zone), column, time_format
 
     def expand(self, events: beam.PCollection) -> beam.PCollection:
