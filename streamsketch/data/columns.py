@@ -21,7 +21,9 @@ from streamsketch.core.numbers import Ints, short
 from streamsketch.core.wrong import COLUMN, wrong_type
 from streamsketch.errors import InvalidInputError
 
-_ASCII = 0x7F
+LARGEST_ASCII = 0x7F
+"""The largest byte of ASCII, which is UTF-8 as it stands."""
+
 _FAMILIES: tuple[type, ...] = (bool, int, float, Decimal, str, bytes, dt.datetime, dt.date)
 
 
@@ -304,7 +306,7 @@ def bytes_of_texts(array: "pa.Array") -> tuple[NDArray[np.uint8], NDArray[Any]] 
 def is_ascii(array: "pa.Array") -> bool:
     """Return whether all bytes of a column of text are ASCII, which is UTF-8 as it stands; False where not told."""
     joined = bytes_of_texts(array)
-    return joined is not None and int(joined[0].max(initial=0)) <= _ASCII
+    return joined is not None and int(joined[0].max(initial=0)) <= LARGEST_ASCII
 
 
 def joined_bytes(array: "pa.Array") -> tuple[NDArray[np.uint8], Ints]:
@@ -327,7 +329,7 @@ def joined_bytes(array: "pa.Array") -> tuple[NDArray[np.uint8], Ints]:
     ends = np.frombuffer(joined.buffers()[1], dtype=np.int64, count=len(joined) + 1, offset=8 * joined.offset)
     data = np.frombuffer(joined.buffers()[2] or b"", dtype=np.uint8)
     is_sound = ends[0] >= 0 and ends[-1] <= data.size and bool(np.all(ends[1:] >= ends[:-1]))
-    if not is_sound or (is_text and data[ends[0] : ends[-1]].max(initial=0) > _ASCII):  # ASCII is UTF-8 as it stands
+    if not is_sound or (is_text and data[ends[0] : ends[-1]].max(initial=0) > LARGEST_ASCII):
         _validate(array, is_text)
     data.flags.writeable = ends.flags.writeable = False  # kernels are compiled for each mix of such arrays and others
     return data, ends

@@ -3,10 +3,12 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from streamsketch.agreement.columns import Column
 from streamsketch.core.libraries import pa, pc
-from streamsketch.data.columns import is_text_type, value_type
-from streamsketch.intake.columns import plain
+from streamsketch.data.columns import LARGEST_ASCII, bytes_of_texts, is_text_type, value_type
+from streamsketch.intake.columns import Mask, plain
 
 MISSING_TEXTS = (
     *("NA", "N/A", "#N/A", "#NA", "<NA>", "NULL", "<NULL>", "(null)", "NaN", "-NaN", "NaT", "None", "nil", "\\N"),
@@ -16,6 +18,11 @@ MISSING_TEXTS = (
 
 _BLANKS = "blanks"
 _NAMED = {text.lower(): text for text in MISSING_TEXTS} | {"": _BLANKS}
+_LONGEST = max(map(len, MISSING_TEXTS))
+_BEGINS = np.isin(
+    np.arange(256), [ord(letter) for text in MISSING_TEXTS for letter in (text[0].lower(), text[0].upper())]
+)
+_MAY_BE_BLANK = (np.arange(256) <= ord(" ")) | (np.arange(256) > LARGEST_ASCII)  # as bytes of UTF-8
 
 
 @dataclass
@@ -50,10 +57,26 @@ class Seen:
         if not is_text_type(value_type(column)):
             return
         try:
-            cells = plain(column.dictionary if pa.types.is_dictionary(column.type) else column).cast(pa.large_string())
+            cells = plain(column.dictionary if pa.types.is_dictionary(column.type) else column)
+            cells = cells.filter(pa.array(_may_be_missing(cells))).cast(pa.large_string())
             cells = cells.filter(pc.greater(pc.binary_length(cells), 0))  # empty text is a missing unit
             texts = pc.utf8_lower(pc.utf8_trim_whitespace(cells))
             known = texts.filter(pc.is_in(texts, pa.array(list(_NAMED), pa.large_string())))
         except pa.ArrowException:
             return  # text that is not UTF-8, which is refused where rows are read
         self.unit_texts |= {_NAMED[text] for text in pc.unique(known).to_pylist()}
+
+
+def _may_be_missing(cells: "pa.Array") -> Mask:
+    """Return which texts may be one of `MISSING_TEXTS` or blanks, by their ends and lengths: bool, (n,).
+
+    Hardly any unit may, and to read a text takes many times as long.
+    """
+    joined = bytes_of_texts(cells)
+    if joined is None or not joined[0].size:
+        return np.ones(len(cells), dtype=np.bool_)
+    used, ends = joined
+    first, last = used.take(ends[:-1], mode="clip"), used.take(ends[1:] - 1, mode="clip")
+    at_edges = _MAY_BE_BLANK[first] | _MAY_BE_BLANK[last]
+    found: Mask = at_edges | (_BEGINS[first] & (np.diff(ends) <= _LONGEST))
+    return found
