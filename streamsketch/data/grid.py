@@ -108,9 +108,10 @@ def _quantise_ints(values: Ints, resolution: Fraction) -> Ints:
     # Python's abs: -2^63 has no int64 absolute value
     largest = max(abs(int(values.min())), abs(int(values.max()))) if values.size else 0
     if largest * resolution.denominator <= INT64_MAX:
-        scaled = np.abs(values) * resolution.denominator // resolution.numerator
-        quantised: Ints = np.where(values < 0, -scaled, scaled)
-        return quantised
+        quantised: Ints = np.abs(values)
+        quantised *= resolution.denominator
+        quantised //= resolution.numerator
+        return np.negative(quantised, out=quantised, where=values < 0)
     return _quantise_exactly([Fraction(value) for value in values.tolist()], resolution)
 
 
