@@ -115,7 +115,8 @@ class KafkaTopic:
                 stream = Stream(agreed, run_by, path, charge, sink=sink, strict=True, dead_letters=letters)
                 bad = stack.enter_context(jobs.Malformed(_path(run_by.malformed), jobs.malformed_size(stream)))
                 log, kind = self._opened(stack)
-                payloads = jobs.Payloads(agreed, stream.policy.time, form, bad)
+                ahead = stack.enter_context(jobs.Readers(run_by.processes - 1, stream.windows.of, form))
+                payloads = jobs.Payloads(agreed, stream.policy.time, form, bad, ahead)
                 read = kind(
                     stream,
                     log,

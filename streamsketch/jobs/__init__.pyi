@@ -6,6 +6,7 @@ from .dropped import DroppedRows
 from .files import FilesJob
 from .partitions import Bounds, Log, LostOffsetsError, Partitions
 from .payloads import Malformed, Message, Payloads
+from .readers import Readers
 from .replay import Replay, replay
 from .resharding import ShardStream
 from .run import RunSecrets, beam_options
@@ -32,6 +33,7 @@ __all__ = [
     "Partitions",
     "Payloads",
     "Publisher",
+    "Readers",
     "Record",
     "Registry",
     "Replay",

@@ -4,13 +4,12 @@ import contextlib
 import json
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-import pyarrow as pa
-
-from streamsketch.agreement.casts import Rows
 from streamsketch.core.files import write_whole
 from streamsketch.errors import InvalidInputError, with_reason
 from streamsketch.intake.framing import idle_after as idle_condition
@@ -20,7 +19,7 @@ from streamsketch.jobs.brokers import TopicError, UnreachableError
 from streamsketch.jobs.decoders import Decoder
 from streamsketch.jobs.logs import causes_of
 from streamsketch.jobs.partitions import Bounds, Log, LostOffsetsError
-from streamsketch.jobs.payloads import Format, Malformed, Message, Payloads
+from streamsketch.jobs.payloads import Begun, Format, Malformed, Message, Payloads
 from streamsketch.once.counts import RowAlarms, RowCounts
 from streamsketch.once.logs import log_event
 from streamsketch.once.reasons import public_text, reason_of
@@ -29,6 +28,9 @@ from streamsketch.streams.stream import Stream
 
 _LOG = logging.getLogger(__name__)
 _POLL = 0.1  # seconds
+_POLLS = 16  # of one step, if other processes decode messages
+_BEGUN = 4  # partitions' messages that they may have, and their bytes
+_BYTES = 1 << 25
 _SOONEST = 1.0  # seconds between two saves
 _LOOK = 10.0  # seconds between looks at partitions and their ends
 _SILENT = 60.0  # seconds after which a clock that stands still is logged
@@ -256,34 +258,55 @@ class TopicStream:
 
     def step(self, seconds: float) -> None:
         """Add the messages that arrive within so many seconds."""
+        is_silent = True
+        waiting: deque[tuple[int, list[Message], Begun]] = deque()
         try:
-            found = self._log.poll(seconds)
+            for one in self._polled(seconds):
+                is_silent = False
+                waiting.append(one)
+                if len(waiting) > _BEGUN:  # other processes read the next ones meanwhile
+                    self._add(*waiting.popleft())
+            self._add_all(waiting)
         except LostOffsetsError:
-            found = {}
+            self._add_all(waiting)
             if not self._look():
                 raise
             self._assign()
         now = self._clock()
-        for number, messages in sorted(found.items()):
-            source = self.source(number)
-
-            def add(batch: pa.RecordBatch, first: int | Rows, source: str = source) -> None:
-                self.stream.add(batch, first, source)
-
-            if messages := self._unread(number, messages):
-                self._payloads.add(number, messages, add)
-                self._next[number] = messages[-1].offset + 1
-                self._last[number] = messages[-1].offset, _digest(messages[-1])
         ended = self._log.ended()
         for number, end in ended.items():
             self._next[number] = max(self._next[number], end)  # behind the last record there may be marks
         self._silence(ended, now)
         trouble = self._log.trouble()
-        if trouble is not None and not found:
+        if trouble is not None and is_silent:
             self._tell_unreachable(trouble)
         if now - self._looked >= _LOOK:
             self._looked = now
             self._look_again()
+
+    def _polled(self, seconds: float) -> Iterator[tuple[int, list[Message], Begun]]:
+        """Yield the messages that arrive by partition, begun; with other processes as many as are there, to a limit."""
+        size = 0
+        for count in range(_POLLS if self._payloads.is_ahead else 1):
+            polled = self._log.poll(0.0 if count else seconds)
+            for number, messages in sorted(polled.items()):
+                unread = self._unread(number, messages)
+                yield number, unread, self._payloads.begin(unread)
+                size += sum(len(one.content) for one in unread)
+            if not polled or size >= _BYTES:
+                return
+
+    def _add_all(self, waiting: deque[tuple[int, list[Message], Begun]]) -> None:
+        while waiting:
+            self._add(*waiting.popleft())
+
+    def _add(self, number: int, messages: list[Message], begun: Begun) -> None:
+        """Add the messages of a partition, which were begun."""
+        if not messages:
+            return
+        self._payloads.finish(number, begun, partial(self.stream.add, source=self.source(number)))
+        self._next[number] = messages[-1].offset + 1
+        self._last[number] = messages[-1].offset, _digest(messages[-1])
 
     def _unread(self, number: int, messages: list[Message]) -> list[Message]:
         """Return messages without the last one that was read before; raise `TopicError` unless it is the same one.

@@ -116,17 +116,29 @@ def avro_rows(registry: Registry, columns: Sequence[str]) -> Decoder:
     ImportError
         If fastavro is not installed, which the extra ``beam`` brings.
     """
-    from streamsketch.data.readers.avro import Records  # noqa: PLC0415 - fastavro loads where Avro is read
+    return _AvroRows(registry, columns)
 
-    @functools.lru_cache(maxsize=_MOST_SCHEMAS)
-    def records(number: int) -> Records:
-        return Records(registry.schema(number), "the message", list(columns))
 
-    def decode(content: bytes) -> pa.RecordBatch:
+class _AvroRows:
+    """A decoder of Avro records, which other processes can have: each fetches schemas itself."""
+
+    def __init__(self, registry: Registry, columns: Sequence[str]) -> None:
+        from streamsketch.data.readers.avro import Records  # noqa: PLC0415 - fastavro loads where Avro is read
+
+        self._of = registry, list(columns)
+
+        @functools.lru_cache(maxsize=_MOST_SCHEMAS)
+        def records(number: int) -> Records:
+            return Records(registry.schema(number), "the message", list(columns))
+
+        self._records = records
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _AvroRows, self._of
+
+    def __call__(self, content: bytes) -> pa.RecordBatch:
         number, record = _framed(content)
-        return records(number).read(record)
-
-    return decode
+        return self._records(number).read(record)
 
 
 def protobuf_rows(kind: Any, *, framed: bool = True) -> Decoder:

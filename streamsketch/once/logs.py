@@ -31,6 +31,7 @@ EVENTS: dict[str, frozenset[str]] = {
     "idle": frozenset({"partition", "text"}),
     "unreachable": frozenset(),  # its text is the broker's
     "reached": frozenset({"text"}),
+    "reader_ended": frozenset({"text"}),
     "sink_unreachable": frozenset({"error"}),  # its text is the driver's
     "sink_reached": frozenset({"text"}),
     "ledger_unreachable": frozenset({"error"}),

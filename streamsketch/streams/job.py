@@ -35,6 +35,7 @@ LogForm: TypeAlias = Literal["text", "json"]
 _OF_STATES = ("delay", "clock", "max_ahead", "stream", "comparisons")  # which a state keeps: the windows hang on them
 _OF_POLICIES = ("window", "start", "epsilon", "public_keys", "neighbours", "clip", "schedule", "time")
 _MOST_PORT = 65_535
+_MOST_PROCESSES = 64
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -117,6 +118,9 @@ class Job:
     idle_after
         Seconds without progress after which a partition that was read to its end no longer holds windows back; by
         default it always does. The guarantee then states a condition.
+    processes
+        How many processes ``stream kafka`` has, by default 1: one adds rows and publishes, and the others decode and
+        read messages ahead of it (`jobs.Readers`). What is published does not depend on their number.
     expansion
         Beam's expansion service, with the connector of pipelines/flink: ``"HOST:PORT"``.
     incoming
@@ -209,6 +213,7 @@ class Job:
     token: str | None = None
     group: str | None = None
     idle_after: float | None = None
+    processes: int = 1
     expansion: str | None = None
     incoming: str | None = None
     releases_topic: str | None = None
@@ -271,6 +276,8 @@ class Job:
             ) from None
         if not 0 <= self.port <= _MOST_PORT:
             raise InvalidInputError(f"port must be a number from 0 to {_MOST_PORT:,}, got {self.port}")
+        if not 1 <= self.processes <= _MOST_PROCESSES:
+            raise InvalidInputError(f"processes must be a number from 1 to {_MOST_PROCESSES}, got {self.processes}")
         if self.dead_letters_bytes is not None and self.dead_letters_bytes < 1:
             raise InvalidInputError(f"dead_letters_bytes must be at least 1, got {self.dead_letters_bytes}")
 
@@ -462,7 +469,7 @@ _KINDS: dict[str, Any] = {
     **dict.fromkeys(("folder", "ledger", "client_settings", "incoming", "root_key", "claims", "state"), "place"),
     **dict.fromkeys(("summary", "dead_letters", "malformed", "counts", "health", "alarms", "bad_lines"), "place"),
     **dict.fromkeys((*_SHARES, "idle_after", "every", "stale_after", "silent_after", "check_every"), "number"),
-    **dict.fromkeys(("port", "dead_letters_bytes"), "whole"),
+    **dict.fromkeys(("port", "processes", "dead_letters_bytes"), "whole"),
     **dict.fromkeys(("follow", "accept_loss", "count_private_data", "dry_run"), "yes"),
 }
 _FIELDS = {

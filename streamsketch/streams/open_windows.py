@@ -3,7 +3,7 @@
 import dataclasses
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Self, TypeAlias, cast
+from typing import Any, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ from streamsketch.data.windows import LARGEST_TIME, micros_in, not_a_time, reada
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.intake.clock import Clock
 from streamsketch.intake.columns import BadRowsError, missing, salvage, without_views
+from streamsketch.intake.events import Events
 from streamsketch.intake.rows import Intake, blank, chosen, rows_from
 from streamsketch.once.counts import RowCounts
 from streamsketch.once.keys import StateSecret, number_bytes
@@ -32,6 +33,7 @@ from streamsketch.sketching.bounding.units import UnitBounds
 from streamsketch.sketching.table import SketchTable
 from streamsketch.storage.sketches import RawSketch
 from streamsketch.streams.clocks import Clocks
+from streamsketch.streams.job import Job
 from streamsketch.streams.policy import StreamPolicy
 from streamsketch.streams.state import Content
 
@@ -55,16 +57,17 @@ class UnitsWindow:
         self._agreement, self._bounds, self._intake = agreement, bounds, Intake(agreement, bounded=True)
         self._parts: list[Contributions] = []
 
-    def prepare(
-        self, rows: pa.RecordBatch, numbers: Rows, secret: bytes, summary: BoundingSummary
-    ) -> Callable[[], None]:
-        """Return a function that adds these rows, which were cast and have these numbers; it cannot fail."""
+    def read(self, rows: pa.RecordBatch, numbers: Rows, secret: bytes, summary: BoundingSummary) -> list[Contributions]:
+        """Return what is to be added of these rows, which were cast and have these numbers."""
         # without the names of keys that are not public, and without the messages that indices may be part of
-        parts = [
+        return [
             dataclasses.replace(part.compact(), indices=part.indices.copy())
             for part in self._bounds.read([self._intake.read(rows, numbers)], secret, summary)
         ]
-        return lambda: self._parts.extend(parts)
+
+    def add(self, parts: list[Contributions]) -> None:
+        """Add what a window of the same stream has read; it cannot fail."""
+        self._parts += parts
 
     def closed(
         self, secret: bytes, summary: BoundingSummary, admission: Admission | None = None, place: int = 0
@@ -152,8 +155,8 @@ class SumsWindow:
         self._intake = Intake(agreement, on_bad="drop" if tolerant else "refuse")
         self._table, self._events = SketchTable(agreement), 0
 
-    def prepare(self, rows: pa.RecordBatch, numbers: Rows, _: bytes, summary: BoundingSummary) -> Callable[[], None]:
-        """Return a function that adds these rows, which were cast and have these numbers; it cannot fail."""
+    def read(self, rows: pa.RecordBatch, numbers: Rows, _: bytes, summary: BoundingSummary) -> Events:
+        """Return what is to be added of these rows, which were cast and have these numbers."""
         summary.rows_read += rows.num_rows
         if self._public is not None and self._agreement.key is not None:
             listed = pc.is_in(rows.column(self._agreement.key.name), value_set=self._public)
@@ -162,16 +165,16 @@ class SumsWindow:
             rows, numbers = rows.filter(listed), chosen(numbers, kept)
         events = self._intake.read(rows, numbers)
         summary.rows_malformed += events.malformed
+        return events
 
-        def add() -> None:
-            if events.keys is None:
-                one = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(events), np.int32)), pa.array([NO_KEY]))
-                self._table.add_events(dataclasses.replace(events, keys=one))
-            else:
-                self._table.add_events(events)
-            self._events += len(events)
-
-        return add
+    def add(self, events: Events) -> None:
+        """Add what a window of the same stream has read; it cannot fail."""
+        if events.keys is None:
+            one = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(events), np.int32)), pa.array([NO_KEY]))
+            self._table.add_events(dataclasses.replace(events, keys=one))
+        else:
+            self._table.add_events(events)
+        self._events += len(events)
 
     def closed(
         self, _: bytes, __: BoundingSummary, admission: Admission | None = None, ___: int = 0
@@ -197,6 +200,47 @@ class SumsWindow:
 
 
 @concealed
+class TimedRows(NamedTuple):
+    """Rows that have a time, with what they tell by themselves.
+
+    Parameters
+    ----------
+    batch, places
+        The rows, and their numbers.
+    untimed
+        How many others had no time.
+    times, numbers
+        Times in microseconds, and the numbers of their windows: int64, (n,).
+    beats, lacking
+        Which rows are heartbeats, and which are these or lack a column that is needed: bool, (n,).
+    """
+
+    batch: pa.RecordBatch
+    places: Rows
+    untimed: int
+    times: Ints
+    numbers: Ints
+    beats: Flags
+    lacking: Flags
+
+
+@concealed
+class ReadRows(NamedTuple):
+    """Rows that were read before those ahead of them in the log were added, so that processes can read beside it.
+
+    Parameters
+    ----------
+    timed
+        The rows.
+    parts
+        What windows read of them, by the numbers of the windows: how many rows, what is to be added, and the counts.
+    """
+
+    timed: TimedRows
+    parts: dict[int, tuple[int, Any, BoundingSummary]]
+
+
+@concealed
 @dataclasses.dataclass
 class Counts:
     """Counts of rows that were read and dropped, for the operator only."""
@@ -207,6 +251,28 @@ class Counts:
     rows_ahead: int = 0
     """The malformed rows of ``bounding`` that were too far ahead, since the stream began or was last resumed."""
     bounding: BoundingSummary = dataclasses.field(default_factory=BoundingSummary)
+
+    def note(self, bounding: BoundingSummary, *, early: Flags, after: Flags, late: Flags, ahead: Flags) -> None:
+        """Count rows of a batch by what they are: bool, (n,) each."""
+        self.rows_before_start += int(early.sum())
+        self.rows_after_end += int(after.sum())
+        self.rows_late += int(late.sum())
+        self.rows_ahead += int(ahead.sum())
+        self.bounding.merge(bounding)
+
+
+@concealed
+class WindowsOf(NamedTuple):
+    """The windows of a stream, none of which has rows: what another process needs for `Windows.read`. **Secret**."""
+
+    agreement: Agreement
+    job: Job
+    secret: bytes
+    strict: bool
+
+    def windows(self) -> "Windows":
+        """Return the windows."""
+        return Windows(StreamPolicy(self.agreement, self.job), self.secret, strict=self.strict)
 
 
 class Windows:
@@ -225,6 +291,10 @@ class Windows:
     def __init__(self, policy: StreamPolicy, secret: bytes | StateSecret, *, strict: bool = False) -> None:
         agreement = policy.agreement
         self._policy, self._agreement, self._secret = policy, agreement, StateSecret.of(secret)
+        self.of = WindowsOf(agreement, policy.job, self._secret.value, strict)
+        """Windows of the same stream, without rows, for other processes."""
+        self.time = policy.time
+        """The column of times."""
         beats_alone = policy.clock == "heartbeats"
         self._tolerant = beats_alone and not strict
         self._intake = Intake(agreement, on_bad="drop" if self._tolerant else "refuse")
@@ -273,7 +343,25 @@ class Windows:
         """Whether all windows of the agreement were closed."""
         return self.end is not None and self.next >= self.end
 
-    def add(self, batch: pa.RecordBatch, first: int | Rows, source: str | None = None) -> int:
+    def read(self, batch: pa.RecordBatch, first: int | Rows) -> ReadRows:
+        """Return what `add` makes of rows before it knows which are late; raise `InvalidInputError` as it does.
+
+        It depends on nothing that was added.
+        """
+        timed = self._timed(without_views(batch), rows_from(first, batch))
+        kept = ~(timed.lacking if self._drops else timed.beats)
+        rows, places = _some(timed.batch, timed.places, kept)
+        cast = self._cast(rows, places)
+        parts, numbers, window = dict[int, tuple[int, Any, BoundingSummary]](), timed.numbers[kept], self._empty()
+        for number in _distinct(numbers):
+            its, summary = numbers == number, BoundingSummary()
+            part = window.read(*_some(cast, places, its), self._secret_of_units(number), summary)
+            parts[number] = int(its.sum()), part, summary
+        return ReadRows(timed, parts)
+
+    def add(
+        self, batch: pa.RecordBatch, first: int | Rows, source: str | None = None, read: ReadRows | None = None
+    ) -> int:
         """Add rows in the order of the log, and return how many are in windows; after an error, nothing has changed.
 
         ``first`` is the number of the first row, or has those of all rows, ascending, by which errors name them.
@@ -282,11 +370,13 @@ class Windows:
         size lead to the same windows. If heartbeats move the watermark, rows of units raise no error: each row that
         cannot be read is dropped and counted by itself. Otherwise the error states each row that cannot be added
         (`BadRowsError`), unless a column is at fault.
+
+        ``read`` is what `read` of such a stream returns for these rows; it changes only the time that this takes.
         """
         self.clocks.of(source)
         batch, rows = without_views(batch), rows_from(first, batch)
         try:
-            return self._add(batch, rows, source)
+            return self._add(batch, rows, source, read=read)
         except InvalidInputError as error:
             if not self._tolerant:
                 bad = self._bad_rows(batch, rows, source)
@@ -297,14 +387,19 @@ class Windows:
         good = batch.filter(pa.array(readable))
         return self._add(good, chosen(rows, readable), source, batch.filter(pa.array(~readable)))
 
-    def _add(self, batch: pa.RecordBatch, places: Rows, source: str | None, bad: pa.RecordBatch | None = None) -> int:
+    def _add(
+        self,
+        batch: pa.RecordBatch,
+        places: Rows,
+        source: str | None,
+        bad: pa.RecordBatch | None = None,
+        read: ReadRows | None = None,
+    ) -> int:
         """Add rows whose numbers are ``places``; ``bad`` are those that cannot be read."""
         policy, windows, clock = self._policy, self._policy.windows, self.clocks.of(source)
-        batch, places, untimed = self._timed(batch, places)
-        times = self._times(batch)
-        beats, lacking = self._kinds(batch)
+        timed = self._timed(batch, places) if read is None else read.timed
+        batch, places, untimed, times, numbers, beats, lacking = timed
         kept = ~lacking if self._drops else ~beats
-        numbers = windows.number(times)
         timely = ~clock.late(times, windows, beats) & (numbers >= self.next)
         after = np.zeros_like(timely) if self.end is None else numbers >= self.end
         ahead = clock.ahead(times, beats)
@@ -312,39 +407,39 @@ class Windows:
             raise InvalidInputError(self._too_far_ahead)
         far = kept & ahead
         kept &= ~ahead
-        rows = batch if kept.all() else batch.filter(pa.array(kept))
-        cast, places = self._intake.cast_rows(rows, chosen(places, kept))
-        if cast.num_rows < kept.sum():
-            raise InvalidInputError("some rows do not fit the agreement")  # `add` finds them
+        rows, places = _some(batch, places, kept)
+        is_read = read is not None and not far.any()
+        cast = rows if is_read else self._cast(rows, places)
         blanks = ~kept & ~beats & ~far
         lost = untimed + int(blanks.sum())
         of_blanks = numbers[blanks & ~after & ~ahead]
         numbers, after, timely = numbers[kept], after[kept], (timely & ~after)[kept]
         malformed = int(far.sum()) + (0 if bad is None else bad.num_rows)
         found = BoundingSummary(rows_read=lost + malformed, rows_blank=lost, rows_malformed=malformed)
-        adding, others = [], dict[int, int]()
+        adding, others = list[tuple[int, Any, Any]](), dict[int, int]()
         for number in _distinct(numbers[timely]):
             its = timely & (numbers == number)
             window = self.open.get(number) or self._empty()
-            its_rows = cast if its.all() else cast.filter(pa.array(its))
-            others[number] = -found.rows_of_other_keys
-            secret = self._secret_of_units(number)
-            adding.append((number, window, window.prepare(its_rows, chosen(places, its), secret, found)))
-            others[number] += found.rows_of_other_keys
+            count, part, counted = read.parts[number] if read is not None and is_read else (0, None, BoundingSummary())
+            if count != its.sum():  # some of them are late
+                counted = BoundingSummary()
+                its_rows, its_places = _some(cast, places, its)
+                if is_read:
+                    its_rows = self._cast(its_rows, its_places)
+                part = window.read(its_rows, its_places, self._secret_of_units(number), counted)
+            found.merge(counted)
+            others[number] = counted.rows_of_other_keys
+            adding.append((number, window, part))
         early = numbers < policy.first
         late = ~timely & ~after & ~early
         if self.on_dropped is not None:
             dropped = {"late": rows.filter(pa.array(late)), "ahead": batch.filter(pa.array(far))}
             self.on_dropped(dropped if bad is None else dropped | {"malformed": bad})
-        for number, window, add in adding:  # from here on nothing fails
-            add()
+        for number, window, part in adding:  # from here on nothing fails
+            window.add(part)
             self.open[number] = window
         self._count_by_window(numbers[timely], numbers[late], of_blanks, others)
-        self.counts.rows_before_start += int(early.sum())
-        self.counts.rows_after_end += int(after.sum())
-        self.counts.rows_late += int(late.sum())
-        self.counts.rows_ahead += int(far.sum())
-        self.counts.bounding.merge(found)
+        self.counts.note(found, early=early, after=after, late=late, ahead=far)
         before = clock.newest
         clock.advance(times, beats)
         if source is not None and clock.newest != before:  # only what moves the clock, as some rows of units must not
@@ -458,14 +553,24 @@ class Windows:
         lacking = [self._intake.lacking(batch.column(name), name) for name in self._agreed if name in self._needed]
         return beats, np.logical_or.reduce([beats, *lacking])
 
-    def _timed(self, batch: pa.RecordBatch, numbers: Rows) -> tuple[pa.RecordBatch, Rows, int]:
-        """Return the rows that have a time, their numbers, and how many have none."""
+    def _timed(self, batch: pa.RecordBatch, places: Rows) -> TimedRows:
+        """Return the rows that have a time."""
         untimed = missing(batch.column(self._policy.time))
-        if not untimed.any():
-            return batch, numbers, 0
-        if not self._drops:
-            raise InvalidInputError(blank(self._policy.time, numbers[int(untimed.argmax())]))
-        return batch.filter(pa.array(~untimed)), chosen(numbers, ~untimed), int(untimed.sum())
+        if untimed.any():
+            if not self._drops:
+                raise InvalidInputError(blank(self._policy.time, places[int(untimed.argmax())]))
+            batch, places = batch.filter(pa.array(~untimed)), chosen(places, ~untimed)
+        times = self._times(batch)
+        return TimedRows(
+            batch, places, int(untimed.sum()), times, self._policy.windows.number(times), *self._kinds(batch)
+        )
+
+    def _cast(self, rows: pa.RecordBatch, places: Rows) -> pa.RecordBatch:
+        """Return rows cast to the agreed types; raise `InvalidInputError` if one does not fit."""
+        cast = self._intake.cast_rows(rows, places)[0]
+        if cast.num_rows < rows.num_rows:
+            raise InvalidInputError("some rows do not fit the agreement")  # `add` finds them
+        return cast
 
     def _empty(self) -> UnitsWindow | SumsWindow:
         if self._bounds is None:
@@ -533,3 +638,8 @@ def _distinct(numbers: Ints) -> list[int]:
         return [int(numbers[0])]
     distinct: list[int] = np.unique(numbers).tolist()
     return distinct
+
+
+def _some(rows: pa.RecordBatch, places: Rows, flags: Flags) -> tuple[pa.RecordBatch, Rows]:
+    """Return the rows with a flag, and their numbers."""
+    return (rows, places) if flags.all() else (rows.filter(pa.array(flags)), chosen(places, flags))

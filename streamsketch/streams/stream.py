@@ -38,7 +38,7 @@ from streamsketch.sketching.bounding.units import SECRET_BYTES
 from streamsketch.sketching.sketch import Sketch
 from streamsketch.sketching.table import SketchTable
 from streamsketch.streams.job import Job
-from streamsketch.streams.open_windows import Windows
+from streamsketch.streams.open_windows import ReadRows, Windows
 from streamsketch.streams.policy import StreamPolicy
 from streamsketch.streams.state import KEYS_VERSION, Saved, read_state, write_state
 
@@ -303,7 +303,9 @@ class Stream:
         self.windows.clocks.of(source)
         self.windows.clocks.idle.add(source)
 
-    def add(self, batch: pa.RecordBatch, first: int | Numbers, source: str | None = None) -> None:
+    def add(
+        self, batch: pa.RecordBatch, first: int | Numbers, source: str | None = None, read: ReadRows | None = None
+    ) -> None:
         """Add rows in the order of their log. After an error nothing has changed.
 
         Parameters
@@ -314,8 +316,10 @@ class Stream:
             The number of the first row in its log, for error messages, or those of all rows: ascending, (n,).
         source
             The source of the rows, if the stream has several.
+        read
+            What `Windows.read` returned for them, in this process or another; by default, they are read here.
         """
-        self.events += self.windows.add(batch, first, source)
+        self.events += self.windows.add(batch, first, source, read)
 
     # --- windows --------------------------------------------------------------------------------------------
 

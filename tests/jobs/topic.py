@@ -146,10 +146,12 @@ def reader(
     changes = options.pop("policy", {})
     policy = policy_in(folder / "out", **changes)
     (folder / "out").mkdir(parents=True, exist_ok=True)
-    stream = Stream(*policy, folder / "s.raw-stream", options.pop("charge", None), strict=True)
+    kept: dict[str, Any] = {name: options.pop(name, None) for name in ("charge", "dead_letters")}
+    stream = Stream(*policy, folder / "s.raw-stream", **kept, strict=True)
     bad = malformed or Malformed(None)
     kind, name = options.pop("kind", TopicStream), options.pop("name", "sales")
-    found: TopicStream = kind(stream, topic, name, Payloads(policy.agreement, "at", form, bad), bad, **options)
+    payloads = Payloads(policy.agreement, "at", form, bad, options.pop("ahead", lambda _: None)(stream))
+    found: TopicStream = kind(stream, topic, name, payloads, bad, **options)
     return found
 
 
