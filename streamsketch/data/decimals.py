@@ -1,12 +1,17 @@
 """Numbers in text as exact decimals, read by Arrow where it reads them right."""
 
+import contextlib
 from decimal import Context, Decimal
 
+import numpy as np
+
 from streamsketch.core.libraries import pa, pc
+from streamsketch.data.columns import bytes_of_texts
 
 DIGITS = 38
 """Decimal digits of a decimal of 128 bits."""
 
+_LEAST, _LARGEST = ord("-"), ord("9")  # between which are a point, a slash, which Arrow refuses, and the digits
 _ZEROS_BEFORE, _ZEROS_BEHIND = r"^(-?)0+([0-9])", r"(\.[0-9]*?0)0+$"
 
 
@@ -22,7 +27,7 @@ def decimals_of(texts: "pa.Array", places: int) -> "pa.Array":
     texts
         Text, not in a dictionary.
     places
-        The number of decimal places of the type, up to 38.
+        The number of decimal places of the type, 1 to 38.
 
     Raises
     ------
@@ -34,6 +39,10 @@ def decimals_of(texts: "pa.Array", places: int) -> "pa.Array":
     >>> decimals_of(pa.array(["+1.50", "-.5", "007", "2." + "0" * 1000, None]), 2).to_pylist()
     [Decimal('1.50'), Decimal('-0.50'), Decimal('7.00'), Decimal('2.00'), None]
     """
+    kind = pa.decimal128(DIGITS, places)
+    if _are_short(texts, DIGITS - places):
+        with contextlib.suppress(pa.ArrowInvalid):
+            return texts.cast(kind)
     form = rf"^[+-]?(0*[0-9]{{1,{DIGITS - places}}}(\.[0-9]{{0,{places}}}0*)?|0*\.[0-9]{{1,{places}}}0*)$"
     if not pc.all(pc.match_substring_regex(texts, form), min_count=0).as_py():
         raise pa.ArrowInvalid(f"not a decimal number of {places} places")
@@ -41,7 +50,19 @@ def decimals_of(texts: "pa.Array", places: int) -> "pa.Array":
     if (pc.max(pc.binary_length(texts)).as_py() or 0) > DIGITS:
         texts = pc.replace_substring_regex(texts, _ZEROS_BEFORE, r"\1\2")
         texts = pc.replace_substring_regex(texts, _ZEROS_BEHIND, r"\1")
-    return texts.cast(pa.decimal128(DIGITS, places))
+    return texts.cast(kind)
+
+
+def _are_short(texts: "pa.Array", most: int) -> bool:
+    """Return whether texts are of digits, points and minuses alone, of so few characters each.
+
+    Arrow reads these right, or refuses them, in a third of the time that looking at them by a pattern takes.
+    """
+    joined = bytes_of_texts(texts)
+    if joined is None or not joined[0].size:
+        return False
+    used, ends = joined
+    return bool(np.diff(ends).max() <= most and used.min() >= _LEAST and used.max() <= _LARGEST)
 
 
 def exact_decimal(number: Decimal, places: int) -> Decimal:

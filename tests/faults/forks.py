@@ -23,6 +23,8 @@ from tests.faults.catalogue import LIBRARY, Fault
 CANNOT = 77
 """The status of a fork that cannot have its fault."""
 
+_CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)  # which a fault may end in
+
 
 def codes_in(source: str, file: str) -> Iterator[tuple[str, types.CodeType]]:
     """Yield the code of each function of a module, and of each method, by its name in the module."""
@@ -156,7 +158,8 @@ class Forks:
     def _wait(self) -> None:
         process, status = os.waitpid(-1, os.WNOHANG)
         if process in self._running:
-            self._report(self._running.pop(process)[0], os.waitstatus_to_exitcode(status))
+            code = os.waitstatus_to_exitcode(status)
+            self._report(self._running.pop(process)[0], 1 if -code in _CRASHES else code)
             return
         for late in [process for process, (_, end) in self._running.items() if time.monotonic() > end]:
             os.killpg(late, signal.SIGKILL)
