@@ -242,7 +242,7 @@ class Squares(Law):
             tilted = law * np.exp(rate * np.arange(law.size) - log) if rate else law / law.sum()
             transforms.append(np.fft.rfft(tilted, size))
         if self.hits is None:
-            powers = map(_power, transforms, self.counts)
+            powers = [_power(*each) for each in zip(transforms, self.counts, strict=True)]
             return np.fft.irfft(functools.reduce(np.multiply, powers), size)
         ratios = np.exp(np.array(logs) - logs[0])
         untouched = self.counts[0] - self.hits.items * self.hits.blocks
