@@ -1,5 +1,7 @@
 """A Kafka topic, or a data stream of Kinesis, that is released by an agreement and a job on one machine."""
 
+import logging
+import select
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,7 @@ from streamsketch.cli._unbounded import charge_of, dead_letters_in, slots_of, wr
 from streamsketch.core.files import exclusive
 from streamsketch.intake.files import RowReader
 from streamsketch.jobs.logs import logs
+from streamsketch.once.logs import log_event
 from streamsketch.once.reasons import continued
 from streamsketch.once.waiting import Waiting
 from streamsketch.streams.dry_run import DryStream
@@ -27,6 +30,9 @@ from streamsketch.streams.stream import Stream
 
 if TYPE_CHECKING:
     from streamsketch.core.documents import Json
+
+_LOG = logging.getLogger(__name__)
+_LOOK = 1.0  # seconds between two looks whether another process has ended
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +106,32 @@ class KafkaTopic:
         stack.callback(partitions.close)
         return partitions, jobs.TopicStream
 
+    def _hold(self, stack: ExitStack) -> None:
+        """Hold the state until the stack ends; as a standby, wait until no other process has it."""
+        if not self.job.standby:
+            stack.enter_context(exclusive(self.state))
+            return
+        is_told = False
+        with Stop() as stop:
+
+            def wait() -> bool:
+                nonlocal is_told
+                if not is_told:
+                    is_told = True
+                    text = "another process has the state; this one goes on where that ends"
+                    log_event(_LOG, logging.INFO, "standby", text=text)
+                select.select([stop.wakes], [], [], _LOOK)
+                return not stop.is_set()
+
+            try:
+                stack.enter_context(exclusive(self.state, wait))
+            except ss.InvalidInputError:
+                if stop.number is None:
+                    raise
+                raise typer.Exit(128 + stop.number) from None
+        if is_told:
+            log_event(_LOG, logging.INFO, "took_over", text="the other process ended")
+
     def run(self, *, as_json: bool) -> None:
         """Read the topic until it ends, or forever; write the state and releases."""
         agreed, run_by, path = self.agreement, self.job, self.state
@@ -111,7 +143,7 @@ class KafkaTopic:
         with logs(run_by.log, topic=topic), ExitStack() as stack:
             try:
                 sink = stack.enter_context(slots_of(run_by, waiting))
-                stack.enter_context(exclusive(path))
+                self._hold(stack)
                 stream = Stream(agreed, run_by, path, charge, sink=sink, strict=True, dead_letters=letters)
                 bad = stack.enter_context(jobs.Malformed(_path(run_by.malformed), jobs.malformed_size(stream)))
                 log, kind = self._opened(stack)

@@ -5,7 +5,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from io import FileIO
 from pathlib import Path
 
@@ -344,8 +344,17 @@ def _link(partial: Path, target: Path) -> bool:
 
 
 @contextlib.contextmanager
-def exclusive(path: str | os.PathLike[str]) -> Iterator[None]:
+def exclusive(path: str | os.PathLike[str], wait: Callable[[], bool] = lambda: False) -> Iterator[None]:
     """Hold a file for as long as the block runs, by an empty lock file beside it that stays.
+
+    The system lets go of it when the process ends, however it ends.
+
+    Parameters
+    ----------
+    path
+        The file.
+    wait
+        Called while another process holds it, until it returns False; by default, there is no waiting.
 
     Raises
     ------
@@ -355,12 +364,14 @@ def exclusive(path: str | os.PathLike[str]) -> Iterator[None]:
     target = Path(path).resolve()
     descriptor = os.open(target.with_name(f".{target.name}.lock"), os.O_RDWR | os.O_CREAT, _OWNER)
     try:
-        if fcntl is not None:
+        while fcntl is not None:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
             except BlockingIOError:
-                used = InvalidInputError(f"{path} is in use by another process; end that one first")
-                raise with_reason(used, "in_use") from None
+                if not wait():
+                    used = InvalidInputError(f"{path} is in use by another process; end that one first")
+                    raise with_reason(used, "in_use") from None
         yield
     finally:
         os.close(descriptor)

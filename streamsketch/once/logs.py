@@ -32,6 +32,8 @@ EVENTS: dict[str, frozenset[str]] = {
     "unreachable": frozenset(),  # its text is the broker's
     "reached": frozenset({"text"}),
     "reader_ended": frozenset({"text"}),
+    "standby": frozenset({"text"}),
+    "took_over": frozenset({"text"}),
     "sink_unreachable": frozenset({"error"}),  # its text is the driver's
     "sink_reached": frozenset({"text"}),
     "ledger_unreachable": frozenset({"error"}),

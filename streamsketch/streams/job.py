@@ -121,6 +121,8 @@ class Job:
     processes
         How many processes ``stream kafka`` has, by default 1: one adds rows and publishes, and the others decode and
         read messages ahead of it (`jobs.Readers`). What is published does not depend on their number.
+    standby
+        Whether ``stream kafka`` waits while another process of this machine has the state, and goes on where that ends.
     expansion
         Beam's expansion service, with the connector of pipelines/flink: ``"HOST:PORT"``.
     incoming
@@ -214,6 +216,7 @@ class Job:
     group: str | None = None
     idle_after: float | None = None
     processes: int = 1
+    standby: bool = False
     expansion: str | None = None
     incoming: str | None = None
     releases_topic: str | None = None
@@ -470,7 +473,7 @@ _KINDS: dict[str, Any] = {
     **dict.fromkeys(("summary", "dead_letters", "malformed", "counts", "health", "alarms", "bad_lines"), "place"),
     **dict.fromkeys((*_SHARES, "idle_after", "every", "stale_after", "silent_after", "check_every"), "number"),
     **dict.fromkeys(("port", "processes", "dead_letters_bytes"), "whole"),
-    **dict.fromkeys(("follow", "accept_loss", "count_private_data", "dry_run"), "yes"),
+    **dict.fromkeys(("follow", "accept_loss", "standby", "count_private_data", "dry_run"), "yes"),
 }
 _FIELDS = {
     field.name: _Field(_KINDS.get(field.name, "text"), field.name not in ("folder", "delay", "clock"))
