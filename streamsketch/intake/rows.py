@@ -264,8 +264,13 @@ class Intake:
         return array if agreed is None else self._agreement.spelt(array, agreed)
 
     def lacking(self, column: "pa.Array", name: str) -> Mask:
-        """Return which rows lack a value in an agreed column, also in its agreed spelling: bool, (n,)."""
-        return missing(self._spelt(plain(column), name))
+        """Return which rows lack a value in an agreed column, also in its agreed spelling: bool, (n,).
+
+        Blank text is a value if the agreement keeps what is missing, but names no unit.
+        """
+        unit = self._agreement.unit
+        keeps = self._keeps and (unit is None or name != unit.name)
+        return (null if keeps else missing)(self._spelt(plain(column), name))
 
     def _refuse(self, absent: dict[str, Mask], places: Ints, rows: Rows) -> None:
         """Raise for the rows at some places, in which something is missing, or report each of them."""

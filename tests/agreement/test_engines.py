@@ -316,15 +316,20 @@ def test_text_of_views_is_read_on_every_engine(engine: Any, terms: str, are: Any
 
 
 @exactly
+@pytest.mark.parametrize("lacking", ["drop", "keep"])
 @pytest.mark.parametrize("engine", [in_beam, in_spark, in_stream])
-def test_a_row_that_is_blank_in_the_agreed_spelling_is_dropped_on_every_engine(engine: Any, tmp_path: Path) -> None:
-    agreement = agreed_on("L1", "listed", windows=MINUTES, missing="drop", text=TextRule())
+def test_a_row_that_is_blank_in_the_agreed_spelling_is_one_thing_on_every_engine(
+    engine: Any, lacking: Any, tmp_path: Path
+) -> None:
+    """It lacks a value, and is dropped; if blank text is kept, it is an item, but no customer, and of no shop."""
+    agreement = agreed_on("L1", "listed", windows=MINUTES, missing=lacking, text=TextRule())
     blank = [
         SALES.slice(5, 1).set_column(SALES.column_names.index(name), name, pa.array([" \u00a0"]))
         for name in ("customer", "shop", "item")
     ]
-    expected = {name: seen(table) for name, table in agreement.release(SALES).items()}
     rows = pa.concat_tables([SALES.slice(0, 100), *blank, SALES.slice(100)])
+    without, expected = ({name: seen(table) for name, table in agreement.release(one).items()} for one in (SALES, rows))
+    assert (expected == without) == (lacking == "drop")
     assert {name: seen(table) for name, table in engine(agreement, rows, tmp_path).items()} == expected
 
 

@@ -16,7 +16,7 @@ from streamsketch.data.decimals import DIGITS, decimals_of, exact_decimal
 from streamsketch.intake import BadLines, RowReader
 
 FORM = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)")
-ZEROS = st.sampled_from([0, 0, 1, 5, 36, 37, 38, 39, 40, 52, 300, 5000]).map(lambda count: "0" * count)
+ZEROS = st.sampled_from([0, 0, 1, 5, 36, 37, 38, 39, 40, 52, 300, 1000]).map(lambda count: "0" * count)
 DIGITS_OF = st.sampled_from([0, 1, 2, 3, 12, 13, 18, 20, 26, 27, 36, 38, 39]).flatmap(
     lambda count: st.text("0123456789", min_size=count, max_size=count)
 )
