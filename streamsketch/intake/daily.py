@@ -4,14 +4,15 @@ import fnmatch
 import select
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Self, TypeAlias
+from typing import BinaryIO, Self, TypeAlias
 
+from streamsketch.core.documents import Json
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.lines import Add, Stop
 from streamsketch.intake.log import Log
 from streamsketch.intake.rotation import LostLogError
 
-Open: TypeAlias = Callable[[BinaryIO, str, dict[str, Any] | None], Log]
+Open: TypeAlias = Callable[[BinaryIO, str, Json | None], Log]
 """Returns the log of an open file, from its name and the position in it."""
 
 _LOOK = 1.0  # seconds between two looks for another file
@@ -58,7 +59,7 @@ class DailyFiles:
         self,
         pattern: Path,
         log_of: Open,
-        position: dict[str, Any] | None = None,
+        position: Json | None = None,
         *,
         on_loss: Callable[[str], None] | None = None,
         look: float = _LOOK,
@@ -104,7 +105,7 @@ class DailyFiles:
         return self._log.conditions
 
     @property
-    def position(self) -> dict[str, Any]:
+    def position(self) -> Json:
         """Which files were read, and how far the last one was, as a dictionary that JSON can hold. Secret."""
         return {"files": self._read, "name": self._name, "log": self._log.position}
 
@@ -170,7 +171,7 @@ class DailyFiles:
     def _path(self, name: str) -> Path:
         return self._pattern.parent / name
 
-    def _open(self, name: str, position: dict[str, Any] | None) -> None:
+    def _open(self, name: str, position: Json | None) -> None:
         file = self._path(name).open("rb", buffering=0)
         try:
             self._log = self._log_of(file, str(self._path(name)), position)
@@ -180,7 +181,7 @@ class DailyFiles:
         self._file, self._name = file, name
 
 
-def _is_position(position: dict[str, Any]) -> bool:
+def _is_position(position: Json) -> bool:
     """Return whether a position is one that `DailyFiles.position` gave."""
     files, name, log = (position.get(field) for field in ("files", "name", "log"))
     names = [*files, name] if isinstance(files, list) else [None]

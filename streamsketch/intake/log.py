@@ -7,8 +7,9 @@ import stat
 from collections.abc import Callable, Iterator
 from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Self
+from typing import BinaryIO, NamedTuple, Self
 
+from streamsketch.core.documents import Json
 from streamsketch.data.readers.rows import LONGEST_ROW
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.files import RowReader
@@ -131,7 +132,7 @@ class Log:
         reader: RowReader,
         form: LineFormat,
         name: str = "the log",
-        position: dict[str, Any] | None = None,
+        position: Json | None = None,
         *,
         path: Path | None = None,
         on_loss: Callable[[str], None] | None = None,
@@ -153,7 +154,7 @@ class Log:
         self._next: _Next | None = None
         self._missed = 0
         # the end of the file before this one: empty if this is the first of the log, None if that is not known
-        self._before: dict[str, Any] | None = None
+        self._before: Json | None = None
         if self.is_file:
             self._file: Opened = FileIO(self._descriptor, closefd=False)
             self._identity = identity(status)
@@ -186,7 +187,7 @@ class Log:
             self._left[0].close()
 
     @property
-    def position(self) -> dict[str, Any]:
+    def position(self) -> Json:
         """How far the log was read, as a dictionary that JSON can hold. Secret."""
         if self._position is not None:
             return self._position
@@ -206,7 +207,7 @@ class Log:
         return self._consumed == len(self._head) and read in (b"", header.strip())
 
     @property
-    def _own_position(self) -> dict[str, Any]:
+    def _own_position(self) -> Json:
         """The position, without the file before this one."""
         number, header = self._lines.position
         ends = {"head": digest(self._head), "tail": digest(self._tail), "row": _first_row(self._head, header)}
@@ -262,7 +263,7 @@ class Log:
         self._head = (self._head + data[:KNOWN_BY])[:KNOWN_BY]
         self._tail = data[-KNOWN_BY:] if len(data) >= KNOWN_BY else (self._tail + data)[-KNOWN_BY:]
 
-    def _resume(self, position: dict[str, Any]) -> None:
+    def _resume(self, position: Json) -> None:
         """Find the file in which a position is, and go to it."""
         try:
             ends = self._found(position)
@@ -284,7 +285,7 @@ class Log:
             self._on_loss(self._grown(grown))
             self._before = None  # it is reported once
 
-    def _found(self, position: dict[str, Any]) -> tuple[bytes, bytes]:
+    def _found(self, position: Json) -> tuple[bytes, bytes]:
         """Open the file in which a position is; return its first bytes, and the last ones before the position."""
         path = self._path
         if path is not None and position.get("file") is not None:
@@ -298,7 +299,7 @@ class Log:
             raise LostLogError(self._shorter(size, consumed) if size < consumed else self._other)
         return ends
 
-    def _begin_at_path(self, position: dict[str, Any], why: str) -> None:
+    def _begin_at_path(self, position: Json, why: str) -> None:
         """Begin the log's file from its beginning, if loss is accepted and none of its rows was read before."""
         if self._on_loss is None or self._path is None:
             raise LostLogError(why)
@@ -314,7 +315,7 @@ class Log:
         )
         self._begin(header, before=self._end_before())
 
-    def _end_before(self) -> dict[str, Any] | None:
+    def _end_before(self) -> Json | None:
         """Return where the file before this one ends, if this one is at the log's path; None if that is not known."""
         if self._path is None or not self.is_file:
             return None
@@ -370,7 +371,7 @@ class Log:
         self._file.seek(self._consumed)
         self._last, self._read_to = self._tail, self._consumed
 
-    def _begin(self, header: bytes, before: dict[str, Any] | None) -> None:
+    def _begin(self, header: bytes, before: Json | None) -> None:
         self._file.seek(0)
         self._consumed, self._head, self._tail, self._last, self._read_to = 0, b"", b"", b"", 0
         self._before = before
@@ -432,14 +433,14 @@ class Log:
             "begun. They are not read. Stop all writers of a log before others write to its new file"
         )
 
-    def _go_on(self, position: dict[str, Any]) -> None:
+    def _go_on(self, position: Json) -> None:
         """Resume a pipe from a position, after the bytes before it were read."""
         if (digest(self._head), digest(self._tail)) != (position["head"], position["tail"]):
             raise InvalidInputError(self._other)
         self._go_on_lines(position)
         self._position = None
 
-    def _go_on_lines(self, position: dict[str, Any]) -> None:
+    def _go_on_lines(self, position: Json) -> None:
         header, is_inside = bytes.fromhex(position["header"]), "inside" in position
         self._lines.go_on(position["line"], header, is_inside=is_inside)
 
@@ -536,7 +537,7 @@ def _has_row(head: bytes, form: LineFormat) -> bool:
     return bool(head.partition(b"\n")[2].strip()) if form == "csv" else b"\n" in head
 
 
-def _is_position(position: dict[str, Any]) -> bool:
+def _is_position(position: Json) -> bool:
     """Return whether a position is one that `Log.position` gave."""
     numbers, texts = (position.get(name) for name in ("bytes", "line")), ("header", "head", "tail")
     try:

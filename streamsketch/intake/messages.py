@@ -3,8 +3,9 @@
 import json
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
+from streamsketch.core.documents import Json
 from streamsketch.data.readers.rows import LONGEST_ROW
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.files import RowReader
@@ -71,7 +72,7 @@ class Messages:
         source: BinaryIO | int,
         reader: RowReader,
         name: str = "the pipe",
-        position: dict[str, Any] | None = None,
+        position: Json | None = None,
         *,
         on_loss: Callable[[str], None] | None = None,
         longest: int = LONGEST_ROW,
@@ -93,7 +94,7 @@ class Messages:
         self._before = -1  # the last offset in this pipe
 
     @property
-    def position(self) -> dict[str, Any] | None:
+    def position(self) -> Json | None:
         """How far the topic was read, as a dictionary that JSON can hold; None if nothing was read. Secret."""
         return None if self._at is None else self._at | {"line": self._lines.position[0]}
 
@@ -249,7 +250,7 @@ def _together(rows: list[bytes]) -> Iterator[bytes]:
         yield b"\n".join(rows) + b"\n"
 
 
-def _is_position(position: dict[str, Any]) -> bool:
+def _is_position(position: Json) -> bool:
     """Return whether a position is one that `Messages.position` gave."""
     numbers, ends = ("partition", "missing", "next", "line"), ("first", "last")
     return (

@@ -10,6 +10,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from streamsketch.core.documents import Json
 from streamsketch.errors import InvalidInputError
 
 KNOWN_BY = 4096
@@ -250,7 +251,7 @@ def _without_copies(found: list[LogFile], known: list[int], path: Path) -> list[
     return [one for one in found if one.file == known or (end := end_of(one)) is None or not _is_in(last, end)]
 
 
-def end_of(one: LogFile) -> dict[str, Any] | None:
+def end_of(one: LogFile) -> Json | None:
     """Return the position at the end of a file; None if it cannot be read."""
     head = tail = b""
     size = 0
@@ -269,7 +270,7 @@ def end_of(one: LogFile) -> dict[str, Any] | None:
     return {"bytes": size, "line": 1, "header": "", **ends, "file": one.file}
 
 
-def end_of_newest(path: Path) -> dict[str, Any] | None:
+def end_of_newest(path: Path) -> Json | None:
     """Return the position at the end of the file into which a log was rotated last; an empty one if there is none.
 
     None if that is not known.

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+from streamsketch.core.documents import Json
 from streamsketch.core.files import write_whole
 from streamsketch.errors import InvalidInputError, with_reason
 from streamsketch.intake.framing import idle_after as idle_condition
@@ -438,7 +439,7 @@ class TopicStream:
             write_whole(self._counts / "consume.json", json.dumps(rows._asdict()).encode() + b"\n", secret=True)
 
     @property
-    def _position(self) -> dict[str, Any]:
+    def _position(self) -> Json:
         return {
             "topic": self._topic,
             "id": self._identity,
@@ -449,7 +450,7 @@ class TopicStream:
         }
 
     @property
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Json:
         """What was read and dropped, and up to which offset. Secret."""
         marks, idle = self.stream.watermarks, self.stream.idle
         partitions = {

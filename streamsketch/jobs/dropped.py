@@ -1,10 +1,13 @@
 """Reasons why a stream lacks rows: its workers' counts of rows that were dropped, by kind."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from streamsketch.jobs.causes import Found
 from streamsketch.once.counts import RowAlarms, RowCounts, RowLimits, counts_in
+
+if TYPE_CHECKING:
+    from streamsketch.core.documents import Json
 
 
 class DroppedRows:
@@ -53,7 +56,7 @@ class DroppedRows:
         self._before.append((now, found))
         words = "that were read" if first is None else f"of the last {now - first:.0f} s"
         total = _total(found)
-        numbers: dict[str, Any] = {f"rows_{name}": float(count) for name, count in total._asdict().items()}
+        numbers: Json = {f"rows_{name}": float(count) for name, count in total._asdict().items()}
         return [*(self._of_period(now, total, stale_after) | recent.complaints(self._limits, words)).values()], numbers
 
     def _of_period(self, now: float, total: RowCounts, seconds: float) -> dict[str, str]:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal, TypeAlias
 
+from streamsketch.core.documents import Json
 from streamsketch.once.logs import EVENT, OPERATOR, SECRET_EVENTS
 
 LogForm: TypeAlias = Literal["json", "text"]
@@ -90,7 +91,7 @@ def causes_of(error: BaseException) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _fields(record: logging.LogRecord) -> dict[str, Any]:
+def _fields(record: logging.LogRecord) -> Json:
     """Return a record's fields, with its text only if the message is streamsketch's own."""
     found: dict[str, Any] | None = getattr(record, EVENT, None)
     if found is not None:

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from streamsketch.core.documents import Json
 from streamsketch.errors import InvalidInputError, with_reason
 from streamsketch.jobs.consume import TopicStream
 from streamsketch.jobs.partitions import Bounds
@@ -61,7 +62,7 @@ class ShardStream(TopicStream):
         self._arrived = {int(number): at for number, at in shards["arrived"].items()}
 
     @property
-    def _position(self) -> dict[str, Any]:
+    def _position(self) -> Json:
         times = {"until": self._until, "arrived": self._arrived}
         found = {name: {str(number): at for number, at in sorted(each.items())} for name, each in times.items()}
         return super()._position | {"shards": {"done": sorted(self._done), **found}}
@@ -188,7 +189,7 @@ class ShardStream(TopicStream):
         return f"{self._shards.behind:,.0f} s behind"
 
     @property
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Json:
         """What was read and dropped, and up to which record. Secret."""
         found = super().summary
         missing = found.pop("offsets_missing")

@@ -9,9 +9,10 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from streamsketch.agreement.agreement import Agreement
+from streamsketch.core.documents import Json
 from streamsketch.data.windows import window_time
 from streamsketch.errors import InvalidInputError
 from streamsketch.jobs.causes import Cause
@@ -225,7 +226,7 @@ class Watch:
             found.append(f"the ledger refused {self.seen.refused} slots, which are not released")
         return [*found, *(self._wrong if private else ())]
 
-    def health(self, *, private: bool = True) -> dict[str, Any]:
+    def health(self, *, private: bool = True) -> Json:
         """Return the content of the health page; ``private`` is that of `complaints`."""
         complaints, lag, seen = self.complaints(private=private), self.lag, self.seen or Seen()
         end = seen.newest_end

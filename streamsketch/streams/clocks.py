@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from streamsketch.core.documents import Json
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.clock import Clock
 
@@ -78,7 +79,7 @@ class Clocks:
 
     # --- as JSON --------------------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the newest time of each source, and whether it is idle."""
         return {name: [clock.newest, name in self.idle] for name, clock in self.sources.items()}
 

@@ -3,10 +3,11 @@
 import dataclasses
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.core.concealed import concealed
+from streamsketch.core.documents import Json
 from streamsketch.once.alarms import Alarm
 from streamsketch.once.counts import RowCounts
 from streamsketch.once.sinks import Sink
@@ -72,7 +73,7 @@ class DryStream(Stream):
         super().__init__(agreement, silent, _NO_STATE, sink=None if job.stream is None else _NoSink(), strict=strict)
         self.windows.by_window = {}
 
-    def save(self, position: dict[str, Any]) -> list[Alarm]:
+    def save(self, position: Json) -> list[Alarm]:
         """Close the windows that are over, as `Stream.save`, without a release."""
         self.position = position
         while self.windows.is_over:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
+from streamsketch.core.documents import Json
 from streamsketch.core.files import write_whole
 from streamsketch.core.limits import current_limits, json_fields, read_bounded
 from streamsketch.core.numbers import number_hint, short
@@ -321,7 +322,7 @@ class Job:
 
     # --- as JSON --------------------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """Return the job as a dict that JSON can hold; what has its default is left out."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
@@ -331,7 +332,7 @@ class Job:
         """Return the job as JSON: sorted keys, no spaces."""
         return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
 
-    def changed(self, before: dict[str, Any]) -> list[str]:
+    def changed(self, before: Json) -> list[str]:
         """Return the fields that differ from an earlier `to_dict`, of those on which the windows of a state hang."""
         now: dict[str, Any] = json.loads(self.to_json())
         return sorted(name for name in ("job", *_OF_STATES) if now.get(name) != before.get(name))

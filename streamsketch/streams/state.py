@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from streamsketch.core.concealed import concealed
+from streamsketch.core.documents import Json
 from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError, WireFormatError, with_reason
 from streamsketch.privacy.guarantee import MAX_CONDITIONS
@@ -59,7 +60,7 @@ class Saved:
         they are written once.
     """
 
-    header: dict[str, Any]
+    header: Json
     windows: dict[int, Content]
     waiting: dict[int, bytes]
     held: bytes | None = None
@@ -153,7 +154,7 @@ def _content(database: Database, part: str, digest: str) -> Content:
     return b"".join(bytes(row.data) for row in database.rows(part))
 
 
-def _check(header: dict[str, Any]) -> None:
+def _check(header: Json) -> None:
     """Raise `WireFormatError` unless all fields have the right type and range; only the caller can check a position."""
     if "policy" in header and "job" not in header:
         raise with_reason(WireFormatError("header.policy", _EARLIER), "state_version")

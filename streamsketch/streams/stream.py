@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.casts import Rows as Numbers
-from streamsketch.core.documents import TableKey
+from streamsketch.core.documents import Json, TableKey
 from streamsketch.data.data_ids import DataIds
 from streamsketch.errors import InvalidInputError, LedgerError, WireFormatError, printable, with_reason
 from streamsketch.once.alarms import REFUSED, Alarm, keep
@@ -134,7 +134,7 @@ class Stream:
             job.folder, policy.windows, "sketch" if policy.public_keys is None else "parquet"
         )
         """Where releases are published."""
-        self.position: dict[str, Any] | None = None
+        self.position: Json | None = None
         """How far the log or each of its sources was read, as the caller passed it to `save`."""
         self.events = self.released = self.bad_lines = 0
         self.newest_released: int | None = None
@@ -229,7 +229,7 @@ class Stream:
         self._versions = {int(number): bytes.fromhex(one) for number, one in header.get("versions", {}).items()}
 
     @property
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Json:
         """What was read and dropped, for the operator only. Secret."""
         counts = self.windows.counts
         late = {"rows_late": counts.rows_late, "rows_before_start": counts.rows_before_start}
@@ -323,7 +323,7 @@ class Stream:
 
     # --- windows --------------------------------------------------------------------------------------------
 
-    def save(self, position: dict[str, Any]) -> list[Alarm]:
+    def save(self, position: Json) -> list[Alarm]:
         """Write the state with the position in the log, and publish the windows that are over.
 
         Parameters
@@ -460,7 +460,7 @@ class Stream:
 
     def _saved(self) -> Saved:
         windows = self.windows
-        header: dict[str, Any] = {
+        header: Json = {
             "stream": self._id.hex(),
             "secret": self._secret.value.hex(),
             "draws": self._draws.value.hex(),
