@@ -27,6 +27,7 @@ _WEEK = re.compile(r"(\d{4})-W(\d{2})", re.ASCII)
 _1970 = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 _BEGINS = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_NANOS = r"(:[0-9]{2}\.[0-9]{6})[0-9]{1,3}"
 _ZONED = r"[T ].*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 
 Whole = TypeVar("Whole", int, Ints)
@@ -153,6 +154,7 @@ def times_in(column: "pa.Array", name: str, form: str | None = None) -> "pa.Arra
             for zone in (None, "UTC"):
                 with contextlib.suppress(pa.ArrowInvalid):
                     return column.cast(pa.timestamp("us", tz=zone)).cast(pa.timestamp("us"))
+            column = pc.replace_substring_regex(column, _NANOS, r"\1")  # rounded down, as nanoseconds of other types
             zoned = pc.match_substring_regex(column, _ZONED)  # some have a zone, others have none
             plain = pc.if_else(zoned, None, column).cast(pa.timestamp("us"))
             instants = pc.if_else(zoned, column, None).cast(pa.timestamp("us", tz="UTC"))
@@ -218,13 +220,11 @@ def _is_likely(text: str | None, form: str | None) -> bool:
 def _is_time(cell: "pa.Array", form: str | None) -> bool:
     if cell.null_count:
         return False
-    for zone in (None, "UTC"):
-        try:
-            _ = cell.cast(pa.timestamp("us", tz=zone)) if form is None else times_by_format(cell, form)
-        except pa.ArrowException:
-            continue
-        return True
-    return False
+    try:
+        times_in(cell, "", form)
+    except InvalidInputError:
+        return False
+    return True
 
 
 def micros_in(column: "pa.Array", name: str, form: str | None = None) -> Ints:

@@ -16,6 +16,7 @@ from streamsketch.data.windows import (
     Tumbling,
     micros_in,
     microseconds,
+    readable_times,
     times_in,
     window_seconds,
     window_time,
@@ -57,6 +58,17 @@ def test_times_of_all_kinds_are_in_the_same_day(column: Any, form: str | None) -
     times = times_in(column, "when", form).cast(pa.int64()).to_numpy()
     days = Tumbling(86_400 * 10**6)
     assert days.names(days.number(times)).to_pylist() == ["2024-05-31"]
+
+
+def test_nanoseconds_of_text_are_rounded_down() -> None:
+    """As those of Arrow's times are, also before 1970, and beside times of other forms."""
+    texts = ["2026-11-22T10:00:00.123456789Z", "1969-12-31T23:59:59.9999999", "2026-11-22", "2026-11-22 10:00:00.5+01"]
+    expected = ["2026-11-22T10:00:00.123456Z", "1969-12-31T23:59:59.999999", *texts[2:]]
+    for column in (texts, *([text] for text in texts)):
+        other = [expected[texts.index(text)] for text in column]
+        assert micros_in(pa.array(column), "at").tolist() == micros_in(pa.array(other), "at").tolist()
+        assert readable_times(pa.array(column), None).all()
+    assert not readable_times(pa.array(["2026-11-22T10:00:00.1234567890", "2026-11-22.1234567"]), None).any()
 
 
 def test_times_with_and_without_a_zone_stand_in_one_column() -> None:

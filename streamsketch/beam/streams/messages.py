@@ -27,7 +27,7 @@ from streamsketch.core.documents import TableKey
 from streamsketch.core.limits import current_limits
 from streamsketch.data.arrow_messages import message_batches, most_unpacked
 from streamsketch.data.columns import key_column
-from streamsketch.data.lenient import lenient_column, lenient_json
+from streamsketch.data.lenient import decimal_text, lenient_column, lenient_json
 from streamsketch.data.windows import Tumbling, microseconds
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.clock import AheadLimit
@@ -181,6 +181,8 @@ class _Decode(beam.DoFn):
         self._names = list(dict.fromkeys([*agreement.names, time]))
         self._plain = plain_types(agreement, time)
         self._features = {name: lists for name, lists in feature_columns(agreement).items() if name != time}
+        self._texts = {one.name for one in agreement.columns if one.type == "text"}
+        self._keeps = agreement.missing == "keep"
         self._lenient = [place for place, name in enumerate(self._names) if name in self._features]
         self.counts: str | None = None
         self.first: int | None = None
@@ -322,17 +324,19 @@ class _Decode(beam.DoFn):
             return None
 
     def _row(self, line: str) -> Sequence[Any]:
-        row = lenient_json(line) if self._features else json.loads(line)
+        row = lenient_json(line) if self._features else json.loads(line, parse_float=Decimal)
         if not isinstance(row, dict):
             raise TypeError("a row must be a JSON object")
         if isinstance(text := row.get(self._time), str):
             given = dt.datetime.fromisoformat(text)
             row = row | {self._time: given.astimezone(dt.UTC) if given.tzinfo else given.replace(tzinfo=dt.UTC)}
-        fields = [row.get(name) for name in self._names]
-        return [
-            float(field) if isinstance(field, Decimal) and place not in self._lenient else field
-            for place, field in enumerate(fields)
-        ]
+        return [row.get(name) if name in self._features else self._cell(name, row.get(name)) for name in self._names]
+
+    def _cell(self, name: str, field: Any) -> Any:
+        """Return a field as other readers of JSON do: decimals exactly, and booleans as text where text is agreed."""
+        if isinstance(field, Decimal):
+            return float(field) if self._keeps else decimal_text(field)  # kept values are cast by nobody
+        return str(field).lower() if isinstance(field, bool) and name in self._texts else field
 
     def _typed(self, columns: list[list[Any]]) -> pa.RecordBatch:
         arrays = [

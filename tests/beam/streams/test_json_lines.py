@@ -1,6 +1,8 @@
 """Rows of JSON that are read together are those that are read one by one."""
 
+import json
 import random
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -10,6 +12,8 @@ from apache_beam.utils.timestamp import Timestamp
 from streamsketch import SJLT, Agreement
 from streamsketch.beam.streams import DecodeMessages
 from streamsketch.beam.streams.messages import plain_types, read_plain
+from streamsketch.intake import Intake
+from streamsketch.jobs.payloads import Malformed, Message, Payloads
 
 PROJECTION = SJLT(sketch_dim=64, sparsity=4, seed=7)
 AGREEMENT = Agreement(PROJECTION, key="unit", index="unit", value="value", missing="drop")
@@ -94,3 +98,32 @@ def test_plain_rows_are_read_together() -> None:
 
 def test_columns_of_other_types_are_read_row_by_row() -> None:
     assert plain_types(AGREEMENT.replace(index={"share": "decimal(2)"}), "time") is None
+
+
+CELLS = ["7", "7.0", "7.50", "1e2", "true", "false", '"7"', '"7.0"', "-0", "0.29", "0.1234567890123", "1e400", "1E-7"]
+
+
+@pytest.mark.parametrize("kind", ["text", "integer", "decimal(2)"])
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("name", ["item", "sold"])
+def test_a_row_of_json_is_the_same_on_one_machine(name: str, cell: str, kind: str) -> None:
+    agreement = Agreement(
+        PROJECTION.replace(resolution="1/100"), key="shop", index={"item": kind}, value="sold", missing="drop"
+    )
+    fields = {"shop": '"n"', "item": '"7"', "sold": "3", "at": '"1970-01-01T00:01:00.123456789Z"'} | {name: cell}
+    message = f"{{{', '.join(f'{json.dumps(one)}: {text}' for one, text in fields.items())}}}".encode()
+    step = DecodeMessages(agreement, time="at", size=60, format="json")._step
+    step.start_bundle()
+    on_beam, alone = list[Any](), list[Any]()
+
+    def add(rows: pa.RecordBatch, found: list[Any]) -> None:
+        events = Intake(agreement).read(rows)
+        found += zip(events.indices.tolist(), events.steps.tolist(), strict=True)
+
+    for one in [*step.process([message], Timestamp(60)), *step.finish_bundle()]:
+        if not isinstance(one, TaggedOutput):
+            add(one.value, on_beam)
+    Payloads(agreement, "at", "json", Malformed(None)).add(
+        0, [Message(0, 0, message)], lambda rows, _: add(rows, alone)
+    )
+    assert on_beam == alone
