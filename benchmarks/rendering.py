@@ -20,8 +20,8 @@ _HEADINGS = {
 _FEW = 6
 """Rows of times that the page shows of a benchmark without targets."""
 _HOW = """\
-What one decides by, of the last run of each benchmark and study. Each name links to its JSON file in `results/`,
-which has every figure, with the machine, the date and the command; `python -m benchmarks show NAME` prints it.
+What one decides by, of the last run of each benchmark and study. Each name links to its JSON file, which has every
+figure, the machine, the date and the command; `python -m benchmarks show NAME` prints it.
 [README.md](README.md) tells how to run them again, what is measured beside what, and how it can mislead. *Time ratio*
 is our time over that of the first beside it, the median over interleaved rounds: below 1 ours is faster. Ratios
 within a run compare, times of different runs do not."""
@@ -122,7 +122,7 @@ def _machine(results: list[Result]) -> str:
     card = next(result["machine"] for result in results if result["machine"]["date"] == date)
     machine = f", on {card['cpu']}, {card['cores']} cores, Python {card['python']}" if "cpu" in card else ""
     quick = " Quick runs, not worth quoting." if any(result["effort"] != "full" for result in results) else ""
-    return f"Measured {date} where nothing else is said{machine}.{quick}"
+    return f"Measured {date} unless said otherwise{machine}.{quick}"
 
 
 def _times(results: list[Result]) -> list[str]:

@@ -14,6 +14,7 @@ NAMES: dict[str, str] = {
         "bounding",
         "features",
         "files",
+        "delimited",
         "pairwise",
         "points",
         "ranges",

@@ -19,8 +19,8 @@ import numpy as np
 from benchmarks.rows import SECONDS, Effort, Row, Target
 from benchmarks.timing import Timings
 
-_FLOOR = "python -c 'import numpy'"
-_SCRIPT = "from streamsketch.cli.app import run_and_end; run_and_end()"
+_FLOOR = "import numpy"
+SCRIPT = "from streamsketch.cli.app import run_and_end; run_and_end()"
 _ROWS = 5_000
 # In an order in which each finds what it reads; the name of a command, and what follows it.
 _COMMANDS = {
@@ -54,7 +54,7 @@ def run(effort: Effort) -> list[Row]:
             seconds[_FLOOR].append(processor_seconds(folder, "-c", "import numpy"))
             for name in _COMMANDS:
                 seconds[name].append(
-                    processor_seconds(folder, "-c", _SCRIPT, *_words(name, "north", f"{name}-{number}"))
+                    processor_seconds(folder, "-c", SCRIPT, *_words(name, "north", f"{name}-{number}"))
                 )
     return list(_rows(Timings(seconds)))
 
@@ -83,7 +83,7 @@ def _prepare(folder: Path, rows: int) -> None:
         ("release", "north", "north"),
         ("release", "south", "south"),
     ):
-        processor_seconds(str(folder), "-c", _SCRIPT, *_words(name, site, output))
+        processor_seconds(str(folder), "-c", SCRIPT, *_words(name, site, output))
 
 
 def _words(name: str, site: str, output: str) -> list[str]:

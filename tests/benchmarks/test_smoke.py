@@ -33,7 +33,7 @@ from tests.patience import PATIENCE
 
 ALL = [entry for command in COMMANDS if command != "streams" for entry in entries(command).values()]
 LONG = {
-    *("update", "startup", "commands", "growth", "files", "hadamard", "matrices", "local", "parties"),
+    *("update", "startup", "commands", "growth", "files", "delimited", "hadamard", "matrices", "local", "parties"),
     *("signs", "points", "coverage-all"),
     *("ingest", "marginal", "processes", "bounding", "features", "pairwise"),
     *(
