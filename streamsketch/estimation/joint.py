@@ -49,6 +49,15 @@ class Combined(NamedTuple):
     """The mean over all pairs of the weight of the model."""
 
 
+class ModelError(NamedTuple):
+    """How much the model's cosines err."""
+
+    bias: float
+    """The mean squared error that is neither the map's nor a share of the pair's own noise."""
+    common: float
+    """Which share of the noise in a pair's own cosine the model's has, too."""
+
+
 def joint_between(block: Block, by: JointBy, *, in_time: bool) -> JointEstimates:
     """Estimate all pairs of a block's n streams together: (n, n) arrays.
 
@@ -66,6 +75,11 @@ def joint_between(block: Block, by: JointBy, *, in_time: bool) -> JointEstimates
     InvalidInputError
         For noise before the map, or fewer than 4 cells.
     """
+    return estimates_of(block, by, *combined_of(block, in_time=in_time))
+
+
+def combined_of(block: Block, *, in_time: bool) -> tuple[Combined, JointModel]:
+    """Return the cosines that all estimates of a block follow from, and how they were made; see `joint_between`."""
     if not isinstance(block.effect, OutputNoise):
         raise InvalidInputError(
             "estimates of all streams together need noise on the cells of the sketches, here it was added before the "
@@ -85,7 +99,11 @@ def joint_between(block: Block, by: JointBy, *, in_time: bool) -> JointEstimates
     combined = combined._replace(
         cosines=combined.cosines[place], variance=combined.variance[place], alone=combined.alone[place]
     )
-    model = JointModel(chosen.target, chosen.strength, FOLDS, combined.weight)
+    return combined, JointModel(chosen.target, chosen.strength, FOLDS, combined.weight)
+
+
+def estimates_of(block: Block, by: JointBy, combined: Combined, model: JointModel) -> JointEstimates:
+    """Return the estimates of all pairs of a block that follow from their cosines."""
     return _ESTIMATES[by](block, combined, model)
 
 
@@ -98,13 +116,9 @@ def combine(block: Block, chosen: Chosen) -> Combined:
     borrowed = chosen.whole * _likeness(chosen.whole[pairs])
     value = np.where(known, np.clip(own.value, -1.0, 1.0), borrowed)
     of_map, of_noise = law.coefficient * (1 - value**2) ** 2, np.maximum(law.level + law.growth * value**2, 0.0)
-    excess, common = _errors_of_model(block, chosen, value, (of_map, of_noise), known)
-    # each pair's weight of the model: the map's error is the same in both, and of the noise's part the share `common`
-    with np.errstate(invalid="ignore", divide="ignore"):
-        below = (1 - 2 * common) * of_noise + excess
-        weight = np.where(below > 0, np.clip((1 - common) * of_noise / below, 0.0, 1.0), 1.0)
+    bias, common = error = _errors_of_model(block, chosen, value, (of_map, of_noise), known)
     others = streams > _PAIR  # two streams have no others, whose model could say more of them than they do
-    weight = np.where(known & (of_noise > 0) & others, weight, 0.0)
+    weight = _weights(error, value, of_noise) if others else np.zeros_like(value)
     weight[~known] = 1.0
     # cut off at 1 only after mixing, as half of the errors of a cosine of 1 would be cut off before
     beyond = 1 + np.sqrt(np.where(known, of_noise, 0.0))
@@ -114,12 +128,31 @@ def combine(block: Block, chosen: Chosen) -> Combined:
     mixed = np.where(known, np.clip(mixed, ends.low, ends.high), mixed)
     np.fill_diagonal(mixed, 1.0)
     mixed = nearest_cosines(mixed, ~np.diagonal(known))
-    left = (1 - weight) ** 2 * of_noise + weight**2 * excess + 2 * weight * (1 - weight) * common * of_noise
+    left = (1 - weight * (1 - common)) ** 2 * of_noise + weight**2 * bias
     expected = np.where(known, of_map + left, np.nan)
     alone = np.where(known, of_map + of_noise, np.nan)
     for array in (expected, alone):
         np.fill_diagonal(array, 0.0)
     return Combined(mixed, expected, alone, float(weight[pairs].mean()) if noise.any() else 0.0)
+
+
+def _weights(error: ModelError, value: Floats, of_noise: Floats) -> Floats:
+    """Return each pair's weight of the model: (n, n), 0 where there is no noise.
+
+    The map's error is the same in both estimates, and has no part in the weights that are best for two of any size. But
+    cosines are cut off at 1. That takes half of the squared error of a pair's own where the cosine is 1, and nothing of
+    the model's, which is too small there. So a pair has the weight that is best at 1 as far as a cosine of 1 is as
+    probable as its own.
+    """
+    bias, common = error
+    with np.errstate(invalid="ignore", divide="ignore"):
+        apart = (1 - common) * of_noise
+        some = apart > 0
+        best = np.where(some, np.minimum(apart / ((1 - common) * apart + bias), 1.0), 0.0)
+        at_one = np.where(some, np.maximum(1 - 2 / np.pi * bias / ((1 - common) * apart), 0.0), 0.0)
+        likelihood = np.where(some, np.exp(-((1 - np.abs(value)) ** 2) / (2 * of_noise)), 0.0)
+    weights: Floats = best - likelihood * np.maximum(best - at_one, 0.0)
+    return weights
 
 
 def _likeness(cosines: Floats) -> float:
@@ -134,8 +167,8 @@ def _likeness(cosines: Floats) -> float:
 
 def _errors_of_model(
     block: Block, chosen: Chosen, value: Floats, variances: tuple[Floats, Floats], known: NDArray[np.bool_]
-) -> tuple[float, float]:
-    """Return the mean squared error of the model's cosines beyond the map's, and which share of the noise it has too.
+) -> ModelError:
+    """Return how much the model's cosines err.
 
     The model of each half of the cells is compared with the pairs' own cosines from the other half, as if the map's
     error were the same in both estimates. The model's often is larger, so the error is no less than the model's
@@ -146,10 +179,10 @@ def _errors_of_model(
     above = (known & np.outer(sure, sure))[pairs]
     if not above.any():  # nothing shows how good the model is, so it is taken to be as good as the pairs' own
         total = (variances[0] + variances[1])[pairs][known[pairs]]
-        return (float(total.mean()) if total.size else 0.0), 0.0
+        return ModelError(float(total.mean()) if total.size else 0.0, 0.0)
     of_map, of_noise = (part[pairs][above] for part in variances)
     if not of_noise.any():
-        return 0.0, 0.0
+        return ModelError(0.0, 0.0)
     first, second = (half[pairs][above] for half in halves)
     model_first, model_second = (half[pairs][above] for half in chosen.halves)
     # each pair counts as much, as in what is to be small: the mean of all squared errors
@@ -161,7 +194,8 @@ def _errors_of_model(
     number = min(len(of_noise), _PAIRS_A_STREAM * len(value))
     common = min(max((whole + error - apart) / 2 - map_part, 0.0) / noise_part, 1.0)
     excess = (number * max(error - map_part, 0.0) + _CAUTION * whole) / (number + _CAUTION)
-    return max(excess, common**2 * noise_part, apart - (1 - 2 * common) * noise_part), common
+    bias = max(excess - common**2 * noise_part, apart - (1 - common) ** 2 * noise_part, 0.0)
+    return ModelError(bias, common)
 
 
 def _halves(block: Block) -> tuple[tuple[Floats, Floats], NDArray[np.bool_]]:

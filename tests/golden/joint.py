@@ -291,7 +291,7 @@ def joint(messages: list[Message], by: str, *, in_time: bool) -> Joint:
         level, growth = laws[i, j] = law_of(streams[i], streams[j])
         of_map[i, j] = alpha * (1 - value[i, j] ** 2) ** 2
         of_noise[i, j] = max(level + growth * value[i, j] ** 2, 0.0)
-    excess, common = model_error(streams, (whole, halves), value, of_map, of_noise)
+    bias, common = model_error(streams, (whole, halves), value, of_map, of_noise)
     weights, mixed, variance = {}, square(n, lambda i, j: float(i == j)), {}
     for i, j in pairs:
         if not both[i][j]:
@@ -299,15 +299,13 @@ def joint(messages: list[Message], by: str, *, in_time: bool) -> Joint:
             mixed[i][j] = mixed[j][i] = clip(value[i, j], -1, 1)
             continue
         noise = of_noise[i, j]
-        below = (1 - 2 * common) * noise + excess
-        weight = 0.0 if noise <= 0 or n == 2 else 1.0 if below <= 0 else clip((1 - common) * noise / below, 0, 1)
+        weight = weight_of(value[i, j], noise, bias, common) if n > 2 else 0.0
         r = clip(float(own[i, j].value), -1 - math.sqrt(noise), 1 + math.sqrt(noise))
         ends = interval_ends.interval(own[i, j], 0.95, "normal")
         moved = clip(r + weight * (whole[i][j] - r), -1, 1)
         mixed[i][j] = mixed[j][i] = clip(moved, float(ends.low), float(ends.high))
         weights[i, j] = weight
-        left = (1 - weight) ** 2 * noise + weight**2 * excess + 2 * weight * (1 - weight) * common * noise
-        variance[i, j] = of_map[i, j] + left
+        variance[i, j] = of_map[i, j] + (1 - weight * (1 - common)) ** 2 * noise + weight**2 * bias
     noisy = any(stream.k2 > 0 for stream in streams)
     weight = sum(weights.values()) / len(pairs) if noisy else 0.0
     cosines = nearest(mixed, [not one for one in known])
@@ -318,6 +316,16 @@ def joint(messages: list[Message], by: str, *, in_time: bool) -> Joint:
     made = [[(value, a, b, min(low, value), max(high, value)) for value, a, b, low, high in row] for row in made]
     parts = ([[one[part] for one in row] for row in made] for part in range(5))
     return Joint(target, strength, weight, *parts)
+
+
+def weight_of(cosine: float, noise: float, bias: float, common: float) -> float:
+    """Return w of a pair."""
+    if noise <= 0 or common >= 1:
+        return 0.0
+    best = min((1 - common) * noise / ((1 - common) ** 2 * noise + bias), 1)
+    limit = max(1 - 2 * bias / (math.pi * (1 - common) ** 2 * noise), 0)
+    likelihood = math.exp(-((1 - abs(cosine)) ** 2) / (2 * noise))
+    return (1 - likelihood) * best + likelihood * min(best, limit)
 
 
 def norm_variance(stream: Stream) -> float:
@@ -340,7 +348,7 @@ def model_error(
     of_map: dict[tuple[int, int], float],
     of_noise: dict[tuple[int, int], float],
 ) -> tuple[float, float]:
-    """Return e² and g."""
+    """Return b² and g."""
     whole, halves = fits
     k = len(streams[0].cells)
     held = [[stream.cells[fold::2] for stream in streams] for fold in (0, 1)]
@@ -380,7 +388,7 @@ def model_error(
     g = clip((both + beta - delta) / 2 - map_part, 0.0, noise_part) / noise_part
     number = min(3 * len(streams), len(some))
     plain = (number * max(beta - map_part, 0.0) + 12 * both) / (number + 12)
-    return max(plain, g * g * noise_part, delta - (1 - 2 * g) * noise_part), g
+    return max(plain - g * g * noise_part, 0.0, delta - (1 - g) ** 2 * noise_part), g
 
 
 def nearest(cosines: Matrix, hidden: list[bool]) -> Matrix:

@@ -192,7 +192,8 @@ function combine(views: readonly View[], { known, cosines, laws }: Own, chosen: 
     ofMap[at] = law.ofMap * (1 - value[at] ** 2) ** 2;
     ofNoise[at] = Math.max(law.level + law.growth * value[at] ** 2, 0);
   }
-  const { excess, common } = errorsOfModel(views, chosen, value, ofMap, ofNoise);
+  const error = errorsOfModel(views, chosen, value, ofMap, ofNoise);
+  const { bias, common } = error;
   const [mixed, variance, alone] = [new Float64Array(size), new Float64Array(size), new Float64Array(size)];
   let total = 0;
   for (let at = 0; at < size; at++) {
@@ -208,19 +209,36 @@ function combine(views: readonly View[], { known, cosines, laws }: Own, chosen: 
       variance[at] = alone[at] = NaN;
     } else {
       const noise = ofNoise[at];
-      const below = noise * (1 - 2 * common) + excess;
-      weight = noise === 0 || n === 2 ? 0 : below > 0 ? clip(((1 - common) * noise) / below, 0, 1) : 1;
+      weight = n === 2 ? 0 : weightOf(error, value[at], noise);
       const beyond = 1 + Math.sqrt(noise);
       const whole = clip(own.value, -beyond, beyond);
       const { low, high } = own.interval();
       mixed[at] = clip(clip(whole + weight * (chosen.whole[at] - whole), -1, 1), low, high);
-      variance[at] = ofMap[at] + (1 - weight) ** 2 * noise + weight ** 2 * excess + 2 * weight * (1 - weight) * common * noise;
+      variance[at] = ofMap[at] + (1 - weight * (1 - common)) ** 2 * noise + weight ** 2 * bias;
       alone[at] = ofMap[at] + noise;
     }
     if (i < j) total += weight;
   }
   const weight = views.some(({ k2 }) => k2 > 0) ? total / ((n * (n - 1)) / 2) : 0;
   return { cosines: nearestCosines(mixed, n, known.map((one) => !one)), variance, alone, weight };
+}
+
+/** How much the model's cosines err. */
+interface ModelError {
+  /** The mean squared error that is neither the map's nor a share of the pair's own noise. */
+  readonly bias: number;
+  /** Which share of the noise in a pair's own cosine the model's has, too. */
+  readonly common: number;
+}
+
+/** Return a pair's weight of the model: the best for two estimates, and near a cosine of 1 the best for two that are cut off there. */
+function weightOf({ bias, common }: ModelError, value: number, noise: number): number {
+  const apart = (1 - common) * noise;
+  if (apart <= 0) return 0;
+  const weight = Math.min(apart / ((1 - common) * apart + bias), 1);
+  const atOne = Math.max(1 - (2 / Math.PI) * (bias / ((1 - common) * apart)), 0);
+  const likelihood = Math.exp(-((1 - Math.abs(value)) ** 2) / (2 * noise));
+  return weight - likelihood * Math.max(weight - atOne, 0);
 }
 
 /** Return how far a pair that the noise hides is drawn to the others. */
@@ -231,8 +249,7 @@ function likenessOf(cosines: Float64Array, n: number): number {
   return (1 - 1 / count) * alike ** 2;
 }
 
-/** Return the mean squared error of the model beyond the map's, and which share of the noise's it has, too. */
-function errorsOfModel(views: readonly View[], { whole, halves }: Chosen, value: Float64Array, ofMap: Float64Array, ofNoise: Float64Array): { excess: number; common: number } {
+function errorsOfModel(views: readonly View[], { whole, halves }: Chosen, value: Float64Array, ofMap: Float64Array, ofNoise: Float64Array): ModelError {
   const n = views.length;
   const own = [0, 1].map((fold) => halfOf(views, fold));
   const sure = views.map((_, a) => own.every((half) => half.sure[a]));
@@ -252,14 +269,14 @@ function errorsOfModel(views: readonly View[], { whole, halves }: Chosen, value:
       noise += ofNoise[at];
     }
   }
-  if (number === 0) return { excess: pairs.length === 0 ? 0 : pairs.reduce((sum, [one, other]) => sum + one + other, 0) / pairs.length, common: 0 };
-  if (noise === 0) return { excess: 0, common: 0 };
+  if (number === 0) return { bias: pairs.length === 0 ? 0 : pairs.reduce((sum, [one, other]) => sum + one + other, 0) / pairs.length, common: 0 };
+  if (noise === 0) return { bias: 0, common: 0 };
   [error, apart, map, noise] = [error, apart, map, noise].map((sum) => sum / number);
   const all = map + noise;
   const told = Math.min(number, PAIRS_A_STREAM * n);
   const common = Math.min(Math.max((all + error - apart) / 2 - map, 0) / noise, 1);
   const excess = (told * Math.max(error - map, 0) + CAUTION * all) / (told + CAUTION);
-  return { excess: Math.max(excess, common ** 2 * noise, apart - (1 - 2 * common) * noise), common };
+  return { bias: Math.max(excess - common ** 2 * noise, apart - (1 - common) ** 2 * noise, 0), common };
 }
 
 /** Return the pairs' own cosines from half of the cells, and which streams it tells of. */
