@@ -25,4 +25,5 @@ NAMES: dict[str, str] = {
     "together-coverage": "joint_coverage",
     "together-months": "joint_months",
     "together-columns": "joint_columns",
+    "together-maps": "joint_maps",
 }

@@ -6,7 +6,8 @@ the streams are alike, the number of keys, cells, ε, map, and noise. The lag is
 
 The worst pair of a setting is chosen by one half of the trials and judged on the other, each way; the least of many
 shares would be too small by chance. Intervals are counted before they are extended to the joint estimate, so that those
-that are published hold no less often. Errors are of the first trials only, as the model takes longest to fit.
+that are published hold no less often. Errors are of the first trials only, as the model takes longest to fit;
+those of distances and inner products are of all keys.
 
 Keys in a dense map with Laplace noise have √k/2 times as many people, as that noise is as much larger.
 
@@ -16,6 +17,9 @@ lie on the limit of their range, so that an interval can miss them on one side o
 
 import math
 from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
+from multiprocessing import get_context
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +34,7 @@ from benchmarks.verdicts import Check
 from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.estimation.blocks import Block
 from streamsketch.estimation.cosines import cosines_between
-from streamsketch.estimation.joint import joint_between, law_of
+from streamsketch.estimation.joint import Combined, JointBy, combined_of, estimates_of, law_of
 from streamsketch.estimation.joint_estimate import JointEstimates, JointModel
 from streamsketch.estimation.noise_effect import effect_of
 from streamsketch.privacy import calibration
@@ -92,16 +96,27 @@ class Found(NamedTuple):
     together: float
     ratio: float
     ratio_error: float
+    distances: float
+    """The same ratio of squared distances."""
+    distances_error: float
+    products: float
+    """The same ratio of inner products."""
+    products_error: float
 
 
 def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for all studies
     """Try all settings, and say where intervals hold less often than they should or joint estimates err more."""
     settings = design()[:: 1 if effort.shrink < 1000 else 29]
-    found = [_measure(place, setting, effort) for place, setting in enumerate(settings)]
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        found = list(pool.map(_measure, range(len(settings)), settings, repeat(effort)))
     z = simultaneous_z(len(found))
     short = max((_LEAST - one.covered) / max(one.covered_error, 1e-3) for one in found)
     below = max((_LEAST_OF_A_PAIR - one.worst) / one.worst_error for one in found)
     above = max((one.ratio - _WORST_RATIO) / max(one.ratio_error, 1e-3) for one in found if one.hidden <= _FEW_HIDDEN)
+    farther, more = (
+        max((getattr(one, of) - _WORST_RATIO) / max(getattr(one, f"{of}_error"), 1e-3) for one in found)
+        for of in ("distances", "products")
+    )
     errors = "standard errors"
     return Study(
         [
@@ -118,6 +133,8 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
             Check(
                 "together errs at most 5 % more than each pair alone, in each setting", above, -math.inf, z, unit=errors
             ),
+            Check("squared distances err at most 5 % more, in each setting", farther, -math.inf, z, unit=errors),
+            Check("inner products err at most 5 % more, in each setting", more, -math.inf, z, unit=errors),
         ],
     )
 
@@ -178,13 +195,18 @@ def drawn(setting: Setting, values: Ints, seed: int) -> Block:
     make: Callable[..., ss.projections.Projection] = Rademacher if setting.map == "dense" else ss.SJLT
     options = {} if setting.map == "dense" else {"sparsity": 4}
     projection = make(dim=DIM, sketch_dim=setting.cells, seed=seed, **options)
-    laplace = "Laplace" in setting.noise
-    budget = Budget(setting.epsilon, 0.0 if laplace else DELTA, "laplace" if laplace else "gaussian")
+    return released(projection, values, setting.epsilon, setting.noise, seed)
+
+
+def released(projection: ss.projections.Projection, values: Ints, epsilon: float, noise_law: str, seed: int) -> Block:
+    """Return streams in a map, with noise of a law of `NOISES`."""
+    laplace = "Laplace" in noise_law
+    budget = Budget(epsilon, 0.0 if laplace else DELTA, "laplace" if laplace else "gaussian")
     law = calibration.choose(sensitivity_of(projection, ss.L1(BOUND)), budget.spent, budget.mechanism)
-    unit, parts = projection.cell_unit, 4 if setting.noise.startswith("sum") else 1
+    unit, parts = projection.cell_unit, 4 if noise_law.startswith("sum") else 1
     one = law.cumulants.scaled(unit)
     keys, rng = np.arange(len(values)), np.random.default_rng(seed)
-    size = np.where(keys % 2 * ("threefold" in setting.noise), 3.0, 1.0)
+    size = np.where(keys % 2 * ("threefold" in noise_law), 3.0, 1.0)
     state = projection.transform(values, exact=True)
     noise = np.zeros(state.shape)
     for _ in range(parts):
@@ -232,7 +254,7 @@ def _unextended(block: Block) -> JointEstimates:
 def _measure(place: int, setting: Setting, effort: Effort) -> Found:
     many = setting.keys == KEYS[-1]
     slow = many or (setting.map == "dense" and setting.cells == CELLS[-1])
-    trials, fits = effort.size(200 if slow else 400, 4), effort.size(6 if many else 16, 2)
+    trials, fits = effort.size(200 if slow else 400, 4), effort.size(6 if many else 16 if setting.keys > 6 else 32, 2)
     values = streams(setting.kind, setting.keys)
     if setting.map == "dense" and "Laplace" in setting.noise:  # which is as much larger than on a hashed map
         values *= round(setting.cells**0.5 / 2)
@@ -244,7 +266,7 @@ def _measure(place: int, setting: Setting, effort: Effort) -> Found:
     chosen = setting.kind == "keys chosen after a look"
     # of a pair, by trial: whether the interval holds, and whether the pair is among the chosen
     held, seen = (np.zeros((trials, setting.keys, setting.keys)) for _ in range(2))
-    hidden, squares = [], []
+    hidden, squares, others = [], [], []
     for trial in range(trials):
         block = drawn(setting, values, 1000 * place + trial)
         places = _looked(setting, block)
@@ -257,12 +279,14 @@ def _measure(place: int, setting: Setting, effort: Effort) -> Found:
         held[trial, rows, columns], seen[trial, rows, columns] = inside[shown], 1
         hidden.append(np.isnan(plain.alone.value[shown]).mean())
         if trial < fits:
-            joint = joint_between(block, "cosine", in_time=True).value
-            squares.append([float(((one - truth)[shown] ** 2).mean()) for one in (plain.value, joint)])
+            combined = combined_of(block, in_time=True)
+            squares.append([float(((one - truth)[shown] ** 2).mean()) for one in (plain.value, combined[0].cosines)])
+            others.append(others_of(block, combined, products[np.ix_(places, places)]))
     each: Floats = held.sum(axis=(1, 2)) / seen.sum(axis=(1, 2))
     worst, number = _worst(held, seen)
     alone, together = np.mean(squares, axis=0) ** 0.5
-    ratio, ratio_error = _ratio(np.array(squares))
+    ratios = [ratio_of(np.array(some)) for some in (squares, *np.moveaxis(np.array(others), 1, 0))]
+    (ratio, ratio_error), (distances, distances_error), (ratio_of_products, products_error) = ratios
     return Found(
         *setting,
         trials=trials,
@@ -276,7 +300,23 @@ def _measure(place: int, setting: Setting, effort: Effort) -> Found:
         together=float(together),
         ratio=ratio,
         ratio_error=ratio_error,
+        distances=distances,
+        distances_error=distances_error,
+        products=ratio_of_products,
+        products_error=products_error,
     )
+
+
+def others_of(block: Block, combined: tuple[Combined, JointModel], products: Floats) -> list[list[float]]:
+    """Return mean squared errors alone and together of squared distances, and of inner products."""
+    norms, pairs = np.diagonal(products), np.triu_indices(len(products), 1)
+    exact: dict[JointBy, Floats] = {"distance": np.add.outer(norms, norms) - 2 * products, "product": products}
+    found = []
+    for by, truth in exact.items():
+        joint = estimates_of(block, by, *combined)
+        own = np.clip(joint.alone.value, joint.lowest, joint.highest)
+        found.append([float(((one - truth)[pairs] ** 2).mean()) for one in (own, joint.value)])
+    return found
 
 
 def _worst(held: Floats, seen: Floats) -> tuple[float, float]:
@@ -291,7 +331,7 @@ def _worst(held: Floats, seen: Floats) -> tuple[float, float]:
     return float(found / number), float(number)
 
 
-def _ratio(squares: Floats) -> tuple[float, float]:
+def ratio_of(squares: Floats) -> tuple[float, float]:
     """Return the ratio of the root mean square errors together and alone, and its standard error: (trials, 2)."""
     alone, together = squares.mean(axis=0)
     if alone <= 0:
@@ -303,7 +343,7 @@ def _ratio(squares: Floats) -> tuple[float, float]:
 
 _SUMMARY = (
     *("", "settings", "covered, least", "mean", "largest", "worst pair, least", "median"),
-    *("error together / alone, least", "median", "largest"),
+    *("error together / alone, least", "median", "largest", "of distances, largest", "of products, largest"),
 )
 
 
@@ -312,6 +352,7 @@ def _summary(name: str, some: list[Found]) -> tuple[str | float, ...]:
     return (
         *(name, len(some), min(covered), float(np.mean(covered)), max(covered), min(worst), float(np.median(worst))),
         *(min(ratio), float(np.median(ratio)), max(ratio)),
+        *(max(one.distances for one in some), max(one.products for one in some)),
     )
 
 
@@ -342,6 +383,8 @@ def _finding(found: list[Found]) -> str:
     looked = sum(one.kind.startswith("keys chosen") for one in wide if one.hidden <= 1 - _MOST)
     worst = min(found, key=lambda one: one.worst)
     ratio = max(seen, key=lambda one: one.ratio - one.ratio_error)
+    farthest = max(found, key=lambda one: one.distances - one.distances_error)
+    most_of_products = max(found, key=lambda one: one.products - one.products_error)
     half = float(np.median([one.ratio for one in seen if one.epsilon <= 1]))
     return (
         f"95 % intervals of a pair cover {100 * least:.1f} to {100 * most:.1f} % on average over pairs in {len(found)} "
@@ -355,5 +398,7 @@ def _finding(found: list[Found]) -> str:
         f"{ratio.ratio:.2f} ± {ratio.ratio_error:.2f} times as much as each pair alone at worst ({ratio.kind}, "
         f"{ratio.keys} keys, {ratio.cells:,} cells, ε = {ratio.epsilon:g}), and {half:.2f} times in the median setting "
         f"of ε ≤ 1. Hidden pairs count as 0 alone, which is right where streams have nothing in common, so no ratio is "
-        f"judged where most pairs are hidden."
+        f"judged where most pairs are hidden. Squared distances err {farthest.distances:.2f} ± "
+        f"{farthest.distances_error:.2f} times as much at worst, and inner products {most_of_products.products:.2f} ± "
+        f"{most_of_products.products_error:.2f} times."
     )
