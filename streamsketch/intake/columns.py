@@ -16,7 +16,7 @@ from streamsketch.errors import InvalidInputError
 Mask: TypeAlias = NDArray[np.bool_]
 Read = TypeVar("Read")
 
-_ROW = re.compile(r"\bin row [\d,]+")
+_ROW = re.compile(r"\bin row \d[\d,]*(?<=\d)")
 
 
 class BadRowsError(InvalidInputError):

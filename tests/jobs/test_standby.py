@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -55,6 +55,12 @@ def running(folder: Path, address: str, name: str, **fields: object) -> Iterator
             process.wait()
 
 
+def wait_for(process: "subprocess.Popen[bytes]", holds: Callable[[], bool], what: str) -> None:
+    """Wait until something is so, as long as a process runs."""
+    wait_until(lambda: holds() or process.poll() is not None, what)
+    assert holds(), f"the process ended before {what}"
+
+
 def events(folder: Path, name: str) -> list[str]:
     """Return the events in a log."""
     lines = (folder / name).read_text().splitlines()
@@ -77,21 +83,21 @@ def fill(stream: DataStream, minutes: list[int]) -> None:
 def test_a_standby_continues_with_the_same_bytes(tmp_path: Path, how: signal.Signals) -> None:
     (tmp_path / "begun").mkdir()
     with served(filled([])) as address, running(tmp_path / "begun", address, "first") as first:
-        wait_until((tmp_path / "begun" / "job.raw-stream").exists, "a state")
+        wait_for(first, (tmp_path / "begun" / "job.raw-stream").exists, "a state")
         first.terminate()
         assert first.wait(PATIENCE) == 128 + signal.SIGTERM
     whole, two = (shutil.copytree(tmp_path / "begun", tmp_path / name) for name in ("whole", "two"))
-    with served(filled([0, 1, 2, 4])) as address, running(whole, address, "log"):
-        wait_until(lambda: len(released(whole)) == 4, "all windows")
+    with served(filled([0, 1, 2, 4])) as address, running(whole, address, "log") as alone:
+        wait_for(alone, lambda: len(released(whole)) == 4, "all windows")
     stream = filled([0, 1])
     with served(stream) as address, running(two, address, "first") as first:
-        wait_until(lambda: len(released(two)) == 1, "the first window")
+        wait_for(first, lambda: len(released(two)) == 1, "the first window")
         with running(two, address, "second", standby=True) as second:
-            wait_until(lambda: "standby" in events(two, "second"), "a standby")
+            wait_for(second, lambda: "standby" in events(two, "second"), "a standby")
             first.send_signal(how)
             first.wait(PATIENCE)
             fill(stream, [2, 4])
-            wait_until(lambda: len(released(two)) == 4, "the other windows")
+            wait_for(second, lambda: len(released(two)) == 4, "the other windows")
             assert events(two, "second")[:2] == ["standby", "took_over"]
             second.terminate()
             assert second.wait(PATIENCE) == 128 + signal.SIGTERM
@@ -100,7 +106,7 @@ def test_a_standby_continues_with_the_same_bytes(tmp_path: Path, how: signal.Sig
 
 def test_a_standby_that_waits_ends_by_a_signal_and_writes_nothing(tmp_path: Path) -> None:
     with exclusive(tmp_path / "job.raw-stream"), running(tmp_path, "http://127.0.0.1:1", "log", standby=True) as waits:
-        wait_until(lambda: "standby" in events(tmp_path, "log"), "a standby")
+        wait_for(waits, lambda: "standby" in events(tmp_path, "log"), "a standby")
         waits.terminate()
         assert waits.wait(PATIENCE) == 128 + signal.SIGTERM
     assert not (tmp_path / "job.raw-stream").exists()
