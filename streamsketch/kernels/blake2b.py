@@ -315,6 +315,14 @@ def digest_under_keys(keys: Words, person: bytes, messages: Sequence[bytes]) -> 
 
 
 @kernel
+def _copy(states: Words, out: Words) -> None:
+    """Write states, (8, lanes), to another array: ``out[:] = states`` would take Numba seconds to compile."""
+    for word in range(len(out)):
+        for lane in range(_LANES):
+            out[word, lane] = states[word, lane]
+
+
+@kernel
 def hash_under_keys(  # noqa: PLR0913, PLR0917 - and arrays to work in
     start: Words,
     keys: Words,
@@ -350,10 +358,10 @@ def hash_under_keys(  # noqa: PLR0913, PLR0917 - and arrays to work in
                 counts[lane] = _BLOCK if of_key else _BLOCK + sizes[place]
                 last[lane] = np.uint64(0) if place < 0 else _ALL
             if not of_key:
-                h[:] = keyed
+                _copy(keyed, h)
             compress_lanes(start, fresh, h, m, counts, last)
             if place < 0:
-                keyed[:] = h
+                _copy(h, keyed)
             else:
                 for lane in range(_LANES):
                     out[first + lane, place] = h[0, lane]
