@@ -158,14 +158,14 @@ def _study(result: Result, date: str) -> list[str]:
     machine = "" if "cpu" in result["machine"] else ", machine not recorded"
     said = [markdown.lead(result["finding"]), *([f"Measured {own}{machine}."] if own != date else ())]
     if result["checks"]:
-        source = f"{result['source'] or 'Checks'}: "
-        said.append(f"**{source}{result['verdict']}.**")
+        verdict = result["verdict"] if result["source"] else result["verdict"].capitalize()
+        said.append(f"**{': '.join(filter(None, (result['source'], verdict)))}.**")
         differs = dict.fromkeys(check["claim"] for check in result["checks"] if check["holds"] is False)
         said += [f"Differs in: {'; '.join(differs)}."] if differs else []
         said += ["Shortened."] if result["shortened"] else []
     pictures = list(result["pictures"].items())
     links = [f"[{name}](pictures/{file})" for name, file in pictures[1:]]
-    said.append(f"All figures: {', '.join([_link(result), *links])}.")
+    said.append(f"({', '.join([_link(result), *links])})")
     parts = [f"### {result['title']}", " ".join(filter(None, said))]
     parts += [f"![{name or result['name']}](pictures/{file})" for name, file in pictures[:1]]
     shown = [table for table in result["tables"] if table.get("shown")]
