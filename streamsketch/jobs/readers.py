@@ -50,7 +50,7 @@ class Readers:
     count
         How many processes.
     windows
-        Whose rows they read (`Windows.of`): secret.
+        Whose rows they read: ``stream.windows.of``, which is secret.
     form
         What decodes messages, as for `Payloads`. Of a function that cannot be pickled, this process alone decodes.
 

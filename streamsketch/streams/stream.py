@@ -317,7 +317,7 @@ class Stream:
         source
             The source of the rows, if the stream has several.
         read
-            What `Windows.read` returned for them, in this process or another; by default, they are read here.
+            What ``windows.read`` returned for them, in this process or another; by default, they are read here.
         """
         self.events += self.windows.add(batch, first, source, read)
 
