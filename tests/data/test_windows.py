@@ -1,6 +1,7 @@
 """Windows of time: lengths in words, times in columns of all kinds, and the windows they fall into."""
 
 import datetime as dt
+import itertools
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamsketch as ss
+from streamsketch.agreement import Column
+from streamsketch.agreement.casts import cast
 from streamsketch.data.calendar import Calendar
 from streamsketch.data.windows import (
     LARGEST_TIME,
@@ -202,3 +205,22 @@ def test_lengths_are_whole_microseconds_within_limits(length: Any) -> None:
 def test_times_beyond_the_largest_are_refused() -> None:
     with pytest.raises(ss.InvalidInputError, match="more than 70,000 years before or after 1970"):
         micros_in(pa.array([LARGEST_TIME + 1], pa.timestamp("us")), "when")
+
+
+DAYS = ["2026-11-22", "20261122", "2026-W47-7", " 2026-11-22", "1600-01-01", "9999-12-31"]
+CLOCKS = ["14:00", "14", "1400", "14:00:00.1234567", "14:00:00.123456789", "14:00:00.1234567891", "14:00:60", "24:00"]
+ZONES = ["", "Z", "z", "+01:00", "+0100", "+01", " Z", "UTC"]
+
+
+def test_what_a_column_is_cast_to_is_a_time_of_windows_too() -> None:
+    """Rows of other windows are left out by their times in text, also where the column is then cast."""
+    column, cast_by = Column("at", "timestamp"), 0
+    for parts in itertools.product(DAYS, "T ", CLOCKS, ZONES):
+        text = pa.array(["".join(parts)])
+        try:
+            instant = cast(text, column, range(1, 2))
+        except ss.InvalidInputError:
+            continue
+        cast_by += 1
+        assert micros_in(text, "at").tolist() == micros_in(instant, "at").tolist()
+    assert cast_by > 50

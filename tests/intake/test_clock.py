@@ -76,6 +76,14 @@ def test_an_old_row_takes_the_reach_of_a_clock_not_back(kind: ClockKind) -> None
             assert (*found, clock.newest) == judged(log, kind, 0, limit)
 
 
+@pytest.mark.parametrize("kind", ["events", "heartbeats"])
+def test_a_batch_that_is_in_time_by_itself_is_late_by_rows_before_it(kind: ClockKind) -> None:
+    clock, beats = Clock(7, kind), np.ones(2, dtype=bool)
+    clock.advance(np.array([500, 600]), beats)
+    assert clock.late(np.array([100, 110]), Tumbling(SIZE), beats).tolist() == [True, True]
+    assert clock.late(np.array([590, 599]), Tumbling(SIZE), beats).tolist() == [False, False]
+
+
 def test_a_row_alone_is_too_far_ahead_from_the_end_of_the_last_window_in_reach_on() -> None:
     clock = Clock(5, newest=5, limit=AheadLimit(Tumbling(SIZE), 2))
     ends = np.array([3 * SIZE + 4, 3 * SIZE + 5])

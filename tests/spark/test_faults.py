@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,11 @@ def once(folder: str, what: Callable[[], None]) -> Callable[[Iterator[Any]], Ite
             pass
         rows = pa.Table.from_batches(batches)
         yield from rows[: len(rows) // 2].to_batches()
-        if context.partitionId() == 1 and context.attemptNumber() == 0:
-            what()
+        # not at attempt 0, which may be lost with an executor that was just killed, before it is here
+        if context.partitionId() == 1:
+            with suppress(FileExistsError):
+                Path(folder, "struck").touch(exist_ok=False)
+                what()
         yield from rows[len(rows) // 2 :].to_batches()
 
     return work
