@@ -111,13 +111,13 @@ class KafkaTopic:
         if not self.job.standby:
             stack.enter_context(exclusive(self.state))
             return
-        is_told = False
+        is_waiting = False
         with Stop() as stop:
 
             def wait() -> bool:
-                nonlocal is_told
-                if not is_told:
-                    is_told = True
+                nonlocal is_waiting
+                if not is_waiting:
+                    is_waiting = True
                     text = "another process has the state; this one goes on where that ends"
                     log_event(_LOG, logging.INFO, "standby", text=text)
                 select.select([stop.wakes], [], [], _LOOK)
@@ -129,7 +129,7 @@ class KafkaTopic:
                 if stop.number is None:
                     raise
                 raise typer.Exit(128 + stop.number) from None
-        if is_told:
+        if is_waiting:
             log_event(_LOG, logging.INFO, "took_over", text="the other process ended")
 
     def run(self, *, as_json: bool) -> None:

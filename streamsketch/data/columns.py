@@ -304,7 +304,7 @@ def bytes_of_texts(array: "pa.Array") -> tuple[NDArray[np.uint8], NDArray[Any]] 
 
 
 def is_ascii(array: "pa.Array") -> bool:
-    """Return whether all bytes of a column of text are ASCII, which is UTF-8 as it stands; False where not told."""
+    """Return whether all bytes of a column of text are ASCII, which is UTF-8 as it stands; False for views."""
     joined = bytes_of_texts(array)
     return joined is not None and int(joined[0].max(initial=0)) <= LARGEST_ASCII
 

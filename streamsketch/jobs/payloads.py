@@ -6,6 +6,7 @@ import os
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Protocol, Self, TypeAlias
@@ -169,7 +170,13 @@ class MessageDecoder:
         self.names, self.form = reader.columns, form
         """The columns that are read, and what the messages are."""
         options = reader.options
-        self._json: dict[str, Any] = {name: options[name] for name in ("columns", "text", "any_text", "lenient")}
+        self._batch_of = partial(
+            json_batch,
+            columns=options["columns"],
+            text=options["text"],
+            any_text=options["any_text"],
+            lenient=options["lenient"],
+        )
 
     def decode(self, contents: Sequence[bytes]) -> Iterator[Refused | DecodedRows]:
         """Yield the rows of messages with content, in order, and those that cannot be decoded."""
@@ -245,7 +252,7 @@ class MessageDecoder:
         }
         if reasons:  # one alone
             lines = []
-        batch = json_batch(lines, _MESSAGE, first=1, on_bad=reasons.__setitem__, **self._json)
+        batch = self._batch_of(lines, _MESSAGE, first=1, on_bad=reasons.__setitem__)
         numbers = None
         if reasons:
             numbers = np.delete(np.arange(1, places.size + 1), np.array([*reasons]) - 1)
