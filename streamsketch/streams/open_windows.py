@@ -1,202 +1,39 @@
-"""Open windows of an unbounded stream: their contents, and which rows come too late for them."""
+"""Open windows of an unbounded stream, and which rows come too late for them."""
 
 import dataclasses
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Self, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.casts import Rows
 from streamsketch.core.concealed import concealed
-from streamsketch.core.limits import current_limits
 from streamsketch.core.numbers import Ints
-from streamsketch.data.arrow_messages import message_batches
 from streamsketch.data.calendar import check_times_of_day
 from streamsketch.data.columns import key_column
 from streamsketch.data.windows import LARGEST_TIME, micros_in, not_a_time, readable_times
 from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.intake.clock import Clock
 from streamsketch.intake.columns import BadRowsError, missing, salvage, without_views
-from streamsketch.intake.events import Events
 from streamsketch.intake.rows import Intake, blank, chosen, rows_from
 from streamsketch.once.counts import RowCounts
 from streamsketch.once.keys import StateSecret, number_bytes
 from streamsketch.sketching.bounding.admission import Admission
-from streamsketch.sketching.bounding.contributions import NO_KEY, WHOLE, Contributions, concatenated
+from streamsketch.sketching.bounding.contributions import NO_KEY
 from streamsketch.sketching.bounding.summary import BoundingSummary
 from streamsketch.sketching.bounding.units import UnitBounds
 from streamsketch.sketching.table import SketchTable
-from streamsketch.storage.sketches import RawSketch
 from streamsketch.streams.clocks import Clocks
 from streamsketch.streams.job import Job
 from streamsketch.streams.policy import StreamPolicy
 from streamsketch.streams.state import Content
+from streamsketch.streams.window_contents import SumsWindow, UnitsWindow
 
 Flags: TypeAlias = NDArray[np.bool_]
-
-_EVENT = ("unit_1", "unit_2", "key", "index", "steps")
-
-
-class UnitsWindow:
-    """A window of events with their units, which are clipped when the window closes.
-
-    An event takes 40 bytes, or 24 bytes and 4 more for each feature.
-
-    Parameters
-    ----------
-    agreement, bounds
-        The agreement and the bounds of the stream.
-    """
-
-    def __init__(self, agreement: Agreement, bounds: UnitBounds) -> None:
-        self._agreement, self._bounds, self._intake = agreement, bounds, Intake(agreement, bounded=True)
-        self._parts: list[Contributions] = []
-
-    def read(self, rows: pa.RecordBatch, numbers: Rows, secret: bytes, summary: BoundingSummary) -> list[Contributions]:
-        """Return what is to be added of these rows, which were cast and have these numbers."""
-        # without the names of keys that are not public, and without the messages that indices may be part of
-        return [
-            dataclasses.replace(part.compact(), indices=part.indices.copy())
-            for part in self._bounds.read([self._intake.read(rows, numbers)], secret, summary)
-        ]
-
-    def add(self, parts: list[Contributions]) -> None:
-        """Add what a window of the same stream has read; it cannot fail."""
-        self._parts += parts
-
-    def closed(
-        self, secret: bytes, summary: BoundingSummary, admission: Admission | None = None, place: int = 0
-    ) -> tuple[SketchTable, Admission | None]:
-        """Return the window's table, bounded as by `bound` with this secret, and the admission to the next window.
-
-        With ``admission``, rows are left out if their units are not admitted to the window, which is number ``place``.
-        """
-        events = concatenated(self._parts)
-        if admission is not None:
-            admitted, left_out, admission = admission.admit(place, events.units)
-            summary.units_over_windows += left_out
-            events = events if admitted.all() else events.rows(admitted)
-        table = SketchTable(self._agreement)
-        self._bounds.add_to(table, events, secret, summary)
-        self._bounds.mark(table)
-        return table, admission
-
-    @property
-    def content(self) -> bytes:
-        """The events in Arrow's stream format, as a state stores them."""
-        events = concatenated(self._parts)
-        self._parts = [events]
-        events = events.one_by_one()
-        keys = pa.array([], pa.string()) if not events.slots else key_column([key for key, _ in events.slots], "key")
-        start = str(events.slots[0][1] if events.slots else 0)
-        columns = [
-            *(pa.array(np.ascontiguousarray(events.units[:, word])) for word in (0, 1)),
-            pa.DictionaryArray.from_arrays(pa.array(events.codes), keys),
-            *map(pa.array, (events.indices, events.steps)),
-        ]
-        batch = pa.RecordBatch.from_arrays(columns, names=list(_EVENT))
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema.with_metadata({"moment": start})) as writer:
-            writer.write_batch(batch)
-        return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
-
-    @classmethod
-    def from_content(cls, content: Content, agreement: Agreement, bounds: UnitBounds) -> Self:
-        """Return the window with this `content`; raise `WireFormatError` if it is not one of a window of units."""
-        window = cls(agreement, bounds)
-        try:
-            schema, (batch,) = message_batches(cast("bytes", content), current_limits().max_raw_bytes)
-            batch.validate(full=True)
-            start, keys = int(schema.metadata[b"moment"]), batch.column("key")
-            units, rest = ([batch.column(name) for name in names] for names in (_EVENT[:2], _EVENT[3:]))
-            kinds = [*(column.type for column in (*units, *rest)), keys.type.index_type]
-            valid = kinds == [*[pa.uint64()] * 2, *[pa.int64()] * 3]
-            valid &= batch.schema.names == list(_EVENT) and start in (0, WHOLE)
-            valid &= not any(column.null_count for column in (*batch.columns, keys.dictionary))
-            indices, steps = (column.to_numpy() for column in rest)
-            most = int(np.iinfo(np.int64).max) >> 1
-            valid &= bool(np.all((indices >= 0) & (indices < bounds.indices) & (np.abs(steps) <= most)))
-            names = keys.dictionary.to_pylist()
-            events = Contributions(
-                np.stack([column.to_numpy() for column in units], axis=1),
-                [(name, start) for name in names],
-                keys.indices.to_numpy(),
-                indices,
-                steps,
-            )
-        except Exception as error:  # noqa: BLE001 - damaged bytes make Arrow raise many kinds of errors
-            raise WireFormatError("window", f"is not valid ({type(error).__name__})") from None
-        if not valid or len(set(names)) < len(names):
-            raise WireFormatError("window", "does not hold events as a stream writes them")
-        window._parts = [events]
-        return window
-
-
-class SumsWindow:
-    """A window of sums by key, for rows that are asserted to keep to the bounds.
-
-    Parameters
-    ----------
-    agreement
-        The agreement of the stream.
-    public
-        The stream's public keys as an Arrow array; None if it has no keys.
-    tolerant
-        Whether a row that cannot be added is dropped and counted. Otherwise it raises an error.
-    """
-
-    def __init__(self, agreement: Agreement, public: pa.Array | None, *, tolerant: bool) -> None:
-        self._agreement, self._public = agreement, public
-        self._intake = Intake(agreement, on_bad="drop" if tolerant else "refuse")
-        self._table, self._events = SketchTable(agreement), 0
-
-    def read(self, rows: pa.RecordBatch, numbers: Rows, _: bytes, summary: BoundingSummary) -> Events:
-        """Return what is to be added of these rows, which were cast and have these numbers."""
-        summary.rows_read += rows.num_rows
-        if self._public is not None and self._agreement.key is not None:
-            listed = pc.is_in(rows.column(self._agreement.key.name), value_set=self._public)
-            kept = listed.to_numpy(zero_copy_only=False)
-            summary.rows_of_other_keys += rows.num_rows - int(kept.sum())
-            rows, numbers = rows.filter(listed), chosen(numbers, kept)
-        events = self._intake.read(rows, numbers)
-        summary.rows_malformed += events.malformed
-        return events
-
-    def add(self, events: Events) -> None:
-        """Add what a window of the same stream has read; it cannot fail."""
-        if events.keys is None:
-            one = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(events), np.int32)), pa.array([NO_KEY]))
-            self._table.add_events(dataclasses.replace(events, keys=one))
-        else:
-            self._table.add_events(events)
-        self._events += len(events)
-
-    def closed(
-        self, _: bytes, __: BoundingSummary, admission: Admission | None = None, ___: int = 0
-    ) -> tuple[SketchTable, Admission | None]:
-        """Return the sums and the same admission, because it is asserted that units keep to their windows."""
-        return self._table, admission
-
-    @property
-    def content(self) -> RawSketch:
-        """The sums, as a state stores them."""
-        return RawSketch(self._table, self._events)
-
-    @classmethod
-    def from_content(cls, content: Content, agreement: Agreement, public: pa.Array | None, *, tolerant: bool) -> Self:
-        """Return the window with this `content`; raise `WireFormatError` if it is not one of a window of sums."""
-        window = cls(agreement, public, tolerant=tolerant)
-        if not isinstance(content, RawSketch) or not isinstance(content.state, SketchTable):
-            raise WireFormatError("window", "holds no table")
-        if content.agreement != agreement or content.releases:
-            raise WireFormatError("window", "holds no table under the stream's agreement")
-        window._table, window._events = content.state, content.events
-        return window
 
 
 @concealed
