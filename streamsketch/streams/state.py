@@ -2,7 +2,9 @@
 
 import dataclasses
 import re
+import secrets
 import struct
+from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,7 +25,8 @@ KEYS_VERSION = 2
 """How secrets follow from that of the state: by HKDF."""
 
 _KIND = b"SSST"
-_PART = re.compile(r"(window|waiting|held|units) (0|-?[1-9][0-9]{0,18})", re.ASCII)
+_NUMBER = "(?:0|-?[1-9][0-9]{0,18})"
+_PART = re.compile(rf"(?:window|waiting|held|units) {_NUMBER}|chunk {_NUMBER} {_NUMBER}", re.ASCII)
 _STREAM = "stream"
 _PIECE_BYTES = 1 << 18
 _LARGEST = 1 << 61  # numbers of windows, and microseconds
@@ -35,8 +38,16 @@ _EARLIER = (
 _LATER = {"units_below_bound", "units_over_windows"}  # fields of the summary that states of earlier versions lack
 _COUNTS = ("events", "released", "bad_lines", "rows_late", "rows_before_start")
 
-Content: TypeAlias = bytes | RawSketch
+Chunks: TypeAlias = Mapping[int, bytes]
+"""Events of a window, in chunks that never change: each is written once, under a number that no other chunk has."""
+
+Content: TypeAlias = Chunks | RawSketch
 """The content of a window."""
+
+
+def new_chunk() -> int:
+    """Return a number for a chunk, at random: a copy of the state that another process continued has others."""
+    return secrets.randbits(61)
 
 
 @concealed
@@ -83,20 +94,27 @@ def write_state(saved: Saved, path: str | PathLike[str], piece_bytes: int = _PIE
 
 
 def _write(database: Database, saved: Saved, piece_bytes: int) -> None:
-    parts = {f"window {number}": content for number, content in saved.windows.items()}
-    parts |= {f"waiting {number}": data for number, data in saved.waiting.items()}
-    parts |= {} if saved.held is None else {"held 0": saved.held}
-    units = {f"units {number}": data for number, data in saved.units.items()}
-    database.keep([_STREAM, *parts, *units])
-    digests = {part: _write_content(database, part, content, piece_bytes) for part, content in parts.items()}
-    for part, content in units.items():
-        digests[part] = database.digest(part) or _write_content(database, part, content, piece_bytes)
+    sums = {f"window {number}": one for number, one in saved.windows.items() if isinstance(one, RawSketch)}
+    changing = {f"waiting {number}": data for number, data in saved.waiting.items()}
+    changing |= {} if saved.held is None else {"held 0": saved.held}
+    lasting = {f"units {number}": (saved.units, number) for number in saved.units} | dict(_chunks(saved))
+    database.keep([_STREAM, *sums, *changing, *lasting])
+    digests = {part: write_sketch(database, part, content) for part, content in sums.items()}
+    digests |= {part: _write_bytes(database, part, content, piece_bytes) for part, content in changing.items()}
+    for part, (contents, number) in lasting.items():
+        digests[part] = database.digest(part) or _write_bytes(database, part, contents[number], piece_bytes)
     database.write(_STREAM, saved.header | {"parts": digests})
 
 
-def _write_content(database: Database, part: str, content: Content, piece_bytes: int) -> str:
-    if isinstance(content, RawSketch):
-        return write_sketch(database, part, content)
+def _chunks(saved: Saved) -> Iterator[tuple[str, tuple[Chunks, int]]]:
+    """Yield the chunks of windows by the names of their parts; what is in the file already is not encoded again."""
+    for number, content in saved.windows.items():
+        if not isinstance(content, RawSketch):
+            for chunk in content:
+                yield f"chunk {number} {chunk}", (content, chunk)
+
+
+def _write_bytes(database: Database, part: str, content: bytes, piece_bytes: int) -> str:
     pieces = range(0, len(content), piece_bytes)
     return database.write(
         part, {}, (Row(b"%06d" % place, 0, content[at : at + piece_bytes]) for place, at in enumerate(pieces))
@@ -129,25 +147,31 @@ def _read(path: str | PathLike[str]) -> Saved:
             header = database.header(_STREAM).fields
             digests = _digests(header.pop("parts", None))
             _check(header)
-            for (kind, number), digest in digests.items():
-                parts[kind][number] = _content(database, f"{kind} {number}", digest)
+            for part, digest in digests.items():
+                kind, *numbers = part.split()
+                content = _content(database, part, digest)
+                if kind == "chunk":
+                    parts["window"].setdefault(int(numbers[0]), {})[int(numbers[1])] = content
+                elif kind == "window" and isinstance(content, bytes):  # as earlier versions wrote all its events
+                    parts["window"][int(numbers[0])] = {new_chunk(): content}
+                else:
+                    parts[kind][int(numbers[0])] = content
     except NotSQLiteError:
         raise with_reason(WireFormatError("the file", f"is not one, or {_EARLIER}"), "state_version") from None
     return Saved(header, parts["window"], parts["waiting"], parts["held"].get(0), parts["units"])
 
 
-def _digests(given: object) -> dict[tuple[str, int], str]:
-    """Return the digests of a state's parts by kind and number, as the header lists them, checked."""
-    found: dict[tuple[str, int], str] = {}
-    for part, digest in given.items() if isinstance(given, dict) else [(None, None)]:
-        kind = _PART.fullmatch(part) if isinstance(part, str) else None
-        if kind is None or not isinstance(digest, str) or not _is_hex(digest, len(digest) // 2):
+def _digests(listed: object) -> dict[str, str]:
+    """Return the digests of a state's parts by name, as the header lists them, checked."""
+    digests: dict[str, str] = {}
+    for part, digest in listed.items() if isinstance(listed, dict) else [("", None)]:
+        if _PART.fullmatch(part) is None or not isinstance(digest, str) or not _is_hex(digest, len(digest) // 2):
             raise WireFormatError("header.parts", "are not those that a stream writes")
-        found[kind[1], int(kind[2])] = digest
-    return found
+        digests[part] = digest
+    return digests
 
 
-def _content(database: Database, part: str, digest: str) -> Content:
+def _content(database: Database, part: str, digest: str) -> bytes | RawSketch:
     header = database.header(part, digest)
     if header.fields:
         return read_sketch(database, part)

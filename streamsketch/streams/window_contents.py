@@ -1,7 +1,8 @@
 """What an open window of a stream holds: events of units until it closes, or sums by key."""
 
 import dataclasses
-from typing import Self, cast
+from collections.abc import Iterator, Mapping
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +22,9 @@ from streamsketch.sketching.bounding.summary import BoundingSummary
 from streamsketch.sketching.bounding.units import UnitBounds
 from streamsketch.sketching.table import SketchTable
 from streamsketch.storage.sketches import RawSketch
-from streamsketch.streams.state import Content
+from streamsketch.streams.state import Chunks, Content, new_chunk
 
+_LONG = 1 << 20  # events of a chunk that is not written again: 40 MB
 _EVENT = ("unit_1", "unit_2", "key", "index", "steps")
 
 
@@ -39,7 +41,8 @@ class UnitsWindow:
 
     def __init__(self, agreement: Agreement, bounds: UnitBounds) -> None:
         self._agreement, self._bounds, self._intake = agreement, bounds, Intake(agreement, bounded=True)
-        self._parts: list[Contributions] = []
+        self._chunks: dict[int, Contributions] = {}  # what states hold, the longest first
+        self._parts: list[Contributions] = []  # the rest
 
     def read(self, rows: pa.RecordBatch, numbers: Rows, secret: bytes, summary: BoundingSummary) -> list[Contributions]:
         """Return what is to be added of these rows, which were cast and have these numbers."""
@@ -60,7 +63,7 @@ class UnitsWindow:
 
         With ``admission``, rows are left out if their units are not admitted to the window, which is number ``place``.
         """
-        events = concatenated(self._parts)
+        events = concatenated([*self._chunks.values(), *self._parts])
         if admission is not None:
             admitted, left_out, admission = admission.admit(place, events.units)
             summary.units_over_windows += left_out
@@ -71,11 +74,44 @@ class UnitsWindow:
         return table, admission
 
     @property
-    def content(self) -> bytes:
-        """The events in Arrow's stream format, as a state stores them."""
-        events = concatenated(self._parts)
-        self._parts = [events]
-        events = events.one_by_one()
+    def content(self) -> Chunks:
+        """The events as a state stores them: those that were added since the last time are one chunk more.
+
+        It takes the place of the chunks before it that are neither long nor twice as long as it. So chunks are few, and
+        each event is written a few times, however often a window is saved.
+        """
+        if self._parts or not self._chunks:
+            chunks, latest = dict(self._chunks), concatenated(self._parts)
+            while chunks and len(chunks[last := next(reversed(chunks))]) < min(2 * len(latest), _LONG):
+                latest = concatenated([chunks.pop(last), latest])
+            self._chunks, self._parts = chunks | {new_chunk(): latest}, []
+        return _Encoded(self._chunks)
+
+    @classmethod
+    def from_content(cls, content: Content, agreement: Agreement, bounds: UnitBounds) -> Self:
+        """Return the window with this `content`; raise `WireFormatError` if it is not one of a window of units."""
+        if isinstance(content, RawSketch):
+            raise WireFormatError("window", "holds sums, but no events")
+        window = cls(agreement, bounds)
+        chunks = {number: _decoded(chunk, bounds) for number, chunk in content.items()}
+        window._chunks = dict(sorted(chunks.items(), key=lambda chunk: -len(chunk[1])))
+        return window
+
+
+class _Encoded(Mapping[int, bytes]):
+    """Chunks of events in Arrow's stream format, each encoded when it is asked for."""
+
+    def __init__(self, chunks: dict[int, Contributions]) -> None:
+        self._chunks = chunks
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._chunks)
+
+    def __len__(self) -> int:
+        return len(self._chunks)
+
+    def __getitem__(self, number: int) -> bytes:
+        events = self._chunks[number].one_by_one()
         keys = pa.array([], pa.string()) if not events.slots else key_column([key for key, _ in events.slots], "key")
         start = str(events.slots[0][1] if events.slots else 0)
         columns = [
@@ -89,36 +125,34 @@ class UnitsWindow:
             writer.write_batch(batch)
         return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
-    @classmethod
-    def from_content(cls, content: Content, agreement: Agreement, bounds: UnitBounds) -> Self:
-        """Return the window with this `content`; raise `WireFormatError` if it is not one of a window of units."""
-        window = cls(agreement, bounds)
-        try:
-            schema, (batch,) = message_batches(cast("bytes", content), current_limits().max_raw_bytes)
-            batch.validate(full=True)
-            start, keys = int(schema.metadata[b"moment"]), batch.column("key")
-            units, rest = ([batch.column(name) for name in names] for names in (_EVENT[:2], _EVENT[3:]))
-            kinds = [*(column.type for column in (*units, *rest)), keys.type.index_type]
-            valid = kinds == [*[pa.uint64()] * 2, *[pa.int64()] * 3]
-            valid &= batch.schema.names == list(_EVENT) and start in (0, WHOLE)
-            valid &= not any(column.null_count for column in (*batch.columns, keys.dictionary))
-            indices, steps = (column.to_numpy() for column in rest)
-            most = int(np.iinfo(np.int64).max) >> 1
-            valid &= bool(np.all((indices >= 0) & (indices < bounds.indices) & (np.abs(steps) <= most)))
-            names = keys.dictionary.to_pylist()
-            events = Contributions(
-                np.stack([column.to_numpy() for column in units], axis=1),
-                [(name, start) for name in names],
-                keys.indices.to_numpy(),
-                indices,
-                steps,
-            )
-        except Exception as error:  # noqa: BLE001 - damaged bytes make Arrow raise many kinds of errors
-            raise WireFormatError("window", f"is not valid ({type(error).__name__})") from None
-        if not valid or len(set(names)) < len(names):
-            raise WireFormatError("window", "does not hold events as a stream writes them")
-        window._parts = [events]
-        return window
+
+def _decoded(chunk: bytes, bounds: UnitBounds) -> Contributions:
+    """Return the events of a chunk; raise `WireFormatError` if no stream writes it."""
+    try:
+        schema, (batch,) = message_batches(chunk, current_limits().max_raw_bytes)
+        batch.validate(full=True)
+        start, keys = int(schema.metadata[b"moment"]), batch.column("key")
+        units, rest = ([batch.column(name) for name in names] for names in (_EVENT[:2], _EVENT[3:]))
+        kinds = [*(column.type for column in (*units, *rest)), keys.type.index_type]
+        valid = kinds == [*[pa.uint64()] * 2, *[pa.int64()] * 3]
+        valid &= batch.schema.names == list(_EVENT) and start in (0, WHOLE)
+        valid &= not any(column.null_count for column in (*batch.columns, keys.dictionary))
+        indices, steps = (column.to_numpy() for column in rest)
+        most = int(np.iinfo(np.int64).max) >> 1
+        valid &= bool(np.all((indices >= 0) & (indices < bounds.indices) & (np.abs(steps) <= most)))
+        names = keys.dictionary.to_pylist()
+        events = Contributions(
+            np.stack([column.to_numpy() for column in units], axis=1),
+            [(name, start) for name in names],
+            keys.indices.to_numpy(),
+            indices,
+            steps,
+        )
+    except Exception as error:  # noqa: BLE001 - damaged bytes make Arrow raise many kinds of errors
+        raise WireFormatError("window", f"is not valid ({type(error).__name__})") from None
+    if not valid or len(set(names)) < len(names):
+        raise WireFormatError("window", "does not hold events as a stream writes them")
+    return events
 
 
 class SumsWindow:

@@ -1,22 +1,25 @@
 """Windows of an endless stream: lateness, bounds and heartbeats, against a loop over rows."""
 
-import copy
 import itertools
+import math
 import weakref
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.agreement import TextRule
 from streamsketch.intake.columns import BadRowsError
+from streamsketch.sketching.bounding.contributions import WHOLE, Contributions
 from streamsketch.streams.job import Job
 from streamsketch.streams.open_windows import Windows
+from streamsketch.streams.window_contents import UnitsWindow
 from tests.streams.naive import AGREEMENT, KEYS, PEOPLE, Row, batch_of, beat, bound_by, over_in, policy_of, windows_of
 
 SECRET = bytes(range(32))
@@ -69,6 +72,11 @@ def test_errors_name_the_row_of_the_log_whatever_rows_before_it_are_left_out(cli
         ((place, why),) = raised.value.rows.items()
         assert place == 7
         assert f" in row {row}" in why
+
+
+def contents_of(windows: Windows) -> dict[int, dict[int, bytes]]:
+    contents = {number: window.content for number, window in windows.open.items()}
+    return {number: dict(content) for number, content in contents.items() if isinstance(content, Mapping)}
 
 
 @given(LOGS, st.lists(st.integers(0, 100), max_size=4), st.sampled_from(["events", "heartbeats"]), AGREEMENTS)
@@ -186,7 +194,7 @@ def test_after_a_bad_row_nothing_has_changed(changes: dict[str, str], said: str)
         windows.clock.newest,
         windows.next,
         repr(windows.counts),
-        {n: copy.deepcopy(w.content) for n, w in windows.open.items()},
+        contents_of(windows),
     )
     batch = batch_of([Row(100, "north", "a", 1, "Ann"), Row(200, "south", "a", 1, "Bob")])
     rows: list[dict[str, Any]] = batch.to_pylist()
@@ -197,7 +205,7 @@ def test_after_a_bad_row_nothing_has_changed(changes: dict[str, str], said: str)
         windows.clock.newest,
         windows.next,
         repr(windows.counts),
-        {n: copy.deepcopy(w.content) for n, w in windows.open.items()},
+        contents_of(windows),
     )
     assert after == before
 
@@ -387,3 +395,40 @@ def test_a_window_does_not_hold_the_messages_of_its_rows() -> None:
     assert windows.add(rows, 1) == 2
     del rows, numbers
     assert message() is None
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=60))
+@example([4] * 60)
+def test_few_chunks_hold_a_window_and_each_event_is_saved_a_few_times(sizes: list[int]) -> None:
+    windows, saved, written = Windows(policy_of(Path("out")), SECRET), set[int](), 0
+    for place, size in enumerate(sizes):
+        rows = [Row(1, "north", "a", 1, f"c{place} {number}") for number in range(size)]
+        windows.add(batch_of([*rows, Row(1, "south", "b", 2, "Bob")]), 1)
+        (window,) = windows.open.values()
+        chunks = window.content
+        assert isinstance(chunks, Mapping)
+        counts = {number: pa.ipc.open_stream(chunk).read_all().num_rows for number, chunk in chunks.items()}
+        written += sum(count for number, count in counts.items() if number not in saved)
+        saved |= counts.keys()
+        total = sum(sizes[: place + 1]) + place + 1
+        assert sum(counts.values()) == total
+        assert len(counts) <= 1 + math.log2(total)
+    assert written <= total * (1 + math.log(total, 1.5))
+
+
+def test_a_long_chunk_is_not_written_again() -> None:
+    windows = Windows(policy_of(Path("out")), SECRET)
+    windows.add(batch_of([Row(1, "north", "a", 1, "Ann")]), 1)
+    (window,) = windows.open.values()
+    assert isinstance(window, UnitsWindow)
+    none = np.zeros(1 << 20, np.int64)
+    many = Contributions(np.zeros((none.size, 2), np.uint64), [("north", WHOLE)], none, none, none)
+    numbers = []
+    for _ in range(3):
+        window.add([many])
+        content = window.content
+        assert isinstance(content, Mapping)
+        numbers.append(list(content))
+    assert numbers[0] == numbers[1][:1] == numbers[2][:1]
+    assert numbers[1] == numbers[2][:2]
+    assert [len(each) for each in numbers] == [1, 2, 3]

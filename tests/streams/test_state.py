@@ -3,6 +3,7 @@
 import dataclasses
 import shutil
 import sqlite3
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -85,14 +86,19 @@ def of_another_agreement(raw: Any) -> RawSketch:
     return RawSketch(table, raw.events)
 
 
+def changed(chunks: Mapping[int, bytes], change: Callable[[bytes], bytes]) -> dict[int, bytes]:
+    """Return the chunks of a window with a change, under other numbers: one that is in the file is never written."""
+    return {number + 1: change(data) for number, data in chunks.items()}
+
+
 @pytest.mark.parametrize(
     ("clip", "damage"),
     [
-        ("scale", lambda _: b""),
-        ("scale", lambda data: data[:-9]),
-        ("scale", lambda data: data.replace(b"index", b"inde\xff")),
+        ("scale", lambda chunks: changed(chunks, lambda _: b"")),
+        ("scale", lambda chunks: changed(chunks, lambda data: data[:-9])),
+        ("scale", lambda chunks: changed(chunks, lambda data: data.replace(b"index", b"inde\xff"))),
         ("scale", lambda _: RawSketch(ss.SketchTable(AGREEMENT))),
-        ("none", lambda _: b"sums"),
+        ("none", lambda _: {1: b"sums"}),
         ("none", lambda raw: RawSketch(raw.state[KEYS[0]], raw.events)),
         ("none", of_another_agreement),
     ],
@@ -129,17 +135,19 @@ def test_a_window_of_an_earlier_state_is_refused(out: Path) -> None:
     """As in a copy that was made while the state was written: each part by itself is valid."""
     path = begin(out)
     before = read_state(path)
-    (number,) = before.windows
+    ((number, content),) = before.windows.items()
+    assert not isinstance(content, RawSketch)
+    part = f"chunk {number} {next(iter(content))}"
     other = path.with_name("other.raw-stream")
-    write_state(dataclasses.replace(before, windows={number: b"another"}), other)
+    write_state(dataclasses.replace(before, windows={number: dict.fromkeys(content, b"another")}), other)
 
     def mixed(_: Database, connection: sqlite3.Connection) -> None:
         connection.execute("ATTACH ? AS other", (str(other),))
-        connection.execute("DELETE FROM rows WHERE part = ?", (f"window {number}",))
+        connection.execute("DELETE FROM rows WHERE part = ?", (part,))
         connection.execute(
             "INSERT INTO rows (part, key, number, data, digest) SELECT part, key, number, data, digest "
             "FROM other.rows WHERE part = ?",
-            (f"window {number}",),
+            (part,),
         )
 
     path.write_bytes(rewritten(path.read_bytes(), mixed))
@@ -155,3 +163,33 @@ def test_a_state_of_version_1_followed_a_policy_and_says_how_to_go_on(clip: str,
     with pytest.raises(ss.InvalidInputError, match="whose policy is now an agreement and a job: begin a new state"):
         stream_of(out, clip)
     assert not list(out.iterdir())
+
+
+def test_chunks_that_the_file_holds_are_not_written_again(out: Path) -> None:
+    path = begin(out)
+    saved = read_state(path)
+    ((number, content),) = saved.windows.items()
+    assert not isinstance(content, RawSketch)
+
+    class Unread(dict[int, bytes]):
+        def __getitem__(self, chunk: int) -> bytes:
+            assert chunk == 5, "only the chunk that was added is encoded"
+            return b"added"
+
+    write_state(dataclasses.replace(saved, windows={number: Unread(dict.fromkeys([*content, 5], b""))}), path)
+    assert read_state(path).windows == {number: dict(content) | {5: b"added"}}
+    write_state(dataclasses.replace(saved, windows={number: Unread({5: b""})}), path)
+    assert read_state(path).windows == {number: {5: b"added"}}
+
+
+def test_a_state_that_another_process_continued_is_replaced_whole(out: Path) -> None:
+    """As if a copy of it was put back while the stream ran: each number of a chunk is drawn at random."""
+    begin(out)
+    streams = [stream_of(out) for _ in range(2)]
+    rows = [[Row(85, KEYS[0], item, 1, f"c{count}") for count in range(40)] for item in ("left", "right")]
+    for stream, added in zip(streams, rows, strict=True):
+        stream.add(batch_of(added), 100)
+        stream.save({"row": 140})
+    ours = stream_of(out)
+    assert [table.closing() for table in (streams[1].windows, ours.windows)]
+    assert streams[1].windows.closing() == ours.windows.closing() != streams[0].windows.closing()
