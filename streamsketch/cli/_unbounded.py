@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -39,6 +40,8 @@ from streamsketch.streams.dry_run import DryStream
 from streamsketch.streams.job import Job
 from streamsketch.streams.policy import StreamPolicy
 from streamsketch.streams.stream import Stream
+
+_BRIEF = 0.05  # seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,16 +212,17 @@ class UnboundedLog:
             complaints.look(stream.row_counts)
             snapshots.taken()
 
+        wait = partial(_wait, stream, snapshots)
         with progress_bar() as progress:
             task = progress.add_task("sketching", total=None, events=stream.events)
             if isinstance(log, Messages):
-                pieces = log.pieces(stop=stop, wait=snapshots.wait)
+                pieces = log.pieces(stop=stop, wait=wait)
             else:
-                pieces = log.pieces(follow=self.job.follow, stop=stop, wait=snapshots.wait)
+                pieces = log.pieces(follow=self.job.follow, stop=stop, wait=wait)
             for piece in () if stream.is_finished else pieces:
                 log.read(piece, stream.add)
                 progress.update(task, events=stream.events)
-                if stream.windows.is_over or not snapshots.wait():
+                if not wait():
                     snapshot()
                     if stream.is_finished:  # nothing that would come is waited for
                         break
@@ -304,6 +308,13 @@ def dead_letters_in(job: Job) -> DeadLetters | None:
             f"dead letters are secret, and {folder} lies where releases are published: name another folder"
         )
     return None if folder is None else DeadLetters(folder)
+
+
+def _wait(stream: Stream, snapshots: Snapshots) -> float:
+    """Return the seconds until the next snapshot: 0 once what a window that is over needs is computed."""
+    if stream.windows.is_over:
+        return 0.0 if stream.prepare(_BRIEF) else _BRIEF
+    return snapshots.wait()
 
 
 class _Complaints:

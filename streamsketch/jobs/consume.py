@@ -247,8 +247,8 @@ class TopicStream:
         """
         while not (stop.is_set() or self.stream.is_finished):
             self.step(_POLL)
-            due = self._clock() - self._saved
-            if (due >= every or (self.stream.windows.is_over and due >= _SOONEST)) and self.save():
+            due = min(every, _SOONEST) if self.stream.windows.is_over else every
+            if self._clock() - self._saved >= due and self.stream.prepare(_POLL) and self.save():
                 on_save()
             on_step()
             if once and self._log.ended().keys() == self._next.keys():

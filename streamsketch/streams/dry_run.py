@@ -73,12 +73,16 @@ class DryStream(Stream):
         super().__init__(agreement, silent, _NO_STATE, sink=None if job.stream is None else _NoSink(), strict=strict)
         self.windows.by_window = {}
 
+    def prepare(self, seconds: float) -> bool:
+        """Draw nothing."""
+        del seconds
+        return True
+
     def save(self, position: Json) -> list[Alarm]:
         """Close the windows that are over, as `Stream.save`, without a release."""
         self.position = position
         while self.windows.is_over:
-            _, summary = self.windows.closing()
-            self.windows.advance(summary)
+            self.windows.advance(self.windows.closing())
         return []
 
     @property

@@ -78,6 +78,25 @@ class ReadRows(NamedTuple):
 
 
 @concealed
+class Closed(NamedTuple):
+    """What a window held that is over.
+
+    Parameters
+    ----------
+    table
+        The exact sketches.
+    summary
+        A summary of their bounding.
+    admission
+        Which units may be in the window after it; None if all may.
+    """
+
+    table: SketchTable
+    summary: BoundingSummary
+    admission: Admission | None
+
+
+@concealed
 @dataclasses.dataclass
 class Counts:
     """Counts of rows that were read and dropped, for the operator only."""
@@ -161,7 +180,6 @@ class Windows:
         is_free = schedule is None or self._bounds is None or not Admission.is_needed(schedule)
         self.admission = None if is_free or schedule is None else Admission(schedule)
         """Which units may be in the next window; None if all may, or if it is asserted that each is in few windows."""
-        self._closing: Admission | None = None
         self.open: dict[int, UnitsWindow | SumsWindow] = {}
         self.counts = Counts()
         self.by_window: dict[int, RowCounts] | None = None
@@ -172,8 +190,13 @@ class Windows:
     @property
     def is_over(self) -> bool:
         """Whether the next window to close is over."""
-        watermark = self.clocks.watermark
-        return not self.is_finished and watermark is not None and self._policy.windows.start(self.next + 1) <= watermark
+        return self.over(1)
+
+    def over(self, count: int) -> bool:
+        """Return whether so many windows, from the next one on, are over."""
+        watermark, end = self.clocks.watermark, self.next + count
+        is_within = self.end is None or end <= self.end
+        return is_within and watermark is not None and self._policy.windows.start(end) <= watermark
 
     @property
     def is_finished(self) -> bool:
@@ -453,19 +476,23 @@ class Windows:
         """Return the secret by which the units of a window are digested: one for all windows, if units are admitted."""
         return self.secret_of(number) if self.admission is None else self._secret.derive("win", b"units")
 
-    def closing(self) -> tuple[SketchTable, BoundingSummary]:
-        """Return the exact sketches of the next window, and a summary of its bounding; do not close it yet."""
+    @property
+    def size(self) -> int:
+        """How many events the next window holds."""
+        return 0 if (window := self.open.get(self.next)) is None else len(window)
+
+    def closing(self) -> Closed:
+        """Return what the next window holds in the end; do not close it yet, and change nothing."""
         summary = BoundingSummary()
         window, place = self.open.get(self.next) or self._empty(), self.next - self._policy.first
-        table, self._closing = window.closed(self.secret_of(self.next), summary, self.admission, place)
-        return table, summary
+        table, admission = window.closed(self.secret_of(self.next), summary, self.admission, place)
+        return Closed(table, summary, admission)
 
-    def advance(self, summary: BoundingSummary) -> None:
-        """Close the next window, with the summary that `closing` returned, and go on to the one after it."""
+    def advance(self, closed: Closed) -> None:
+        """Close the next window, with what `closing` returned, and go on to the one after it."""
         self.open.pop(self.next, None)
-        if self._closing is not None:
-            self.admission, self._closing = self._closing, None
-        self.counts.bounding.merge(summary)
+        self.admission = closed.admission
+        self.counts.bounding.merge(closed.summary)
         self.next += 1
 
 

@@ -5,7 +5,6 @@ import os
 import secrets
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +18,8 @@ from streamsketch.once.alarms import REFUSED, Alarm, keep
 from streamsketch.once.charges import Charge
 from streamsketch.once.counts import RowCounts
 from streamsketch.once.dead_letters import DeadLetters
-from streamsketch.once.draws import Draw, DrawSecret
+from streamsketch.once.draws import DrawSecret
 from streamsketch.once.keys import StateSecret, hkdf, number_bytes
-from streamsketch.once.names import drawn_numbers, names_of_keys
 from streamsketch.once.publishing import draw_window, in_order, put_window
 from streamsketch.once.rows import ANEW, NextRow, OtherRowsError, Rows, RowsOf
 from streamsketch.once.sinks import Sink, WindowFiles
@@ -31,15 +29,16 @@ from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.release.in_windows import spent_in_window
 from streamsketch.release.keys_to_release import sketches_to_release
 from streamsketch.release.private_table import PrivateTable
-from streamsketch.release.ready import Calibrated, ReadyTable
 from streamsketch.sketching.bounding.contributions import NO_KEY
 from streamsketch.sketching.bounding.summary import BoundingSummary
 from streamsketch.sketching.bounding.units import SECRET_BYTES
 from streamsketch.sketching.sketch import Sketch
 from streamsketch.sketching.table import SketchTable
+from streamsketch.streams.ahead import Ahead
 from streamsketch.streams.job import Job
 from streamsketch.streams.open_windows import ReadRows, Windows
 from streamsketch.streams.policy import StreamPolicy
+from streamsketch.streams.single import Over, Single
 from streamsketch.streams.state import KEYS_VERSION, Saved, read_state, write_state
 
 _ID_BYTES = 16
@@ -141,6 +140,7 @@ class Stream:
         """The number of the newest window that this object published, all of it."""
         self._waiting: dict[int, bytes] = {}
         self._versions: dict[int, bytes] = {}
+        self._ahead: Ahead[Over] | None = None
         if self._path.exists():
             self._restore(read_state(self._path))
         else:
@@ -323,6 +323,28 @@ class Stream:
 
     # --- windows --------------------------------------------------------------------------------------------
 
+    def prepare(self, seconds: float) -> bool:
+        """Sum the next window that is over, and draw its release, beside what is added to other windows meanwhile.
+
+        What is drawn is not charged, written or published before `save`, which draws again what later rows changed.
+
+        Parameters
+        ----------
+        seconds
+            How long to wait for it.
+
+        Returns
+        -------
+        bool
+            Whether `save` need not wait for it, or no window is over.
+        """
+        if not self.windows.is_over or self.windows.over(2):
+            return True  # of several windows, as of a backlog, all are for `save`
+        number = self.windows.next
+        if self._ahead is None or self._ahead.number != number:  # once: rows that go on to come do not delay a window
+            self._ahead = Ahead(number, self.windows.size, self._over)
+        return self._ahead.wait(seconds)
+
     def save(self, position: Json) -> list[Alarm]:
         """Write the state with the position in the log, and publish the windows that are over.
 
@@ -373,16 +395,24 @@ class Stream:
         alarms: list[Alarm] = []
         while self.windows.is_over and sum(map(len, self._waiting.values())) < _MOST_WAITING:
             number = self.windows.next
-            table, summary = self.windows.closing()
-            alarms += self._draw_window(number, table)
-            self.windows.advance(summary)
+            ahead = None if self._ahead is None else self._ahead.result(number, self.windows.size)
+            closed, single = ahead or self._over(draw=False)
+            self._ahead = None
+            alarms += self._draw_window(number, closed.table, single)
+            self.windows.advance(closed)
             self._draws = self._draws.after()
         return alarms
 
-    def _draw_window(self, number: int, table: SketchTable) -> list[Alarm]:
+    def _over(self, *, draw: bool = True) -> Over:
+        """Return the exact sketches of the next window, and its release unless it is a row of a schedule."""
+        number, closed = self.windows.next, self.windows.closing()
+        single = self._single(number, closed.table) if self._policy.schedule is None else None
+        return Over(closed, single._replace(drawn=single.draw()) if single is not None and draw else single)
+
+    def _draw_window(self, number: int, table: SketchTable, single: Single | None) -> list[Alarm]:
         """Draw a window's release, charge it and let it wait; return alarms if another version of it is published."""
         row = None if self._rows is None else self._rows.next(table, number, self._draws, self._charge)
-        release = row or self._single(number, table)
+        release = row or single or self._single(number, table)
         version = self._version(number, release)
         drawn = draw_window(
             self.sink,
@@ -404,7 +434,7 @@ class Stream:
             self._versions[number] = version.digest
         return []
 
-    def _version(self, number: int, release: "NextRow | _Single") -> Version | None:
+    def _version(self, number: int, release: "NextRow | Single") -> Version | None:
         """Return the version of a window with this release; None if the window is one file."""
         if self._sink is None:
             return None
@@ -554,43 +584,11 @@ class Stream:
             return {NO_KEY: table.sketch_of(NO_KEY)}
         return dict(sketches_to_release(table, self.windows.public, keys_are_public=False))
 
-    def _single(self, number: int, table: SketchTable) -> "_Single":
+    def _single(self, number: int, table: SketchTable) -> Single:
         """Return a window's release past every guard, which refuses before anything is charged."""
         sketches = self._sketches(table)
         draw = self._draws.draw(number, self._publisher, sketches)
         ready = self._publisher.for_data(sketches)
         once = f"{self._id.hex()} {self._policy.windows.name(number)} {draw.id}"
         of = self._publisher, sketches, ready, self._ids_of(number), draw, self._spent, once, self._charge
-        return _Single(*of, is_keyed=self.windows.public is not None)
-
-
-class _Single(NamedTuple):
-    """The release of one window by itself: **secret**. Its names, charge and draw are those of a `NextRow`."""
-
-    publisher: Calibrated[Any]
-    sketches: dict[TableKey, Sketch]
-    ready: ReadyTable[Any]
-    ids: DataIds
-    secret: Draw
-    spent: Guarantee
-    once: str
-    charging: Charge | None
-    is_keyed: bool
-
-    @property
-    def names(self) -> dict[TableKey, tuple[bytes, ...]]:
-        """The names of its draws by key, for the version of its window."""
-        numbers = {key: drawn_numbers(sketch, self.publisher.guarantee) for key, sketch in self.sketches.items()}
-        return names_of_keys(self.publisher, numbers)
-
-    def charge(self) -> bool:
-        """Charge the window, and return True; raise `LedgerError` if that does not fit."""
-        if self.charging is not None:
-            self.charging(self.spent, self.ids, self.once)
-        return True
-
-    def draw(self) -> bytes:
-        """Return the release as the state holds it: the same bytes each time."""
-        released = self.ready.draw(self.secret.bits, ids=self.ids)
-        data: bytes = (PrivateTable.of_one(released) if self.is_keyed else released[NO_KEY]).to_bytes()
-        return data
+        return Single(*of, is_keyed=self.windows.public is not None)

@@ -1,6 +1,7 @@
 """What an open window of a stream holds: events of units until it closes, or sums by key."""
 
 import dataclasses
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Self
 
@@ -72,6 +73,9 @@ class UnitsWindow:
         self._bounds.add_to(table, events, secret, summary)
         self._bounds.mark(table)
         return table, admission
+
+    def __len__(self) -> int:
+        return sum(map(len, itertools.chain(self._chunks.values(), self._parts)))
 
     @property
     def content(self) -> Chunks:
@@ -199,6 +203,9 @@ class SumsWindow:
     ) -> tuple[SketchTable, Admission | None]:
         """Return the sums and the same admission, because it is asserted that units keep to their windows."""
         return self._table, admission
+
+    def __len__(self) -> int:
+        return self._events
 
     @property
     def content(self) -> RawSketch:

@@ -73,11 +73,11 @@ def check_rows(folder: Path, rows: list[Row]) -> None:
     histories, whole = {key: History(released, key) for key in KEYS}, Windows(policy, stream._secret)
     whole.add(batch_of(rows), 1)
     for number in range(len(paths)):
-        table, summary = whole.closing()
+        closed = whole.closing()
         for key in KEYS:
             release = histories[key].range(number, number + 1)
-            assert np.array_equal(release.values, table.sketch_of(key).state())
-        whole.advance(summary)
+            assert np.array_equal(release.values, closed.table.sketch_of(key).state())
+        whole.advance(closed)
     assert whole.counts.bounding.units_over_windows > 0
     assert whole.counts.bounding == stream.windows.counts.bounding
 

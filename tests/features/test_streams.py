@@ -64,9 +64,9 @@ def test_windows_of_a_stream_hold_the_sums_of_their_rows(clip: Any, clock: Any) 
     assert (found.rows_read, found.rows_blank, found.rows_malformed) == (5, 0, 0)
     for hour in HOURS[:2]:
         assert windows.is_over
-        table, summary = windows.closing()
-        assert {site: table.sketch_of(site).state().tolist() for site in SITES} == of_hours(hour)
-        windows.advance(summary)
+        closed = windows.closing()
+        assert {site: closed.table.sketch_of(site).state().tolist() for site in SITES} == of_hours(hour)
+        windows.advance(closed)
 
 
 @pytest.mark.filterwarnings("ignore::streamsketch.errors.NoiseMismatchWarning")

@@ -92,11 +92,11 @@ def test_what_is_in_a_window_depends_on_the_log_alone(
     assert {number - windows.next for number in windows.open} == set(expected)
     monkeypatch = pytest.MonkeyPatch()
     for number in range(windows.next, windows.next + 50):
-        table, summary = windows.closing()
+        closed = windows.closing()
         its = expected.get(number - windows._policy.first, [])
         told = bound_by(windows.secret_of(number), its, monkeypatch, agreement) if its else ss.SketchTable(agreement)
-        assert table == told
-        windows.advance(summary)
+        assert closed.table == told
+        windows.advance(closed)
     assert not windows.open
     assert windows.counts.bounding.rows_read == events
     assert windows.counts.bounding.rows_of_other_keys == sum(
@@ -116,10 +116,10 @@ def test_a_window_comes_back_from_its_bytes(
         again.add(batch_of(rows[a:b]), a + 1)
     assert (again.clock.newest, again.counts) == (once.clock.newest, once.counts)
     for _ in range(50):
-        (mine, taken), (theirs, taken_too) = once.closing(), again.closing()
-        assert (mine, taken) == (theirs, taken_too)
-        once.advance(taken)
-        again.advance(taken)
+        mine, theirs = once.closing(), again.closing()
+        assert mine == theirs
+        once.advance(mine)
+        again.advance(theirs)
 
 
 @pytest.mark.parametrize("clip", [None, "none"])
@@ -144,7 +144,7 @@ def test_sums_without_units_are_those_of_the_rows() -> None:
     windows = Windows(policy, SECRET)
     rows = [Row(1, "north", "a", 7, "Ann"), Row(2, "moon", "b", 1, "Ann"), Row(61, "south", "b", 2, "Bob")]
     assert windows.add(batch_of(rows), 1) == 3
-    table, _ = windows.closing()
+    table = windows.closing().table
     told = AGREEMENT.projection.table()
     told.update(["north"], ["a"], [7])
     assert table == told
@@ -266,9 +266,9 @@ def test_with_heartbeats_no_row_of_a_unit_ends_the_stream(fault: str, lacking: A
         sums = []
         for _ in range(2):
             assert windows.is_over
-            table, summary = windows.closing()
-            sums.append(table.sketch_of("north").state().tolist())
-            windows.advance(summary)
+            closed = windows.closing()
+            sums.append(closed.table.sketch_of("north").state().tolist())
+            windows.advance(closed)
         return windows, sums
 
     _, without = played(cells, 99)

@@ -37,9 +37,9 @@ def played(logs: list[list[Row]], how: str, seed: int) -> tuple[list[Any], Windo
         windows.add(batch_of(logs[place][read[place] : read[place] + size]), read[place] + 1, str(place))
         read[place] += size
         while windows.is_over:
-            table, summary = windows.closing()
-            found.append({key: table.sketch_of(key).state().tolist() for key in KEYS})
-            windows.advance(summary)
+            closed = windows.closing()
+            found.append({key: closed.table.sketch_of(key).state().tolist() for key in KEYS})
+            windows.advance(closed)
     return found, windows
 
 
