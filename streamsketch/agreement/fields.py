@@ -24,10 +24,6 @@ NESTED = {"projection", "key", "index", "unit", "neighbours", "counting", "featu
 NESTED |= {"schedule", "text", "rows_of_unit"}
 """Fields that are objects or lists."""
 
-NESTED = {"projection", "key", "index", "unit", "neighbours", "counting", "features", "release", "keys", "windows"}
-NESTED |= {"schedule", "text", "rows_of_unit"}
-"""Fields that are objects or lists."""
-
 VERSION = 1
 _IN_JSON = {"terms": "release"}  # fields with another name in JSON
 _LATER = (

@@ -247,7 +247,7 @@ class Stream:
         bounding, late, early = counts.bounding, counts.rows_late, counts.rows_before_start
         malformed = bounding.rows_malformed + self.bad_lines
         return RowCounts(
-            read=self.events + late + malformed + bounding.rows_blank + early + counts.rows_after_end,
+            read=bounding.rows_read + self.bad_lines + late + early + counts.rows_after_end,
             late=late,
             ahead=counts.rows_ahead,
             malformed=malformed - counts.rows_ahead,
