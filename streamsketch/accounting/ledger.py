@@ -23,7 +23,7 @@ from streamsketch.accounting.book import (
     spending_of,
     text_of,
 )
-from streamsketch.accounting.store import FileStore, Row, Store, Transaction
+from streamsketch.accounting.store import FileStore, FollowedStore, Row, Store, Transaction
 from streamsketch.core.documents import Json
 from streamsketch.core.text import check_text
 from streamsketch.core.wrong import LEDGER, wrong_type
@@ -71,7 +71,8 @@ class Ledger:
     A release is charged **before** it is drawn, in one transaction with the check that it fits. So processes that
     charge at the same time do not overspend, and a crash between charge and release costs budget, but no privacy.
     Entries are only appended, each with the hash of the one before. A ledger holds no data, but it shows what was
-    released and when. Its time does not go back: a clock that was set back does not renew a period's budget.
+    released and when. Its time does not go back: a clock that was set back does not renew a period's budget. Nor do its
+    entries: once those that were read or written are gone, as after an older copy was restored, every method refuses.
 
     Parameters
     ----------
@@ -103,7 +104,7 @@ class Ledger:
     def __init__(self, where: str | os.PathLike[str]) -> None:
         if not isinstance(where, str | os.PathLike):
             raise TypeError(f"a ledger is a file, or postgresql+psycopg://…, as text, got a {type(where).__name__}")
-        self._store = _store_at(where)
+        self._store = FollowedStore(_store_at(where))
         self._book = Book()
         with self._read():
             pass

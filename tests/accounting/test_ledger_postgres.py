@@ -133,6 +133,20 @@ def test_an_audit_finds_what_was_changed_or_removed(ledger: ss.Ledger, address: 
         ledger.audit()
 
 
+@pytest.mark.parametrize("kept", [2, 1])
+def test_a_standby_that_took_over_without_the_newest_entries_is_refused(
+    ledger: ss.Ledger, address: str, kept: int
+) -> None:
+    spend(ledger)
+    spend(ss.Ledger(address))
+    if kept == 2:
+        ledger.left("sales")  # what others wrote was read
+    run(address, f"DELETE FROM streamsketch_ledger WHERE number > {kept}")  # noqa: S608 - a number of this test
+    with pytest.raises(LedgerError, match="which was read or written before, is gone"):
+        spend(ledger)
+    assert ss.Ledger(address).audit() == kept
+
+
 def test_times_are_the_servers(ledger: ss.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = sqlalchemy.text("SELECT clock_timestamp() + INTERVAL '100 years'")
     monkeypatch.setattr("streamsketch.accounting.database._NOW", asked)
