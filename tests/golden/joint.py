@@ -7,6 +7,7 @@ with the library but the text. Each pair's own estimate is that of ``estimates.p
 import functools
 import itertools
 import math
+import operator
 import statistics
 from collections.abc import Callable
 from fractions import Fraction
@@ -134,48 +135,68 @@ def start_of(rows: Rows) -> Fit:
     return Fit(to_trace(rebuilt([max(value, least) for value in values], vectors)), scales, [1 / 17] * 17)
 
 
-def densities(row: list[float], scales: list[float], values: list[float]) -> list[float]:
-    """Return the log density of a cell in the axes of S, of each scale."""
+class Axes(NamedTuple):
+    """What all cells have in common in the axes of S."""
+
+    values: list[float]
+    vectors: Matrix
+    spreads: Matrix
+    """The variances tλ + 1, of each scale."""
+    logs: list[float]
+    """ln p less half the sum of their logarithms, of each scale."""
+
+
+def axes_of_fit(fit: Fit) -> Axes:
+    values, vectors = axes_of(fit.shape)
+    values = [max(value, 1e-6) for value in values]
+    spreads = [[t * value + 1 for value in values] for t in fit.scales]
+    halves = [sum(math.log(one) for one in row) / 2 for row in spreads]
+    return Axes(
+        values, vectors, spreads, [math.log(p + 1e-300) - half for p, half in zip(fit.chances, halves, strict=True)]
+    )
+
+
+def densities(row: list[float], axes: Axes) -> list[float]:
+    """Return the log of p times the density of a cell in the axes of S, of each scale."""
+    squares = [y * y for y in row]
     return [
-        -0.5 * sum(y * y / (t * value + 1) + math.log(t * value + 1) for y, value in zip(row, values, strict=True))
-        for t in scales
+        log - sum(map(operator.truediv, squares, spread)) / 2
+        for log, spread in zip(axes.logs, axes.spreads, strict=True)
     ]
 
 
-def shares_of(row: list[float], fit: Fit, values: list[float]) -> list[float]:
-    logs = [one + math.log(p + 1e-300) for one, p in zip(densities(row, fit.scales, values), fit.chances, strict=True)]
-    sizes = [math.exp(one - max(logs)) for one in logs]
-    return [one / sum(sizes) for one in sizes]
+def shares_of(row: list[float], axes: Axes) -> list[float]:
+    logs = densities(row, axes)
+    most = max(logs)
+    sizes = [math.exp(one - most) for one in logs]
+    total = sum(sizes)
+    return [one / total for one in sizes]
 
 
 def turned(rows: Rows, vectors: Matrix) -> Matrix:
-    n = len(vectors)
-    return [[sum(r[b] * vectors[b][a] for b in range(n)) for a in range(n)] for r in rows]
+    columns = [*zip(*vectors, strict=True)]
+    return [[sum(map(operator.mul, r, column)) for column in columns] for r in rows]
 
 
 def step(rows: Rows, fit: Fit, target: str, strength: float) -> Fit:
     k, n = len(rows), len(rows[0])
-    values, vectors = axes_of(fit.shape)
-    values = [max(value, 1e-6) for value in values]
+    axes = axes_of_fit(fit)
+    values, vectors = axes.values, axes.vectors
     of_rows = turned(rows, vectors)
-    shares = [shares_of(row, fit, values) for row in of_rows]
+    shares = [shares_of(row, axes) for row in of_rows]
     numbers = [sum(q[j] for q in shares) for j in range(17)]
     moments = [[0.0] * n for _ in range(n)]
-    kept = [[t * (value / (t * value + 1)) ** 2 for value in values] for t in fit.scales]
+    kept = [[t * (value / (t * value + 1)) ** 2 for t in fit.scales] for value in values]  # 0 of the first scale
     for row, q in zip(of_rows, shares, strict=True):
-        w = [math.sqrt(sum(q[j] * kept[j][a] for j in range(1, 17))) * row[a] for a in range(n)]
+        w = [math.sqrt(sum(map(operator.mul, q, kept[a]))) * row[a] for a in range(n)]
         for a in range(n):
             for b in range(n):
                 moments[a][b] += w[a] * w[b]
     for a in range(n):
         moments[a][a] += sum(numbers[j] * values[a] / (fit.scales[j] * values[a] + 1) for j in range(1, 17))
     weight = sum(numbers[1:])
-    moved = square(
-        n,
-        lambda i, j: (
-            sum(vectors[i][a] * moments[a][b] * vectors[j][b] for a in range(n) for b in range(n)) / max(weight, 1e-300)
-        ),
-    )
+    half = times(vectors, moments)
+    moved = square(n, lambda i, j: sum(map(operator.mul, half[i], vectors[j])) / max(weight, 1e-300))
     if strength:
         wanted = target_of(cosines_of(moved), target)
         d = [math.sqrt(moved[a][a]) for a in range(n)]
@@ -199,14 +220,12 @@ def target_of(cosines: Matrix, target: str) -> Matrix:
 
 
 def likelihood(rows: Rows, fit: Fit) -> float:
-    values, vectors = axes_of(fit.shape)
-    values = [max(value, 1e-6) for value in values]
+    axes = axes_of_fit(fit)
     total = 0.0
-    for row in turned(rows, vectors):
-        logs = [
-            one + math.log(p + 1e-300) for one, p in zip(densities(row, fit.scales, values), fit.chances, strict=True)
-        ]
-        total += max(logs) + math.log(sum(math.exp(one - max(logs)) for one in logs))
+    for row in turned(rows, axes.vectors):
+        logs = densities(row, axes)
+        most = max(logs)
+        total += most + math.log(sum(math.exp(one - most) for one in logs))
     return total
 
 

@@ -125,34 +125,38 @@ def noise_of(parts: Sequence[Message], grid: float) -> Noise:
         shares = stated.get("shares")
         draws = Fraction(stated["layers"] or 1) if shares is None else Fraction(shares["parties"], shares["honest"])
         draws *= part["count"]
-        law = _law(stated)
-        variance = float(law @ (np.arange(law.size) - law.size // 2) ** 2.0) * float(draws / part["count"])
+        law = stated["kind"], float(stated["amount"])
+        variance = _variance_of(*law) * float(draws / part["count"])
         if draws.denominator > 1 or abs(variance - part["noise"]["k2"]) > 1e-6 * variance:
             raise UnknownError
         terms += [(abs(part["multiplier"]), law)] * int(draws)
     common = functools.reduce(_gcd, [multiplier for multiplier, _ in terms])
-    deviation = math.sqrt(sum(float((m / common) ** 2) * _variance(law) for m, law in terms))
+    deviation = math.sqrt(sum(float((m / common) ** 2) * _variance_of(*law) for m, law in terms))
     jump = max(1, int(deviation / _COARSE)) if deviation > 4 * _COARSE else 1
     total = np.ones(1)
     for multiplier, law in terms:
-        total = np.convolve(total, _coarser(law, int(multiplier / common), jump))
+        total = np.convolve(total, _coarser(*law, int(multiplier / common), jump))
     return Noise(float(common) * grid * jump, _trimmed(total), common if jump == 1 else None, max(m for m, _ in terms))
 
 
-def _law(stated: Message) -> Array:
-    amount = float(stated["amount"])
-    reach = math.ceil((40 if stated["kind"] == "laplace" else 9.5 / math.sqrt(amount)) * amount) + 3
+@functools.cache  # cases of the kit share them
+def _weights(kind: str, amount: float) -> Array:
+    """Return the law of a noise on whole steps."""
+    reach = math.ceil((40 if kind == "laplace" else 9.5 / math.sqrt(amount)) * amount) + 3
     n = np.abs(np.arange(-reach, reach + 1, dtype=np.float64))
-    weights = np.exp(-n / amount) if stated["kind"] == "laplace" else np.exp(-n * n / (2 * amount))
+    weights = np.exp(-n / amount) if kind == "laplace" else np.exp(-n * n / (2 * amount))
     return weights / weights.sum()
 
 
-def _variance(law: Array) -> float:
-    return float(law @ (np.arange(law.size) - law.size // 2) ** 2.0)
+@functools.cache
+def _variance_of(kind: str, amount: float) -> float:
+    return _variance(_weights(kind, amount))
 
 
-def _coarser(law: Array, factor: int, jump: int) -> Array:
+@functools.cache
+def _coarser(kind: str, amount: float, factor: int, jump: int) -> Array:
     """Return ``factor`` times a law, on a lattice of ``jump`` steps."""
+    law = _weights(kind, amount)
     half = law.size // 2
     points = factor * np.arange(-half, half + 1) / jump
     size = math.ceil(points[-1]) + 1
@@ -161,6 +165,10 @@ def _coarser(law: Array, factor: int, jump: int) -> Array:
     for shift, share in ((0, 1 - (points - below)), (1, points - below)):
         found += np.bincount((below + size).astype(np.int64) + shift, law * share, found.size)
     return found[:-1]
+
+
+def _variance(law: Array) -> float:
+    return float(law @ (np.arange(law.size) - law.size // 2) ** 2.0)
 
 
 def _trimmed(law: Array) -> Array:
