@@ -17,7 +17,9 @@ def printable(text: object, longest: int | None = None) -> str:
     Otherwise a key of several lines could imitate a guarantee, an escape sequence reach a terminal, and a lone
     surrogate fail to be written.
     """
-    shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in str(text))
+    shown = str(text)
+    if not shown.isprintable():
+        shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in shown)
     if longest is None or len(shown) <= longest:
         return shown
     end = longest // 3
