@@ -27,6 +27,7 @@ from streamsketch.spark import release as spark_release
 from streamsketch.spark.windows import IntakeOfWindows
 from streamsketch.streams import FileSink, ReleaseOnce, Stream
 from streamsketch.streams.job import Job
+from tests.crossed import crossed
 from tests.jobs.running import command
 
 NEAR = ss.L1(5, unit="customer", max_keys=2)
@@ -254,9 +255,7 @@ WHOLE = BATCH | {"command": in_command}
 
 
 @exactly
-@pytest.mark.parametrize("keys", KEYS)
-@pytest.mark.parametrize("terms", TERMS)
-@pytest.mark.parametrize("engine", WHOLE)
+@crossed(engine=WHOLE, terms=TERMS, keys=KEYS)
 def test_the_same_rows_have_one_release_on_every_engine(engine: str, terms: str, keys: str, tmp_path: Path) -> None:
     if keys == "selected" and terms in ("L2", "OneCoordinate", "asserted"):
         with pytest.raises(ss.InvalidInputError, match="List the keys"):
@@ -291,9 +290,7 @@ def as_views(rows: pa.Table) -> pa.Table:
 
 
 @exactly
-@pytest.mark.parametrize("are", ["releases", "keys"])
-@pytest.mark.parametrize("terms", ["L1", "features"])
-@pytest.mark.parametrize("engine", [one_process, in_beam, in_stream])
+@crossed(engine=[one_process, in_beam, in_stream], terms=["L1", "features"], are=["releases", "keys"])
 def test_text_of_views_is_read_on_every_engine(engine: Any, terms: str, are: Any, tmp_path: Path) -> None:
     """Rows without a time, an item or a customer among them, so that rows are left out as well."""
     if are == "keys" and engine is in_stream:
@@ -383,9 +380,7 @@ def test_a_unit_is_clipped_in_each_window_by_itself_on_spark(tmp_path: Path) -> 
 
 
 @exactly
-@pytest.mark.parametrize("missing", ["refuse", "drop", "keep"])
-@pytest.mark.parametrize("are", ["keys", "releases"])
-@pytest.mark.parametrize("engine", [in_beam, in_spark])
+@crossed(engine=[in_beam, in_spark], are=["keys", "releases"], missing=["refuse", "drop", "keep"])
 def test_a_row_with_no_time_ends_no_job_of_units(engine: Any, are: str, missing: str, tmp_path: Path) -> None:
     """Whether it lacks or is none: a row of one person must not end everybody's job."""
     windows = dataclasses.replace(MINUTES, are=are)
@@ -486,9 +481,7 @@ def test_windows_that_are_keys_may_stand_behind_numbers(engine: str, tmp_path: P
     assert seen(BATCH[engine](agreement, SALES, tmp_path)) == expected
 
 
-@pytest.mark.parametrize("keys", ["listed", "public", "selected"])
-@pytest.mark.parametrize("mechanism", ["DP-Sign-logistic", "DP-SignRP-RR-smooth"])
-@pytest.mark.parametrize("engine", [in_beam, in_spark, in_command])
+@crossed(engine=[in_beam, in_spark, in_command], mechanism=["DP-Sign-logistic", "DP-SignRP-RR-smooth"], keys=[*KEYS])
 def test_signs_are_published_with_one_guarantee(engine: Any, mechanism: str, keys: str, tmp_path: Path) -> None:
     projection = ss.projections.Rademacher(dim=1 << 60, sketch_dim=64, seed=7)
     more: dict[str, Any] = {"delta": SHARE.delta} if keys == "selected" else {}

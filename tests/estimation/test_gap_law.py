@@ -20,6 +20,7 @@ from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.laplace import DiscreteLaplace
 from streamsketch.privacy.noise import Noise, NoiseMoments
 from streamsketch.projections import Identity, Projection, Rademacher
+from tests.crossed import crossed
 from tests.noise import salted_rng
 
 pytestmark = pytest.mark.rejects(0.02)
@@ -222,9 +223,11 @@ def test_lines_of_small_levels_are_safe_and_close(scale: Fraction) -> None:
     assert law.visible(level=1e-16) == math.inf
 
 
-@pytest.mark.parametrize("noise", [DiscreteLaplace(Fraction(1, 4)), DiscreteGaussian(Fraction(1, 2))])
-@pytest.mark.parametrize("step", [97 / 89, 1001 / 1000, 97 / 8900, 1 / 64])
-@pytest.mark.parametrize("cells", [1, 2])
+@crossed(
+    noise=[DiscreteLaplace(Fraction(1, 4)), DiscreteGaussian(Fraction(1, 2))],
+    step=[97 / 89, 1001 / 1000, 97 / 8900, 1 / 64],
+    cells=[1, 2],
+)
 def test_noise_of_few_steps_on_two_grids_raises_no_more_false_alarms_than_stated(
     noise: Noise, step: float, cells: int
 ) -> None:

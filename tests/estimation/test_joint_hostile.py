@@ -16,6 +16,7 @@ from streamsketch.estimation.joint_estimate import JointEstimates
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.projections import CountSketch
 from streamsketch.schedules.releaser import Releaser
+from tests.crossed import crossed
 
 PROJECTION = ss.SJLT(dim=4000, sketch_dim=32, sparsity=4, seed=7)
 WINDOWS = 12
@@ -48,9 +49,7 @@ HOSTILE: dict[str, list[Any]] = {
 
 
 @pytest.mark.filterwarnings("ignore::streamsketch.errors.BoundExceededWarning")
-@pytest.mark.parametrize("order", [None, "time"])
-@pytest.mark.parametrize("by", ["cosine", "profile", "distance", "product"])
-@pytest.mark.parametrize("name", HOSTILE)
+@crossed(name=HOSTILE, by=["cosine", "profile", "distance", "product"], order=[None, "time"])
 def test_no_keys_make_joint_estimates_undefined_or_leave_their_range(name: str, by: Any, order: Any) -> None:
     found = ss.pairwise(HOSTILE[name], by=by, together=True, order=order)
     assert isinstance(found, JointEstimates)

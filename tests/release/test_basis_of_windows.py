@@ -11,6 +11,7 @@ from streamsketch.continual import Releaser, Tree
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.bounds import NO_DATA, UNKNOWN, Bounds
 from streamsketch.release import AdditiveNoise
+from tests.crossed import crossed
 
 GRID = ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=7)
 SALE = ss.L1(3, unit="sale")
@@ -62,10 +63,7 @@ def added(releaser: Releaser, kind: str, *, keyed: bool, at: int = 0) -> Any:
     return releaser.add(window(kind, keyed=keyed, at=at), **({"public_keys": ["x"]} if keyed else {}))
 
 
-@pytest.mark.parametrize("keyed", [False, True], ids=["one stream", "keys"])
-@pytest.mark.parametrize("restored", [False, True], ids=["one run", "restored"])
-@pytest.mark.parametrize("later", WINDOWS)
-@pytest.mark.parametrize("first", STATED)
+@crossed(first=STATED, later=WINDOWS, restored=[False, True], keyed=[False, True])
 def test_a_later_window_keeps_the_guarantee_of_the_first_or_is_refused(
     first: str,
     later: str,

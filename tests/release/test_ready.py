@@ -19,6 +19,7 @@ from streamsketch.release.ready import Calibrated, Ready
 from streamsketch.storage import release_raw, save_raw
 from streamsketch.streams import FileSink, ReleaseOnce
 from tests.cli.running import Forks
+from tests.crossed import crossed
 
 SKETCHES = ss.CountSketch(sketch_dim=64, seed=7)
 FINE = SKETCHES.replace(resolution="1/1024")
@@ -209,9 +210,7 @@ def seen(made: str, published: str, agreed: str, world: str, folder: Path) -> An
             return str(error)
 
 
-@pytest.mark.parametrize("agreed", AGREEMENTS)
-@pytest.mark.parametrize("made", MADE)
-@pytest.mark.parametrize("published", PUBLISHED)
+@crossed(published=PUBLISHED, made=MADE, agreed=AGREEMENTS)
 def test_no_release_tells_whether_there_were_rows(published: str, made: str, agreed: str, tmp_path: Path) -> None:
     found = {world: seen(made, published, agreed, world, tmp_path / world) for world in WORLDS}
     assert found["a row"] == found["rows"], "one row more or less is never seen"

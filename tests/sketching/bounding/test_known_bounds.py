@@ -25,6 +25,7 @@ from streamsketch.release import AdditiveNoise
 from streamsketch.storage import load_raw, save_raw
 from streamsketch.storage.raw_files import append_raw
 from streamsketch.storage.sketches import RawSketch
+from tests.crossed import crossed
 
 DIM = 6
 MAP = ss.projections.Identity(dim=DIM)
@@ -238,8 +239,7 @@ SUMS: dict[str, tuple[Callable[[ss.SketchTable, ss.SketchTable, Path], State], b
 }
 
 
-@pytest.mark.parametrize("how", SUMS)
-@pytest.mark.parametrize(("first", "second"), list(itertools.product(PARTS, PARTS)))
+@crossed(first=PARTS, second=PARTS, how=SUMS)
 def test_what_one_of_two_parts_rests_on_their_sum_rests_on(first: str, second: str, how: str, tmp_path: Path) -> None:
     add, asserts = SUMS[how]
     total = add(PARTS[first](1), PARTS[second](3), tmp_path)
