@@ -128,6 +128,15 @@ def made_by(engine: str, rows: pa.Table, agreement: ss.Agreement, folder: Path) 
     return content(TABLES[engine](rows, agreement, folder))
 
 
+def by_engines(choices: list[Any]) -> list[Any]:
+    """Return each engine with each choice: how rows come to Beam does not go by all of them, but for every night."""
+    return [
+        pytest.param(engine, choice, marks=[pytest.mark.long] * (engine in ("rows", "files") and place % 3 != 1))
+        for engine in (*TABLES, *PIPELINES)
+        for place, choice in enumerate(choices)
+    ]
+
+
 MANY: dict[str, Any] = {"unit": "patient", "max_keys": 2}
 OF_ROWS = [
     # many steps, so that nothing is clipped by a secret
@@ -136,17 +145,16 @@ OF_ROWS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("engine", [*TABLES, *PIPELINES])
-@pytest.mark.parametrize("rows", CHOICES)
+@pytest.mark.parametrize(("engine", "rows"), by_engines(CHOICES))
 def test_every_engine_takes_the_rows_that_count(rows: str, engine: str, tmp_path: Path) -> None:
     agreement = agreed(rows)
     assert made_by(engine, ROWS, agreement, tmp_path) == expected(ROWS, agreement)
 
 
-@pytest.mark.parametrize("engine", [*TABLES, *PIPELINES])
-@pytest.mark.parametrize(("neighbours", "clip"), OF_ROWS)
-def test_every_engine_counts_all_rows_up_to_the_bound(neighbours: Any, clip: Any, engine: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("engine", "how"), by_engines(OF_ROWS))
+def test_every_engine_counts_all_rows_up_to_the_bound(engine: str, how: tuple[Any, Any], tmp_path: Path) -> None:
     """As agreements that state no choice do, by the same ways to clip."""
+    neighbours, clip = how
     agreement = agreed("all", neighbours, clip)
     found = made_by(engine, ROWS, agreement, tmp_path)
     assert found == expected(ROWS, agreement) == content(ss.bound(ROWS, agreed(None, neighbours, clip)))
