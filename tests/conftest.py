@@ -103,7 +103,6 @@ TOOLS = (
     "tests/docs/test_site.py",
     "tests/docs/test_tutorials.py",
     "tests/golden/test_go_reader.py",
-    "tests/golden/test_kit.py::test_the_committed_kit_is_what_its_builder_makes",
     "tests/pipelines/",
     "tests/report/test_choice.py::test_four_hundred_streams_make_a_page_of_a_megabyte",
     "tests/report/test_browser.py",

@@ -4,7 +4,7 @@ import pytest
 
 from tests.generated.kinds import KINDS, differing
 
-LONG = {"words", "page", "sums", "wire"}  # reports and explanations, or a compiler
+LONG = {"words", "page", "sums", "wire", "kit"}  # reports, explanations, a compiler, and all that the kit states
 
 
 @pytest.mark.parametrize(
