@@ -6,6 +6,7 @@ several commands.
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,6 +58,10 @@ PATCHED = {
 }
 
 
+_MAY_NAME = re.compile(r"""[."']_[A-Za-z]|\bimport\b[^\n]*\b_[A-Za-z]|^\s+_\w+( as \w+)?,""", re.MULTILINE)
+"""What stands in each file that names one: most have none, and take longer to parse than to search."""
+
+
 def is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__")
 
@@ -94,7 +99,10 @@ def patches(tree: ast.Module) -> Iterator[str]:
 
 def names(path: Path) -> tuple[set[str], set[str], set[str]]:
     """Return the private names that a file of tests imports, reads and patches."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    if not _MAY_NAME.search(text):
+        return set(), set(), set()
+    tree = ast.parse(text)
     imported = list(imports(tree))
     return (
         {name for name, _ in imported if is_private(name)},

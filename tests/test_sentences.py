@@ -101,9 +101,13 @@ def test_both_languages_say_each_sentence() -> None:
     assert python == typescript == set(SENTENCES)
 
 
+def _windows(text: str) -> Iterator[str]:
+    return (text[at : at + LONG] for at in range(len(text) - LONG + 1))
+
+
 def _runs(text: str) -> set[str]:
-    """Return all runs of `LONG` characters, with a mark for each field."""
-    return {run for run in (text[at : at + LONG] for at in range(len(text) - LONG + 1)) if run.count(" ") >= WORDS}
+    """Return all runs of `LONG` characters and some words, with a mark for each field."""
+    return {run for run in _windows(text) if run.count(" ") >= WORDS}
 
 
 def texts_of_python(source: str) -> Iterator[str]:
@@ -141,7 +145,7 @@ def test_no_sentence_is_written_in_both_languages() -> None:
     for path in PACKAGE.rglob("*.j2"):
         page = re.sub(r"\{\{.*?\}\}|\{%.*?%\}", MARK, path.read_text(encoding="utf-8")).replace("&nbsp;", "\u00a0")
         said.append((path.name, page))
-    twice = [(name, typescript[run], run) for name, text in said for run in _runs(text) if run in typescript]
+    twice = [(name, typescript[run], run) for name, text in said for run in _windows(text) if run in typescript]
     assert twice == []
 
 
