@@ -173,8 +173,9 @@ def test_the_mix_of_ranges_of_unlike_lengths_is_compared(
     for by in ("profile", "cosine"):
         found = history.changes(4, by=by)
         assert (found.alarms, found.by) == (["8"], by)
-    for by in ("profile", "cosine"):
-        assert history.changes(2, by=by, tolerance="typical").tolerance >= 0
+    if times > 1 and schedule in (KINDS[1][0], KINDS[4][0]):  # a tree, and a factorisation
+        for by in ("profile", "cosine"):
+            assert history.changes(2, by=by, tolerance="typical").tolerance >= 0
     for first, second, words in (((0, 4), (0, 4), "subtracted from itself"), ((0, 4), (4, 99), "A range is written")):
         for by in ("profile", "cosine"):
             with pytest.raises(InvalidInputError, match=words):

@@ -57,12 +57,13 @@ def all_noises(noise: Noise, step: float = 1.0) -> tuple[NDArray[np.float64], ND
 
 
 @pytest.mark.parametrize(("factor", "ratio"), [(0.0, 1.0), (0.5, 1.0), (1.0, 1.0), (3.0, 1.0), (1.0, 2.0), (0.3, 0.5)])
-def test_no_more_p_values_are_small_than_stated(factor: float, ratio: float) -> None:
-    """By enumeration of all noises of two cells in few steps, and for every level."""
+@pytest.mark.parametrize("lost", [2e-3, pytest.param(2e-4, marks=pytest.mark.long)])
+def test_no_more_p_values_are_small_than_stated(factor: float, ratio: float, lost: float) -> None:
+    """By enumeration of all noises of two cells in few steps but for some, and for every level."""
     law = DiscreteLaplace(Fraction(1, 2))
     y = np.array([30.0, 10.0])
     noises, chances = all_noises(law)
-    keep = chances > 1e-5
+    keep = chances > lost / 20
     noises, chances = noises[keep], chances[keep]
     noise = noise_of(law, law, ratio)
     pairs = [
@@ -70,7 +71,7 @@ def test_no_more_p_values_are_small_than_stated(factor: float, ratio: float) -> 
         for (e, a), (f, b) in itertools.product(zip(noises, chances, strict=True), repeat=2)
     ]
     values, weights = np.array(sorted(pairs)).T
-    assert weights.sum() > 1 - 1e-2
+    assert weights.sum() > 1 - lost
     assert (np.cumsum(weights) <= values + 1e-9).all()
 
 

@@ -1,7 +1,7 @@
 """Releases at ε = 1 of 3,000 people show how parties spell, and parties that spell alike are not accused.
 
 An alarm has the probability 0.001 in a call, and an interval misses with one of 0.05. With the noise and data of every
-run but a salted one, fifty clean pairs have neither.
+run but a salted one, thirty-five clean pairs have neither.
 """
 
 import unicodedata
@@ -94,16 +94,16 @@ def test_a_planted_disagreement_is_named_with_the_party_that_has_it(way: str) ->
     assert "north: the dictionary explains" in str(found)
 
 
-@pytest.mark.parametrize("rule", [None, TextRule()])
-def test_parties_that_spell_alike_are_not_accused(rule: TextRule | None) -> None:
-    """With a salt, of 25 calls at most 2 may have an alarm, and of 50 intervals 12 may miss: more have 1e-5."""
+@pytest.mark.parametrize(("rule", "calls", "most"), [(None, 25, 12), (TextRule(), 10, 7)])
+def test_parties_that_spell_alike_are_not_accused(rule: TextRule | None, calls: int, most: int) -> None:
+    """With a salt, at most 2 calls may have an alarm, and of 50 or 20 intervals 12 or 7 may miss: more have 1e-5."""
     agreement, accused, missed = agreed(rule), 0, 0
-    for seed in range(100, 125):
+    for seed in range(100, 100 + calls):
         found = asked(agreement, seed)
         accused += bool(found.otherwise)
         missed += sum(not share.low <= 1 <= share.high for share in found.explained.values())
     assert accused <= (2 if SALT else 0)
-    assert missed <= (12 if SALT else 0)
+    assert missed <= (most if SALT else 0)
 
 
 def test_what_the_agreement_calls_the_same_is_no_disagreement() -> None:
