@@ -10,7 +10,6 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 import boto3
@@ -19,6 +18,7 @@ from botocore.config import Config
 
 from streamsketch.jobs.shards import HEARTBEAT
 from tests.jobs.topic import BASE
+from tests.serving import Page, serving_pages
 
 ARN = "arn:aws:kinesis:eu-central-1:000000000000:stream/sales"
 START = float(BASE)  # seconds after 1970
@@ -187,33 +187,17 @@ def _as_json(record: Record) -> dict[str, Any]:
 def served(stream: DataStream) -> Iterator[str]:
     """Serve a data stream; yield the address."""
 
-    class Page(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            given = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+    class Requests(Page):
+        def respond(self) -> None:
             try:
-                status, found = 200, stream.answer(self.headers["X-Amz-Target"].partition(".")[2], given)
+                request = self.headers["X-Amz-Target"].partition(".")[2]
+                status, answer = 200, stream.answer(request, json.loads(self.body))
             except RefusedError as error:
-                status, found = error.status, {"__type": error.code, "message": error.text}
-            content = json.dumps(found).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/x-amz-json-1.1")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+                status, answer = error.status, {"__type": error.code, "message": error.text}
+            self.answer_json(status, answer, "application/x-amz-json-1.1")
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving_pages(Requests) as address:
+        yield address
 
 
 def client(address: str, region: str) -> Any:

@@ -1,11 +1,8 @@
 """Why a stream stands still: what a watch says of Flink, Kafka, the ledger and a locked sink."""
 
 import contextlib
-import json
 import sqlite3
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +12,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.jobs import FlinkJob, Watch
 from tests.jobs.job import policy_of
+from tests.serving import Page, serving_pages
 
 pytest.importorskip("prometheus_client")
 pytest.importorskip("confluent_kafka")
@@ -49,23 +47,12 @@ class Flink:
 def flink() -> Iterator[tuple[Flink, str]]:
     flink = Flink()
 
-    class Page(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            content = json.dumps(flink.answer(self.path)).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+    class Overview(Page):
+        def respond(self) -> None:
+            self.answer_json(200, flink.answer(self.path))
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        thread.start()
-        yield flink, f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+    with serving_pages(Overview) as address:
+        yield flink, address
 
 
 def test_restarts_and_checkpoints_of_a_job_are_causes(flink: tuple[Flink, str]) -> None:

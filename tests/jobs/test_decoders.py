@@ -7,7 +7,6 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ import streamsketch as ss
 from streamsketch.agreement import Windows
 from streamsketch.streams import Job
 from tests.jobs.topic import AGREEMENT
+from tests.serving import Page, serving_pages
 
 pytest.importorskip("confluent_kafka")
 
@@ -54,40 +54,29 @@ SCHEMA = {
 }
 
 
-class Answers(BaseHTTPRequestHandler):
+class Answers(Page):
     """A registry that has one schema, and answers 503 as often as asked."""
 
     away = 0
     asked: ClassVar[list[tuple[str, str | None]]] = []
     schemas: ClassVar[dict[str, Any]] = {"/schemas/ids/258": {"schema": json.dumps(SCHEMA)}}
 
-    def do_GET(self) -> None:
+    def respond(self) -> None:
         Answers.asked.append((self.path, self.headers["Authorization"]))
         if Answers.away:
             Answers.away -= 1
-            self.send_error(503)
+            self.answer(503)
         elif self.path not in Answers.schemas:
-            self.send_error(404)
+            self.answer(404)
         else:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(json.dumps(Answers.schemas[self.path]).encode())
-
-    def log_message(self, *_: Any) -> None:
-        pass
+            self.answer_json(200, Answers.schemas[self.path])
 
 
 @pytest.fixture
 def registry() -> Iterator[str]:
     Answers.away, Answers.asked = 0, []
-    with HTTPServer(("127.0.0.1", 0), Answers) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/"
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving_pages(Answers) as address:
+        yield f"{address}/"
 
 
 def avro(row: dict[str, str], number: int = 258) -> bytes:

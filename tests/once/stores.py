@@ -4,11 +4,13 @@ import contextlib
 import datetime as dt
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.serving import Page, serving
 
 
 def store_of(kind: str, folder: Path) -> Any:
@@ -52,12 +54,18 @@ class Bucket(ThreadingHTTPServer):
         )
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Page):
     server: Bucket
-    protocol_version = "HTTP/1.1"
 
-    def do_PUT(self) -> None:
-        bucket, content = self.server, self.rfile.read(int(self.headers["Content-Length"]))
+    def respond(self) -> None:
+        if self.command == "PUT":
+            self._put()
+        else:
+            content = self.server.objects.get(self.path)
+            self._answer(404 if content is None else 200, content or b"")
+
+    def _put(self) -> None:
+        bucket, content = self.server, self.body
         with bucket.lock:
             if bucket.conflicts:
                 bucket.conflicts -= 1
@@ -73,30 +81,12 @@ class _Handler(BaseHTTPRequestHandler):
                 return
         self._answer(200)
 
-    def do_GET(self) -> None:
-        content = self.server.objects.get(self.path)
-        self._answer(404 if content is None else 200, content or b"")
-
     def _answer(self, status: int, content: bytes = b"") -> None:
-        self.send_response(status)
-        self.send_header("ETag", '"1"')
-        self.send_header("Last-Modified", "Mon, 23 Nov 2026 12:00:00 GMT")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_: Any) -> None:
-        pass
+        self.answer(status, content, ETag='"1"', Last_Modified="Mon, 23 Nov 2026 12:00:00 GMT")
 
 
 @contextlib.contextmanager
 def bucket(**how: Any) -> Iterator[Bucket]:
     """Serve a bucket."""
-    with Bucket(**how) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(Bucket(**how)) as server:
+        yield server

@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -16,16 +15,13 @@ from pipelines.phones import collect
 from pipelines.phones.collect import ACTIVITIES, Collector, mechanism_of
 from tests.chromium import BROWSER, Chromium
 from tests.patience import PATIENCE
+from tests.serving import serving
 
 
 @pytest.fixture
 def server() -> Iterator[Collector]:
-    with Collector(0, mechanism_of(4.0)) as found:
-        thread = threading.Thread(target=found.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield found
-        found.shutdown()
-        thread.join()
+    with serving(Collector(0, mechanism_of(4.0))) as collector:
+        yield collector
 
 
 def asked(server: Collector, path: str, body: bytes | None = None) -> bytes:
