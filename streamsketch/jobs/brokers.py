@@ -4,9 +4,10 @@ import contextlib
 import os
 import re
 import stat
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
@@ -14,12 +15,14 @@ from confluent_kafka.admin import AdminClient
 from streamsketch.core.limits import current_limits, read_bounded
 from streamsketch.errors import InvalidInputError, StreamsketchError
 
+C = TypeVar("C")
 GROUP = "streamsketch"
 Token: TypeAlias = Callable[[str], tuple[Any, ...]]
 """Returns a token and when it expires, in seconds after 1970, from the text of ``sasl.oauthbearer.config``."""
 
 _OAUTH = "OAUTHBEARER"
 _EXPIRED = "-", 1.0  # which librdkafka refuses; an exception would end its client
+_GIVES = "it takes a text and returns a token and when it expires, in seconds after 1970"
 _ALLOWED = re.compile(
     r"(security\.protocol|(ssl|sasl|enable\.ssl|https)\..+|enable\.sasl\..+|client\.(id|rack|dns\.lookup)"
     r"|broker\.address\.(family|ttl)|socket\..+|fetch\..+|receive\.message\.max\.bytes|queued\.max\..+"
@@ -167,21 +170,31 @@ class Brokers:
             self._settings["oauth_cb"] = self._fetch
         self._causes: dict[int, str] = {}  # errors of connections, by their codes
         self._no_token: str | None = None
+        self._first: tuple[Any, ...] | None = None  # the token of the client that is being made
 
     def consumer(self, **settings: Any) -> Consumer:
         """Return a consumer that does not commit by itself; settings have names such as ``group_id``."""
-        with self.errors():
-            return Consumer(self._with({"group_id": GROUP, "enable_auto_commit": False} | settings))
+        return self._made(Consumer, {"group_id": GROUP, "enable_auto_commit": False} | settings)
 
     def admin(self) -> AdminClient:
         """Return a client of the brokers' administration."""
-        with self.errors():
-            return AdminClient(self._with({}))
+        return self._made(AdminClient, {})
 
     def producer(self, **settings: Any) -> Producer:
         """Return a producer; settings have names such as ``transactional_id``."""
-        with self.errors():
-            return Producer(self._with(settings))
+        return self._made(Producer, settings)
+
+    def _made(self, kind: Callable[[dict[str, Any]], C], given: Mapping[str, Any]) -> C:
+        """Return a client, with a token that is there before it is made: it would wait ten seconds for one."""
+        if self._token is not None:
+            self._first = self._fetch(self._settings.get("sasl.oauthbearer.config"))
+            if self._no_token is not None:
+                raise UnreachableError(self._no_token)
+        try:
+            with self.errors():
+                return kind(self._with(given))
+        finally:
+            self._first = None
 
     def partitions(self, client: Consumer | AdminClient, topic: str, seconds: float) -> list[int]:
         """Return the numbers of a topic's partitions, ascending.
@@ -241,17 +254,22 @@ class Brokers:
             text = self._no_token
         self._causes[error.code()] = text
 
-    def _fetch(self, config: str) -> tuple[Any, ...]:
+    def _fetch(self, config: Any) -> tuple[Any, ...]:
         """Return a token; if there is none, note why and return one that is refused, so that it is asked for again."""
         if self._token is None:
             return _EXPIRED
+        first, self._first = self._first, None
+        if first is not None:
+            return first
         try:
             text, expires, *more = self._token(config)
             found = (text + "", float(expires), *more)  # which raise for other types
         except Exception as error:  # noqa: BLE001 - of a function of the user; its text may hold the token
+            self._no_token = f"the function for tokens raised {type(error).__name__}; {_GIVES}"
+            return _EXPIRED
+        if not found[1] > (now := time.time()):
             self._no_token = (
-                f"the function for tokens raised {type(error).__name__}; it takes a text and returns a token and when "
-                "it expires, in seconds after 1970"
+                f"the function for tokens returned one that expired at {found[1]:.0f}, and it is {now:.0f}; {_GIVES}"
             )
             return _EXPIRED
         self._no_token = None

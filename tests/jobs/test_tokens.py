@@ -1,9 +1,11 @@
 """A function of the user gives clients their tokens; its faults end no client, and show no token."""
 
+import itertools
 import json
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -26,19 +28,40 @@ def made(brokers: Brokers, kind: str) -> Any:
     return brokers.consumer() if kind == "consumer" else getattr(brokers, kind)()
 
 
-@pytest.mark.parametrize("kind", ["consumer", "admin", "producer"])
-@pytest.mark.parametrize("given", ["as a parameter", "in the settings"])
-def test_every_client_asks_for_a_token(kind: str, given: str) -> None:
+def test_every_client_asks_for_a_token() -> None:
+    """They are made at once: each waits a second for what it has already."""
+    asked: dict[tuple[str, str], list[str]] = {}
+
+    def make(case: tuple[str, str]) -> None:
+        kind, given = case
+        asked[case] = []
+
+        def token(config: str) -> tuple[str, float]:
+            asked[case].append(config)
+            return "a token", time.time() + 300
+
+        settings = {"token": token} if given == "as a parameter" else {"settings": with_token(OAUTH, token)}
+        brokers = Brokers(SERVERS, **{"settings": OAUTH} | settings)  # type: ignore[arg-type]
+        made(brokers, kind)
+        assert "token" not in repr(brokers)
+
+    cases = list(itertools.product(["consumer", "admin", "producer"], ["as a parameter", "in the settings"]))
+    with ThreadPoolExecutor(len(cases)) as pool:
+        list(pool.map(make, cases))
+    assert asked == {case: ["region=x"] for case in cases}
+
+
+def test_a_function_has_no_text_where_the_settings_have_none() -> None:
     asked = []
 
-    def token(config: str) -> tuple[str, float]:
+    def token(config: str | None) -> Any:
         asked.append(config)
-        return "a token", time.time() + 300
+        raise RuntimeError
 
-    brokers = Brokers(SERVERS, OAUTH, token=token) if "param" in given else Brokers(SERVERS, with_token(OAUTH, token))
-    made(brokers, kind)
-    assert asked == ["region=x"]
-    assert "token" not in repr(brokers)
+    settings = {name: value for name, value in OAUTH.items() if name != "sasl.oauthbearer.config"}
+    with pytest.raises(UnreachableError):
+        Brokers(SERVERS, settings, token=token).consumer()
+    assert asked == [None]
 
 
 def raises(_: str) -> Any:
@@ -50,13 +73,28 @@ def raises(_: str) -> Any:
     [
         (raises, "RuntimeError"),
         (lambda _: (SECRET.encode(), 2e9), "TypeError"),
+        (lambda _: (SECRET, "soon"), "ValueError"),
+        (lambda _: (SECRET, 300), r"returned one that expired at 300, and it is \d{10};"),
+        (lambda _: (SECRET, float("nan")), "returned one that expired at nan"),
     ],
 )
-def test_a_function_that_gives_none_is_brokers_that_do_not_answer(token: Callable[[str], Any], error: str) -> None:
-    brokers = Brokers(SERVERS, OAUTH, token=token)
-    with pytest.raises(UnreachableError, match=f"the function for tokens raised {error}") as caught:
-        brokers.partitions(brokers.consumer(), "sales", 1)
+@pytest.mark.parametrize("kind", ["consumer", "admin", "producer"])
+def test_a_function_that_gives_none_is_brokers_that_do_not_answer(
+    token: Callable[[str], Any], error: str, kind: str
+) -> None:
+    asked = []
+
+    def counted(config: str) -> Any:
+        asked.append(config)
+        return token(config)
+
+    brokers = Brokers(SERVERS, OAUTH, token=counted)
+    with pytest.raises(UnreachableError, match=f"the function for tokens (raised )?{error}") as caught:
+        made(brokers, kind)
     assert SECRET not in str(caught.value)
+    assert asked == ["region=x"], "no client is made, which would ask again after ten seconds"
+    with pytest.raises(UnreachableError, match="the function for tokens"), brokers.errors():
+        raise SystemError  # as from a client that was not made, for want of a token
 
 
 def test_a_running_client_that_gets_no_further_token_says_so_and_goes_on() -> None:
