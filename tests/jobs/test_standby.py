@@ -1,20 +1,21 @@
 """A standby waits for the process that has the state, and goes on where that ends: with the same bytes."""
 
 import json
+import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
+from typing import TypeAlias
+from unittest import mock
 
 import pytest
 
 import streamsketch as ss
 from streamsketch.core.files import exclusive
-from tests.cli.running import ENVIRONMENT
+from tests.cli.running import ENVIRONMENT, Forked, Forks
 from tests.jobs.kinesis import ARN, DataStream, served
 from tests.jobs.running import command
 from tests.jobs.topic import as_json, policy_in, released, rows
@@ -22,8 +23,13 @@ from tests.patience import PATIENCE, wait_until
 
 pytest.importorskip("boto3")
 
-ROOT = Path(__file__).resolve().parents[2]
-LOGIN = {"AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": "somebody"}
+Running: TypeAlias = Callable[..., AbstractContextManager[Forked]]
+
+
+def login(address: str) -> dict[str, str]:
+    """Return the environment in which a command asks a server of this machine."""
+    names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+    return dict.fromkeys(names, "somebody") | {"AWS_ENDPOINT_URL_KINESIS": address}
 
 
 def options_in(folder: Path, **fields: object) -> list[str]:
@@ -35,27 +41,26 @@ def options_in(folder: Path, **fields: object) -> list[str]:
     return [f"--agreement={folder / 'agreement.json'}", f"--job={folder / 'job.json'}"]
 
 
-@contextmanager
-def running(folder: Path, address: str, name: str, **fields: object) -> Iterator[subprocess.Popen[bytes]]:
-    """Run the command, whose log is a file of this name; it is killed at the end."""
-    options = options_in(folder, **fields)
-    environment = ENVIRONMENT | LOGIN | {"AWS_ENDPOINT_URL_KINESIS": address}
-    with (folder / name).open("wb") as log:
-        process = subprocess.Popen(  # noqa: S603 - our own command
-            [sys.executable, "-m", "streamsketch", "stream", "kafka", *options],
-            stderr=log,
-            stdout=log,
-            cwd=ROOT,
-            env=environment,
-        )
-        try:
+@pytest.fixture(scope="module")
+def running(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Running:
+    """Return a function that runs the command, whose log is a file of this name; it is killed at the end."""
+
+    @contextmanager
+    def run(folder: Path, address: str, name: str, **fields: object) -> Iterator[Forked]:
+        options = options_in(folder, **fields)
+        with (folder / name).open("wb") as log, ExitStack() as stack:
+            with mock.patch.dict(ENVIRONMENT, login(address)):
+                started = forks.started(["stream", "kafka", *options], folder, stdout=log, stderr=log)
+                process = stack.enter_context(started)
             yield process
-        finally:
-            process.kill()
-            process.wait()
+
+    folder = tmp_path_factory.mktemp("loaded")
+    with exclusive(folder / "job.raw-stream"):  # so that it ends once all is loaded
+        forks.warm("stream", "kafka", *options_in(folder, log="text"), cwd=folder)
+    return run
 
 
-def wait_for(process: "subprocess.Popen[bytes]", holds: Callable[[], bool], what: str) -> None:
+def wait_for(process: Forked, holds: Callable[[], bool], what: str) -> None:
     """Wait until something is so, as long as a process runs."""
     wait_until(lambda: holds() or process.poll() is not None, what)
     assert holds(), f"the process ended before {what}"
@@ -69,7 +74,7 @@ def events(folder: Path, name: str) -> list[str]:
 
 def filled(minutes: list[int]) -> DataStream:
     stream = DataStream(1)
-    stream.now = time.time()
+    stream.now, stream.most = time.time(), 1000  # a reader waits between two answers
     fill(stream, minutes)
     return stream
 
@@ -79,17 +84,33 @@ def fill(stream: DataStream, minutes: list[int]) -> None:
         stream.write(0, *as_json(rows(minute, 8)))
 
 
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a state in which nothing was read: its secrets are those of all copies."""
+    folder = tmp_path_factory.mktemp("begun")
+    read_alone(folder, filled([]))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole(begun: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Return what one process releases."""
+    folder = shutil.copytree(begun, tmp_path_factory.mktemp("whole") / "one")
+    read_alone(folder, filled([0, 1, 2, 4]))
+    return released(folder)
+
+
+def read_alone(folder: Path, stream: DataStream) -> None:
+    """Read a data stream to its end, in this process."""
+    with served(stream) as address, mock.patch.dict(os.environ, login(address)):
+        assert command("stream", "kafka", *options_in(folder, log="text"), "--once", "--json") == 0
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_a_standby_continues_with_the_same_bytes(tmp_path: Path, how: signal.Signals) -> None:
-    (tmp_path / "begun").mkdir()
-    with served(filled([])) as address, running(tmp_path / "begun", address, "first") as first:
-        wait_for(first, (tmp_path / "begun" / "job.raw-stream").exists, "a state")
-        first.terminate()
-        assert first.wait(PATIENCE) == 128 + signal.SIGTERM
-    whole, two = (shutil.copytree(tmp_path / "begun", tmp_path / name) for name in ("whole", "two"))
-    with served(filled([0, 1, 2, 4])) as address, running(whole, address, "log") as alone:
-        wait_for(alone, lambda: len(released(whole)) == 4, "all windows")
-    stream = filled([0, 1])
+def test_a_standby_continues_with_the_same_bytes(
+    begun: Path, whole: dict[str, bytes], running: Running, tmp_path: Path, how: signal.Signals
+) -> None:
+    two, stream = shutil.copytree(begun, tmp_path / "two"), filled([0, 1])
     with served(stream) as address, running(two, address, "first") as first:
         wait_for(first, lambda: len(released(two)) == 1, "the first window")
         with running(two, address, "second", standby=True) as second:
@@ -99,23 +120,21 @@ def test_a_standby_continues_with_the_same_bytes(tmp_path: Path, how: signal.Sig
             fill(stream, [2, 4])
             wait_for(second, lambda: len(released(two)) == 4, "the other windows")
             assert events(two, "second")[:2] == ["standby", "took_over"]
-            second.terminate()
+            second.send_signal(signal.SIGTERM)
             assert second.wait(PATIENCE) == 128 + signal.SIGTERM
-    assert released(two) == released(whole)
+    assert released(two) == whole
 
 
-def test_a_standby_that_waits_ends_by_a_signal_and_writes_nothing(tmp_path: Path) -> None:
+def test_a_standby_that_waits_ends_by_a_signal_and_writes_nothing(running: Running, tmp_path: Path) -> None:
     with exclusive(tmp_path / "job.raw-stream"), running(tmp_path, "http://127.0.0.1:1", "log", standby=True) as waits:
         wait_for(waits, lambda: "standby" in events(tmp_path, "log"), "a standby")
-        waits.terminate()
+        waits.send_signal(signal.SIGTERM)
         assert waits.wait(PATIENCE) == 128 + signal.SIGTERM
     assert not (tmp_path / "job.raw-stream").exists()
     assert events(tmp_path, "log") == ["standby"]
 
 
-def test_without_standby_a_second_process_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in LOGIN.items():
-        monkeypatch.setenv(name, value)
+def test_without_standby_a_second_process_is_refused(tmp_path: Path) -> None:
     with exclusive(tmp_path / "job.raw-stream"), pytest.raises(ss.InvalidInputError, match="in use by another process"):
         command("stream", "kafka", *options_in(tmp_path, log="text"), "--once")
     assert not list((tmp_path / "out").iterdir())
