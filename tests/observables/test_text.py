@@ -182,7 +182,7 @@ def log_of(form: str, *files: bytes, folder: Path, restart: bool = False, lost: 
             if restart or lost or not number:
                 file = stack.enter_context(path.open("rb", buffering=0))
                 reader = RowReader(AGREEMENT, time="at", bad=BadLines("skip"))
-                options: dict[str, Any] = {"path": path, "on_loss": losses.append, "longest": LONGEST}
+                options: dict[str, Any] = {"path": path, "on_loss": losses.append, "longest": LONGEST, "look": 0.001}
                 log = stack.enter_context(Log(file, reader, form, str(path), position, **options))  # type: ignore[arg-type]
             for piece in log.pieces():
                 log.read(piece, found.add)
