@@ -268,7 +268,8 @@ class Log:
         try:
             ends = self._found(position)
         except LostLogError:
-            select.select([], [], [], self._look)  # a rotation renames several files, one after the other
+            if self._path is not None:
+                select.select([], [], [], self._look)  # a rotation renames several files, one after the other
             try:
                 ends = self._found(position)
             except LostLogError as error:
