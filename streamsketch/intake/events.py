@@ -12,6 +12,9 @@ from streamsketch.core.libraries import pa, pc
 from streamsketch.core.numbers import Cells, Ints
 from streamsketch.data.calendar import EventWindows
 
+KEPT, BLANK, MALFORMED = range(3)
+"""What becomes of a row that is read."""
+
 
 @concealed
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
@@ -45,6 +48,9 @@ class Events:
     times
         Times by which a unit's latest or first row is chosen, if the agreement says so (`RowsOfUnit`), in microseconds
         since 1970, or as integers: int64, (n,).
+    fates
+        What became of each row that was read, `KEPT`, `BLANK` or `MALFORMED`: uint8, (rows,). None if all were kept, or
+        if it is not known which were left out.
 
     Examples
     --------
@@ -70,6 +76,7 @@ class Events:
     blank: int = 0
     features: Cells | None = None
     times: Ints | None = None
+    fates: NDArray[np.uint8] | None = None
 
     def __len__(self) -> int:
         return self.steps.size if self.features is None else len(self.features)
@@ -90,6 +97,39 @@ class Events:
         )
         window = None if self.window is None else self.window[rows]
         return Events(keys, units, indices, steps, window, rows=steps.size)
+
+    def by_rows(self, ends: Ints) -> "list[Events] | None":
+        """Return the events of each run of the rows that were read, without copying; None if some fates are not known.
+
+        Parameters
+        ----------
+        ends
+            Where the runs end among these rows, ascending, and the last one at the last row: int64, (k,).
+        """
+        places = self.places(ends)
+        if places is None:
+            return None
+        blank = None if self.fates is None else np.append(0, np.cumsum(self.fates == BLANK))
+        columns = ("keys", "units", "indices", "steps", "window", "amounts", "features", "times")
+        runs, before = list[Events](), 0
+        for end, (start, stop) in zip(ends.tolist(), itertools.pairwise(places.tolist()), strict=True):
+            some: Any = {name: getattr(self, name) for name in columns}
+            some = {name: None if column is None else column[start:stop] for name, column in some.items()}
+            some["fates"] = None if self.fates is None else self.fates[before:end]
+            lost = 0 if blank is None else int(blank[end] - blank[before])
+            runs.append(dataclasses.replace(self, **some, rows=end - before, blank=lost))
+            before = end
+        return runs
+
+    def places(self, ends: Ints) -> Ints | None:
+        """Return where the events of runs of the rows that were read begin, and the end of the last: int64, (k + 1,).
+
+        None if some fates are not known. ``ends`` is as in `by_rows`.
+        """
+        if self.fates is None:
+            return np.append(0, ends) if len(self) == self.rows else None
+        places: Ints = np.append(0, np.cumsum(self.fates == KEPT))[np.append(0, ends)]
+        return places
 
     def where(self, flags: NDArray[np.bool_]) -> "Events":
         """Return the events with a flag: bool, (n,). The others do not count as read."""

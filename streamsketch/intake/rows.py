@@ -205,7 +205,8 @@ class Intake:
         found = self._read(read, columns, rows)
         if found.rows == batch.num_rows:
             return found
-        return dataclasses.replace(found, rows=batch.num_rows, blank=found.blank + batch.num_rows - len(rows))
+        blank = found.blank + batch.num_rows - len(rows)
+        return dataclasses.replace(found, rows=batch.num_rows, blank=blank, fates=None)
 
     def cast(self, batch: "pa.RecordBatch", first: int = 1) -> "pa.RecordBatch":
         """Return the columns of a batch, cast to the agreed types; as `cast_rows`."""

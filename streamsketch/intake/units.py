@@ -22,7 +22,7 @@ from streamsketch.data.grid import quantise, quantise_one
 from streamsketch.data.keys import check_hashed_dim, indices_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.columns import Mask, check_text, null, plain, salvage
-from streamsketch.intake.events import Events
+from streamsketch.intake.events import BLANK, KEPT, MALFORMED, Events
 from streamsketch.intake.objects import Lists, is_list
 from streamsketch.projections.base import Projection
 
@@ -83,7 +83,8 @@ def unit_events(
         steps = _steps(amounts, len(kept[0]), projection.grid)
         indices = indices_of(kept[first:], projection.dim, projection.seed)
         key = kept[1] if first == 2 else None
-        return Events(key, kept[0], indices, steps, its_window, amounts, rows=rows, blank=blank)
+        fates = None if valid.all() else np.where(valid, KEPT, np.where(present, MALFORMED, BLANK)).astype(np.uint8)
+        return Events(key, kept[0], indices, steps, its_window, amounts, rows=rows, blank=blank, fates=fates)
 
     valid = present & _countable(projection, arrays[first:], typed)
     try:

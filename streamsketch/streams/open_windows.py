@@ -1,5 +1,6 @@
 """Open windows of an unbounded stream, and which rows come too late for them."""
 
+import contextlib
 import dataclasses
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -70,11 +71,20 @@ class ReadRows(NamedTuple):
     timed
         The rows.
     parts
-        What windows read of them, by the numbers of the windows: how many rows, what is to be added, and the counts.
+        What windows read of them, by the numbers of the windows, ascending.
     """
 
     timed: TimedRows
-    parts: dict[int, tuple[int, Any, BoundingSummary]]
+    parts: "dict[int, Part]"
+
+
+@concealed
+class Part(NamedTuple):
+    """What a window read of some rows: how many they are, what is to be added to it, and the counts."""
+
+    rows: int
+    content: Any
+    counts: BoundingSummary
 
 
 @concealed
@@ -212,12 +222,7 @@ class Windows:
         kept = ~(timed.lacking if self._drops else timed.beats)
         rows, places = _some(timed.batch, timed.places, kept)
         cast = self._cast(rows, places)
-        parts, numbers, window = dict[int, tuple[int, Any, BoundingSummary]](), timed.numbers[kept], self._empty()
-        for number in _distinct(numbers):
-            its, summary = numbers == number, BoundingSummary()
-            part = window.read(*_some(cast, places, its), self._secret_of_units(number), summary)
-            parts[number] = int(its.sum()), part, summary
-        return ReadRows(timed, parts)
+        return ReadRows(timed, self._parts(cast, places, timed.numbers[kept]))
 
     def add(
         self, batch: pa.RecordBatch, first: int | Rows, source: str | None = None, read: ReadRows | None = None
@@ -276,27 +281,26 @@ class Windows:
         numbers, after, timely = numbers[kept], after[kept], (timely & ~after)[kept]
         malformed = int(far.sum()) + (0 if bad is None else bad.num_rows)
         found = BoundingSummary(rows_read=lost + malformed, rows_blank=lost, rows_malformed=malformed)
-        adding, others = list[tuple[int, Any, Any]](), dict[int, int]()
-        for number in _distinct(numbers[timely]):
-            its = timely & (numbers == number)
-            window = self.open.get(number) or self._empty()
-            count, part, counted = read.parts[number] if read is not None and is_read else (0, None, BoundingSummary())
-            if count != its.sum():  # some of them are late
-                counted = BoundingSummary()
-                its_rows, its_places = _some(cast, places, its)
-                if is_read:
-                    its_rows = self._cast(its_rows, its_places)
-                part = window.read(its_rows, its_places, self._secret_of_units(number), counted)
-            found.merge(counted)
-            others[number] = counted.rows_of_other_keys
-            adding.append((number, window, part))
+        counts = _counts(numbers[timely])
+        ahead_parts = read.parts if read is not None and is_read else {}
+        parts = {n: p for n, p in ahead_parts.items() if p.rows == counts.get(n)}  # of others, some are late
+        if len(parts) < len(counts):
+            unread = timely & ~np.isin(numbers, list(parts)) if parts else timely
+            its_rows, its_places = _some(cast, places, unread)
+            its_rows = self._cast(its_rows, its_places) if is_read else its_rows
+            parts |= self._parts(its_rows, its_places, numbers[unread])
+        adding, others = list[tuple[UnitsWindow | SumsWindow, int, Any]](), dict[int, int]()
+        for number, part in parts.items():
+            found.merge(part.counts)
+            others[number] = part.counts.rows_of_other_keys
+            adding.append((self.open.get(number) or self._empty(), number, part.content))
         early = numbers < policy.first
         late = ~timely & ~after & ~early
         if self.on_dropped is not None:
             dropped = {"late": rows.filter(pa.array(late)), "ahead": batch.filter(pa.array(far))}
             self.on_dropped(dropped if bad is None else dropped | {"malformed": bad})
-        for number, window, part in adding:  # from here on nothing fails
-            window.add(part)
+        for window, number, content in adding:  # from here on nothing fails
+            window.add(content)
             self.open[number] = window
         self._count_by_window(numbers[timely], numbers[late], of_blanks, others)
         self.counts.note(found, early=early, after=after, late=late, ahead=far)
@@ -432,6 +436,29 @@ class Windows:
             raise InvalidInputError("some rows do not fit the agreement")  # `add` finds them
         return cast
 
+    def _parts(self, rows: pa.RecordBatch, places: Rows, numbers: Ints) -> dict[int, Part]:
+        """Return what windows read of rows that were cast, by their numbers, ascending.
+
+        Raises the error of the first window, by number, that has one.
+        """
+        order = _in_order(numbers)
+        if order is not None:
+            rows, numbers = rows.take(pa.array(order)), numbers[order]
+            places = order + places.start if isinstance(places, range) else np.asarray(places)[order]
+        ends = np.append(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1, numbers.size)[: numbers.size]
+        names, many = numbers[ends - 1].tolist(), np.diff(ends, prepend=0).tolist()
+        secrets, window = list(map(self._secret_of_units, names)), self._empty()
+        found: list[Any] | None = None
+        if len(names) > 1:
+            with contextlib.suppress(InvalidInputError):  # the error of a window may name its rows
+                found = window.read_runs(rows, places, ends, secrets)
+        if found is None:
+            found = []
+            for end, count, secret in zip(ends.tolist(), many, secrets, strict=True):
+                counts, start = BoundingSummary(), end - count
+                found.append((window.read(rows.slice(start, count), places[start:end], secret, counts), counts))
+        return {name: Part(count, *part) for name, count, part in zip(names, many, found, strict=True)}
+
     def _empty(self) -> UnitsWindow | SumsWindow:
         if self._bounds is None:
             return SumsWindow(self._agreement, self._public_column, tolerant=self._tolerant)
@@ -496,12 +523,19 @@ class Windows:
         self.next += 1
 
 
-def _distinct(numbers: Ints) -> list[int]:
-    """Return different numbers, ascending: most batches have rows of one window."""
+def _counts(numbers: Ints) -> dict[int, int]:
+    """Return how often numbers occur: most batches have rows of one window."""
     if numbers.size and numbers.min() == numbers.max():
-        return [int(numbers[0])]
-    distinct: list[int] = np.unique(numbers).tolist()
-    return distinct
+        return {int(numbers[0]): numbers.size}
+    return dict(zip(*map(np.ndarray.tolist, np.unique(numbers, return_counts=True)), strict=True))
+
+
+def _in_order(numbers: Ints) -> Ints | None:
+    """Return a stable order in which numbers ascend: int64, (n,); None if they do."""
+    if (numbers[1:] >= numbers[:-1]).all():
+        return None
+    few = numbers - numbers.min()
+    return np.argsort(few.astype(np.uint16) if few.max() < 1 << 16 else few, kind="stable")  # 16 bits are counted
 
 
 def _some(rows: pa.RecordBatch, places: Rows, flags: Flags) -> tuple[pa.RecordBatch, Rows]:

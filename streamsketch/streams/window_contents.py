@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Self
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.casts import Rows
 from streamsketch.core.limits import current_limits
+from streamsketch.core.numbers import Ints
 from streamsketch.data.arrow_messages import message_batches
 from streamsketch.data.columns import key_column
 from streamsketch.errors import WireFormatError
@@ -52,6 +53,19 @@ class UnitsWindow:
             dataclasses.replace(part.compact(), indices=part.indices.copy())
             for part in self._bounds.read([self._intake.read(rows, numbers)], secret, summary)
         ]
+
+    def read_runs(
+        self, rows: pa.RecordBatch, numbers: Rows, ends: Ints, secrets: Sequence[bytes]
+    ) -> list[tuple[list[Contributions], BoundingSummary]] | None:
+        """Return what `read` returns of each run of rows, and its summary; None if that needs each run by itself.
+
+        ``ends`` and ``secrets`` are as in `UnitBounds.read_runs`.
+        """
+        summaries = [BoundingSummary() for _ in secrets]
+        parts = self._bounds.read_runs(self._intake.read(rows, numbers), ends, secrets, summaries)
+        if parts is None:
+            return None
+        return [([part.compact()], summary) for part, summary in zip(parts, summaries, strict=True)]
 
     def add(self, parts: list[Contributions]) -> None:
         """Add what a window of the same stream has read; it cannot fail."""
@@ -180,14 +194,37 @@ class SumsWindow:
     def read(self, rows: pa.RecordBatch, numbers: Rows, _: bytes, summary: BoundingSummary) -> Events:
         """Return what is to be added of these rows, which were cast and have these numbers."""
         summary.rows_read += rows.num_rows
-        if self._public is not None and self._agreement.key is not None:
-            listed = pc.is_in(rows.column(self._agreement.key.name), value_set=self._public)
+        listed = self._listed(rows)
+        if listed is not None:
             kept = listed.to_numpy(zero_copy_only=False)
             summary.rows_of_other_keys += rows.num_rows - int(kept.sum())
             rows, numbers = rows.filter(listed), chosen(numbers, kept)
         events = self._intake.read(rows, numbers)
         summary.rows_malformed += events.malformed
         return events
+
+    def read_runs(
+        self, rows: pa.RecordBatch, numbers: Rows, ends: Ints, _: Sequence[bytes]
+    ) -> list[tuple[Events, BoundingSummary]] | None:
+        """Return what `read` returns of each run of rows, and its summary; as `UnitsWindow.read_runs`."""
+        many, listed = np.diff(ends, prepend=0), self._listed(rows)
+        if listed is not None:
+            kept = listed.to_numpy(zero_copy_only=False)
+            rows, numbers, ends = rows.filter(listed), chosen(numbers, kept), np.append(0, np.cumsum(kept))[ends]
+        runs = self._intake.read(rows, numbers).by_rows(ends)
+        if runs is None:
+            return None
+        others = (many - np.diff(ends, prepend=0)).tolist()
+        return [
+            (run, BoundingSummary(rows_read=count, rows_of_other_keys=other, rows_malformed=run.malformed))
+            for run, count, other in zip(runs, many.tolist(), others, strict=True)
+        ]
+
+    def _listed(self, rows: pa.RecordBatch) -> pa.Array | None:
+        """Return which rows have a public key: bool, (n,); None if the stream has none."""
+        if self._public is None or self._agreement.key is None:
+            return None
+        return pc.is_in(rows.column(self._agreement.key.name), value_set=self._public)
 
     def add(self, events: Events) -> None:
         """Add what a window of the same stream has read; it cannot fail."""

@@ -12,7 +12,7 @@ from streamsketch.core.documents import TableKey
 from streamsketch.core.numbers import Cells, Ints
 from streamsketch.intake.events import Events
 from streamsketch.kernels.hashing import Words
-from streamsketch.sketching.bounding.digests import UnitDigests
+from streamsketch.sketching.bounding.digests import RunDigests, UnitDigests
 from streamsketch.sketching.keyed import codes_of
 
 Slot: TypeAlias = tuple[Any, int]
@@ -66,7 +66,7 @@ class Contributions:
 
     @classmethod
     def of(
-        cls, events: Events, digests: UnitDigests, window: int = WHOLE, *, averaged: bool = False
+        cls, events: Events, digests: UnitDigests | RunDigests, window: int = WHOLE, *, averaged: bool = False
     ) -> "Contributions":
         """Return events that were read to be bounded, with units; ``window`` is part of their slots.
 

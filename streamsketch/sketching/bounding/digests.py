@@ -1,6 +1,8 @@
 """Keyed digests of privacy units: fast on whole columns, with a negligible probability of collision."""
 
 import hashlib
+import itertools
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -59,6 +61,30 @@ class UnitDigests:
             return out
         tag, data, ends = _as_bytes(units)
         unit_polynomials(tag, data, ends, self._points, out)
+        return out
+
+
+class RunDigests:
+    """Hashes runs of rows as `UnitDigests` does, each with a secret of its own.
+
+    Parameters
+    ----------
+    secrets
+        A secret for each of k runs.
+    places
+        Where the runs begin, and the end of the last: int64, (k + 1,).
+    """
+
+    def __init__(self, secrets: Sequence[bytes], places: Ints) -> None:
+        self._secrets, self._places = secrets, places
+
+    def of(self, units: "pa.Array") -> Words:
+        """Return the digests of a column without nulls: uint64, (n, 2); as `UnitDigests.of`."""
+        if pa.types.is_dictionary(units.type) and len(units.dictionary) * len(self._secrets) > len(units):
+            units = units.dictionary_decode()  # or each run would hash the words of all
+        out = np.empty((len(units), 2), dtype=np.uint64)
+        for secret, (start, stop) in zip(self._secrets, itertools.pairwise(self._places.tolist()), strict=True):
+            out[start:stop] = UnitDigests(secret).of(units[start:stop])
         return out
 
 

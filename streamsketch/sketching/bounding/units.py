@@ -1,8 +1,9 @@
 """Bounded sketches of whole tables, without a cluster: what each unit adds is netted, clipped and added up."""
 
 import dataclasses
+import itertools
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -12,6 +13,7 @@ from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.grids import check_fine
 from streamsketch.agreement.rows_of_unit import RowsOfUnit
 from streamsketch.core.documents import TableKey
+from streamsketch.core.numbers import Ints
 from streamsketch.core.wrong import PROJECTION, wrong_type
 from streamsketch.data.calendar import EventWindows
 from streamsketch.data.grid import warn_of_truncation
@@ -26,7 +28,7 @@ from streamsketch.projections.base import Projection
 from streamsketch.sketching.bounding.cells import bounded_cells
 from streamsketch.sketching.bounding.clip import MAX_LIMIT, Bounded, bounded, check_clip, summed
 from streamsketch.sketching.bounding.contributions import NO_KEY, WHOLE, Contributions
-from streamsketch.sketching.bounding.digests import UnitDigests
+from streamsketch.sketching.bounding.digests import RunDigests, UnitDigests
 from streamsketch.sketching.bounding.grouping import GroupedEvents
 from streamsketch.sketching.bounding.runs import Runs
 from streamsketch.sketching.bounding.summary import BoundingSummary, check_summary
@@ -302,22 +304,50 @@ class UnitBounds:
 
     def read(self, batches: Iterable[Events], secret: bytes, summary: BoundingSummary) -> Iterator[Contributions]:
         """Yield the events of batches, of public keys if any are named; count what is dropped."""
-        digests, public = UnitDigests(secret), self._public
-        held: dict[type, Any] = {}  # a key of each type
+        digests, held = UnitDigests(secret), dict[type, Any]()  # a key of each type
         for batch in batches:
             summary.note(batch, self._projection)
             found = self.contributions(batch, digests)
-            if public is not None and len(found):
-                held |= {type(key): key for key, _ in found.slots}
-                wanted = np.array([key in public for key, _ in found.slots], dtype=bool)
-                if not wanted.all():
-                    wanted = wanted[found.codes]
-                    summary.rows_of_other_keys += int((~wanted).sum())
-                    found = found.rows(wanted)
+            wanted = self._wanted(found, held)
+            if wanted is not None:
+                summary.rows_of_other_keys += int((~wanted).sum())
+                found = found.rows(wanted)
             yield found if self._in_cells else found.one_by_one()
-        warn_of_other_types(public or (), held.values())
+        warn_of_other_types(self._public or (), held.values())
 
-    def contributions(self, events: Events, digests: UnitDigests, window: int = WHOLE) -> Contributions:
+    def read_runs(
+        self, events: Events, ends: Ints, secrets: Sequence[bytes], summaries: Sequence[BoundingSummary]
+    ) -> list[Contributions] | None:
+        """Return what `read` yields of each run of the rows of a batch, with a secret and a summary for each.
+
+        The events of a run share no memory with the others. None if it is not known which rows were left out
+        (`Events.by_rows`, which also describes ``ends``); nothing was counted then.
+        """
+        runs, places = events.by_rows(ends), events.places(ends)
+        if runs is None or places is None:
+            return None
+        for run, summary in zip(runs, summaries, strict=True):
+            summary.note(run, self._projection)
+        found, held = self.contributions(events, RunDigests(secrets, places)), dict[type, Any]()
+        wanted = self._wanted(found, held)
+        if wanted is not None:
+            kept = np.append(0, np.cumsum(wanted))[places]
+            for summary, lost in zip(summaries, (np.diff(places) - np.diff(kept)).tolist(), strict=True):
+                summary.rows_of_other_keys += lost
+            found, places = found.rows(wanted), kept
+        warn_of_other_types(self._public or (), held.values())
+        parts = (found.rows(np.arange(start, stop)) for start, stop in itertools.pairwise(places.tolist()))
+        return [part if self._in_cells else part.one_by_one() for part in parts]
+
+    def _wanted(self, events: Contributions, held: dict[type, Any]) -> NDArray[np.bool_] | None:
+        """Return which events have a public key, bool, (n,), None if all have; add a key of each type to ``held``."""
+        if self._public is None or not len(events):
+            return None
+        held |= {type(key): key for key, _ in events.slots}
+        wanted = np.array([key in self._public for key, _ in events.slots], dtype=bool)
+        return None if wanted.all() else wanted[events.codes]
+
+    def contributions(self, events: Events, digests: UnitDigests | RunDigests, window: int = WHOLE) -> Contributions:
         """Return events that were read to be bounded, as `Contributions.of`, with what these bounds need."""
         return Contributions.of(events, digests, window, averaged=self._averaged)
 
