@@ -20,6 +20,7 @@ from streamsketch.intake.events import Events
 from streamsketch.intake.rows import Intake, chosen
 from streamsketch.sketching.bounding.admission import Admission
 from streamsketch.sketching.bounding.contributions import NO_KEY, WHOLE, Contributions, concatenated
+from streamsketch.sketching.bounding.runs import Runs
 from streamsketch.sketching.bounding.summary import BoundingSummary
 from streamsketch.sketching.bounding.units import UnitBounds
 from streamsketch.sketching.table import SketchTable
@@ -78,13 +79,15 @@ class UnitsWindow:
 
         With ``admission``, rows are left out if their units are not admitted to the window, which is number ``place``.
         """
-        events = concatenated([*self._chunks.values(), *self._parts])
+        parts = [*self._chunks.values(), *self._parts]
         if admission is not None:
+            events = concatenated(parts)
             admitted, left_out, admission = admission.admit(place, events.units)
             summary.units_over_windows += left_out
-            events = events if admitted.all() else events.rows(admitted)
+            parts = [events if admitted.all() else events.rows(admitted)]
         table = SketchTable(self._agreement)
-        self._bounds.add_to(table, events, secret, summary)
+        has_features = any(part.features is not None for part in parts)
+        self._bounds.add_to(table, concatenated(parts) if has_features else Runs.of(*parts), secret, summary)
         self._bounds.mark(table)
         return table, admission
 

@@ -143,6 +143,13 @@ def used_slots(slots: list[TableKey], codes: Ints) -> tuple[list[Any], Ints]:
     return [slots[place] for place in np.flatnonzero(used).tolist()], places[codes]
 
 
+def shared_slots(parts: Sequence[Contributions]) -> tuple[tuple[list[Slot], list[int] | None], list[Ints]]:
+    """Return the slots of all parts and their times, as `without_times`, and where those of each part are there."""
+    slots: dict[TimedSlot, int] = {}
+    places = [np.array([slots.setdefault(slot, len(slots)) for slot in part.timed_slots], np.int64) for part in parts]
+    return without_times(list(slots)), places
+
+
 def concatenated(parts: Sequence[Contributions]) -> Contributions:
     """Return the events of all parts as one object, of features if all are."""
     if len(parts) == 1:
@@ -150,13 +157,10 @@ def concatenated(parts: Sequence[Contributions]) -> Contributions:
     features: list[Any] = [part.features for part in parts if part.features is not None]
     if features and any(part.features is None and len(part) for part in parts):
         return concatenated([part.one_by_one() for part in parts])
-    slots: dict[TimedSlot, int] = {}
+    (names, times), places = shared_slots(parts)
     codes = [np.empty(0, dtype=np.int64)]
-    for part in parts:
-        places = [slots.setdefault(slot, len(slots)) for slot in part.timed_slots]
-        same = places == list(range(len(places)))
-        codes.append(part.codes if same else np.array(places, dtype=np.int64)[part.codes])
-    names, times = without_times(list(slots))
+    for part, its in zip(parts, places, strict=True):
+        codes.append(part.codes if (its == np.arange(its.size)).all() else its[part.codes])
     return Contributions(
         np.concatenate([np.empty((0, 2), dtype=np.uint64), *(part.units for part in parts)]),
         names,

@@ -1,10 +1,11 @@
 """Events of units brought together: runs of rows of one unit, found again in linear time.
 
-Runs are spread over buckets that fit the caches by their units' digests, which are secret, and found again within a
-bucket by a hash table. So an attacker cannot choose units that meet in one place.
+Runs, or rows where they are short, are spread over buckets that fit the caches by their units' digests, which are
+secret, and found again within a bucket by a hash table. So an attacker cannot choose units that meet in one place.
 """
 
 import dataclasses
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -14,12 +15,14 @@ from streamsketch.core.documents import TableKey
 from streamsketch.core.jit import kernel, read_only
 from streamsketch.core.numbers import Ints
 from streamsketch.kernels.hashing import Words
-from streamsketch.sketching.bounding.contributions import Contributions
+from streamsketch.sketching.bounding.contributions import Contributions, shared_slots
 
-_BUCKET_RUNS = 256  # on average
+_BUCKET_RUNS, _BUCKET_ROWS = 256, 2048  # on average
+_LONG = 4  # rows of a run, from which on runs are brought together, not rows
 _MOST_BITS = 16
 _ODD = np.uint64(0x9E37_79B9_7F4A_7C15)  # 2^64 over the golden ratio
 _1, _64 = np.uint64(1), np.uint64(64)
+_ROW_WORDS = 5  # two words of the unit, code, index and steps
 
 
 @concealed
@@ -50,15 +53,37 @@ class Runs:
         return self.codes.size
 
     @staticmethod
-    def of(events: Contributions) -> "Runs":
-        """Return events with the rows of each unit together, in their order."""
+    def of(*parts: Contributions) -> "Runs":
+        """Return the events of all parts, none of features, with the rows of each unit together, in their order."""
+        if len(parts) != 1:
+            return Runs._spread(parts)
+        (events,) = parts
         starts = run_starts(read_only(events.units))
+        if _LONG * starts.size > len(events):
+            return Runs._spread(parts)
         units, bounds, places = Runs.gathered(events.units.take(starts, axis=0), np.diff(starts, append=len(events)))
         columns = [np.empty(len(events), dtype=np.int64) for _ in range(3)]
         for column, given in zip(columns, (events.codes, events.indices, events.steps), strict=True):
             move_runs(starts, places, read_only(given), column)
         codes, indices, steps = columns
         return Runs(units, bounds, events.slots, codes, indices, steps, events.times)
+
+    @staticmethod
+    def _spread(parts: Sequence[Contributions]) -> "Runs":
+        (slots, times), places = shared_slots(parts)
+        size = sum(map(len, parts))
+        bits = min(_MOST_BITS, max(1, (size // _BUCKET_ROWS).bit_length()))
+        counts = np.zeros(1 << bits, dtype=np.int64)
+        for part in parts:
+            count_rows(read_only(part.units), bits, counts)
+        rows, stops = np.empty((size, _ROW_WORDS), dtype=np.uint64), np.cumsum(counts) - counts
+        for part, its in zip(parts, places, strict=True):
+            columns = read_only(part.codes), its, read_only(part.indices), read_only(part.steps)
+            spread_rows(read_only(part.units), *columns, bits, stops, rows)
+        units, bounds = np.empty((size, 2), dtype=np.uint64), np.empty(size + 1, dtype=np.int64)
+        codes, indices, steps = (np.empty(size, dtype=np.int64) for _ in range(3))
+        many = group_rows(rows, stops, units, bounds, codes, indices, steps)
+        return Runs(units[:many].copy(), bounds[: many + 1].copy(), slots, codes, indices, steps, times)
 
     @staticmethod
     def gathered(units: Words, lengths: Ints) -> tuple[Words, Ints, Ints]:
@@ -176,3 +201,81 @@ def group_runs(units: Words, bits: int) -> tuple[Ints, Ints]:  # noqa: C901 - a 
             many[unit_of[i]] += 1
         start = stops[bucket]
     return order, unit_ends[:known]
+
+
+@kernel
+def count_rows(units: Words, bits: int, counts: Ints) -> None:
+    """Add how many rows each of 2^bits buckets gets, by the upper bits of their units' hash."""
+    shift = _64 - np.uint64(bits)
+    for row in range(units.shape[0]):
+        counts[(units[row, 0] * _ODD) >> shift] += 1
+
+
+@kernel
+def spread_rows(
+    units: Words, codes: Ints, slots: Ints, indices: Ints, steps: Ints, bits: int, places: Ints, out: Words
+) -> None:
+    """Write rows to their buckets, each from its place on, which moves on; codes become numbers of shared slots.
+
+    A row is written as a whole, or each bucket would need room in the caches for five columns.
+    """
+    shift = _64 - np.uint64(bits)
+    for row in range(units.shape[0]):
+        bucket = (units[row, 0] * _ODD) >> shift
+        place = places[bucket]
+        places[bucket] = place + 1
+        out[place, 0], out[place, 1] = units[row, 0], units[row, 1]
+        out[place, 2], out[place, 3] = np.uint64(slots[codes[row]]), np.uint64(indices[row])
+        out[place, 4] = np.uint64(steps[row])
+
+
+@kernel
+def group_rows(  # noqa: C901 - a hash table
+    rows: Words, stops: Ints, units: Words, bounds: Ints, codes: Ints, indices: Ints, steps: Ints
+) -> int:
+    """Write rows in buckets, which end at ``stops``, unit by unit, with where units begin; return how many there are.
+
+    Units are in the order they first occur in a bucket. ``bounds`` has room for one more than the rows, and the other
+    columns for as many.
+    """
+    longest, start = 1, 0
+    for bucket in range(stops.size):
+        longest = max(longest, stops[bucket] - start)
+        start = stops[bucket]
+    room = 2
+    while room < 2 * longest:
+        room *= 2
+    table, unit_of, many = np.empty(room, np.int64), np.empty(longest, np.int64), np.empty(longest, np.int64)
+    start, known, bounds[0] = 0, 0, 0
+    for bucket in range(stops.size):
+        size, first = stops[bucket] - start, known
+        room, shift = 2, np.uint64(63)
+        while room < 2 * size:
+            room, shift = 2 * room, shift - _1
+        table[:room] = -1
+        for i in range(size):
+            one, two = rows[start + i, 0], rows[start + i, 1]
+            place = np.int64(((one ^ (two << _1)) * _ODD) >> shift)
+            while table[place] >= 0:
+                unit = first + table[place]
+                if units[unit, 0] == one and units[unit, 1] == two:
+                    break
+                place = (place + 1) & (room - 1)
+            if table[place] < 0:
+                table[place] = known - first
+                units[known, 0], units[known, 1], many[known - first] = one, two, 0
+                known += 1
+            unit_of[i] = table[place]
+            many[table[place]] += 1
+        total = start
+        for unit in range(known - first):  # from how many rows a unit has to where they begin
+            total += many[unit]
+            many[unit] = total - many[unit]
+            bounds[first + unit + 1] = total
+        for i in range(size):
+            place = many[unit_of[i]]
+            many[unit_of[i]] = place + 1
+            codes[place], indices[place] = np.int64(rows[start + i, 2]), np.int64(rows[start + i, 3])
+            steps[place] = np.int64(rows[start + i, 4])
+        start = stops[bucket]
+    return known

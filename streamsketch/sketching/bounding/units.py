@@ -351,7 +351,7 @@ class UnitBounds:
         """Return events that were read to be bounded, as `Contributions.of`, with what these bounds need."""
         return Contributions.of(events, digests, window, averaged=self._averaged)
 
-    def add_to(self, table: SketchTable, events: Contributions, secret: bytes, summary: BoundingSummary) -> None:
+    def add_to(self, table: SketchTable, events: Contributions | Runs, secret: bytes, summary: BoundingSummary) -> None:
         """Add what the bounds leave of whole units, read with the same secret, to a table of the projection."""
         step = self._projection.cell_unit if self._in_cells else float(self._projection.grid)
         for left in self.clipped_parts(events, secret):

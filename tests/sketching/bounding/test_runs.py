@@ -1,5 +1,6 @@
 """Rows of units brought together, the least slots of each, and their sums: against dictionaries and sorting."""
 
+import dataclasses
 import itertools
 from collections import Counter
 from typing import Any
@@ -122,10 +123,23 @@ def test_many_rows_of_few_units_and_few_rows_of_many(units: int) -> None:
     assert listed(summed(columns(rows))) == {unit: without_zeros(pairs) for unit, pairs in twin(rows).items()}
 
 
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), *[st.integers(0, 4)] * 3), max_size=60))
-def test_runs_are_the_rows_of_a_unit_in_their_order(rows: list[Row]) -> None:
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), *[st.integers(0, 4)] * 3), max_size=60),
+    st.lists(st.integers(0, 60), max_size=3),
+    st.booleans(),
+)
+def test_runs_are_the_rows_of_a_unit_in_their_order(rows: list[Row], cuts: list[int], long: bool) -> None:  # noqa: FBT001
+    """Of one part, or of several with slots of their own; run by run or, where these are short, row by row."""
+    rows = [row for row in rows for _ in range(9 if long else 1)]
     events = columns(rows)
-    runs = Runs.of(events)
+    ends = sorted({0, len(rows), *(min(cut, len(rows)) for cut in cuts)})
+    parts = []
+    for number, (start, stop) in enumerate(itertools.pairwise(ends)):
+        part, order = events.rows(slice(start, stop)), np.roll(np.arange(len(SLOTS)), number)
+        slots = [SLOTS[place] for place in order.tolist()]
+        parts.append(dataclasses.replace(part, slots=slots, codes=np.argsort(order)[part.codes]))
+    runs = Runs.of(*parts)
+    assert runs.slots == (SLOTS if parts else [])
     assert run_starts(events.units).tolist() == [
         place for place, row in enumerate(rows) if not place or row[:2] != rows[place - 1][:2]
     ]
