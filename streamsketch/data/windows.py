@@ -151,7 +151,7 @@ def times_in(column: "pa.Array", name: str, form: str | None = None) -> "pa.Arra
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
             if form is not None:
                 return times_by_format(column, form)
-            for zone in (None, "UTC"):
+            for zone in _zones(column):
                 with contextlib.suppress(pa.ArrowInvalid):
                     return column.cast(pa.timestamp("us", tz=zone)).cast(pa.timestamp("us"))
             column = pc.replace_substring_regex(column, _NANOS, r"\1")  # rounded down, as nanoseconds of other types
@@ -163,6 +163,14 @@ def times_in(column: "pa.Array", name: str, form: str | None = None) -> "pa.Arra
         # Arrow's own message quotes the cell, which is private
         raise InvalidInputError(not_a_time(name, form)) from None
     raise InvalidInputError(f"the column {name} must hold times, dates, or text with times or dates; got {kind}")
+
+
+def _zones(column: "pa.Array") -> "tuple[str | None, ...]":
+    """Return the zones to try for text, first that of the first row: to refuse a row costs many times a reading."""
+    with contextlib.suppress(pa.ArrowInvalid):
+        column[:1].cast(pa.timestamp("us"))
+        return None, "UTC"
+    return "UTC", None
 
 
 def not_a_time(name: str, form: str | None = None) -> str:

@@ -86,6 +86,23 @@ def test_times_with_and_without_a_zone_stand_in_one_column() -> None:
         assert set(times_in(column, "at").to_pylist()) == {dt.datetime(2026, 1, 1)}  # noqa: DTZ001 - as it stands
 
 
+TIMES = [
+    "2026-01-01",
+    "2026-01-01T01:00:00.123456789+01:00",
+    "2026-01-01 00:00",
+    "2025-12-31T21:00-03",
+    "2026-01-01T00Z",
+]
+
+
+@given(st.lists(st.sampled_from(TIMES), max_size=5))
+def test_a_column_of_text_has_the_times_of_its_rows_whichever_is_first(texts: list[str]) -> None:
+    column = pa.array(texts, pa.string())
+    assert times_in(column, "at").to_pylist() == [
+        times_in(column[at : at + 1], "at")[0].as_py() for at in range(len(column))
+    ]
+
+
 @pytest.mark.parametrize("column", [["noon"], [1], [1.5], [None, NOON], ["2024-05-31", None]])
 def test_what_is_no_time_is_refused_without_a_word_of_it(column: list[Any]) -> None:
     with pytest.raises(ss.InvalidInputError, match="the column when") as caught:
