@@ -24,7 +24,11 @@ PARTS: dict[str, dict[Any, str]] = {
     },
     "table": {"sketch": "release.private_table", "signs": "signs.publishers"},
     "other file": {"raw sketch": "storage.first_bytes", "index of signs": "signs.index_file"},
-    "explanation": {b"\x89SSG\r\n\x1a\n": "explanation.signs", b"\x89SSI\r\n\x1a\n": "explanation.signs"},
+    "explanation": {
+        b"\x89SSK\r\n\x1a\n": "explanation.release",
+        b"\x89SSG\r\n\x1a\n": "explanation.signs",
+        b"\x89SSI\r\n\x1a\n": "explanation.signs",
+    },
     "mechanism": {
         # DP-SignRP-RR needs a bound on norms, which no agreement has
         "DP-Sign-logistic": "signs.publishers",

@@ -15,8 +15,8 @@ from streamsketch.cli._releasing import NOT_DISJOINT, PopulationsOption
 from streamsketch.cli._showing import AsJson, show_json
 from streamsketch.core.text import filled
 from streamsketch.errors import printable
+from streamsketch.explanation.alone import INDIVIDUAL, heading_of, one_release
 from streamsketch.explanation.base import BaseExplanation
-from streamsketch.explanation.joint import INDIVIDUAL, explain_jointly, heading_of, one_release
 from streamsketch.privacy.guarantee import Populations
 from streamsketch.release.published import Published
 from streamsketch.release.published_table import PublishedTable
@@ -85,6 +85,8 @@ def explain(
     relations = list(dict.fromkeys(release.guarantee.neighbours for release in published))
     together = None
     if len(relations) == 1 and (len(published) > 1 or delta is not None):
+        from streamsketch.explanation.joint import explain_jointly  # noqa: PLC0415 - which one release does not need
+
         together = explain_jointly(published, populations=populations or "overlapping", delta=delta)
         together = dataclasses.replace(together, sharing=())  # named below, by the files' names
     if registry:

@@ -1,6 +1,5 @@
 """What objects show in notebooks: HTML without scripts, in the notebook's own colours, with every text escaped."""
 
-import html
 import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -39,7 +38,11 @@ def escaped(text: object) -> str:
     >>> escaped("<b>tea</b> & 'milk'")
     '&lt;b&gt;tea&lt;/b&gt; &amp; &#x27;milk&#x27;'
     """
-    return text if isinstance(text, Html) else html.escape(printable(text), quote=True)
+    if isinstance(text, Html):
+        return text
+    import html  # noqa: PLC0415 - whose table of entities takes a millisecond, and commands show text
+
+    return html.escape(printable(text), quote=True)
 
 
 def name_of(name: object) -> str:

@@ -1,7 +1,7 @@
 """Plain text for terminals of 80 columns."""
 
-import csv
 import dataclasses
+import functools
 import re
 import sys
 import textwrap
@@ -29,7 +29,6 @@ _NOT_PRINTABLE = (
     *((0xE0000, 0xE00FF), (0xEFFFE, 0xEFFFF), (0xF0000, 0x10FFFF)),  # tags, private
 )
 """Ranges of code points, first and last; listed here because Unicode's categories change between versions."""
-_REFUSED = re.compile("[" + "".join(f"\\U{first:08X}-\\U{last:08X}" for first, last in _NOT_PRINTABLE) + "]")
 
 _MOST_NAMED = 300  # characters
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -41,7 +40,14 @@ def is_printable(text: str) -> bool:
 
     The list of code points is the exchange format's (WIRE.md): the same in every version of Unicode.
     """
-    return _REFUSED.search(text) is None
+    if text.isascii():  # most text is, and needs no pattern, which takes a millisecond to compile
+        return text.isprintable()
+    return _refused().search(text) is None
+
+
+@functools.cache
+def _refused() -> re.Pattern[str]:
+    return re.compile("[" + "".join(f"\\U{first:08X}-\\U{last:08X}" for first, last in _NOT_PRINTABLE) + "]")
 
 
 def check_text(name: str, text: str) -> None:
@@ -65,6 +71,8 @@ def names_given(options: Sequence[str], what: str) -> list[str]:
     >>> names_given(["north,south", '"Korea, South"'], "--public-key")
     ['north', 'south', 'Korea, South']
     """
+    import csv  # noqa: PLC0415 - which only options of several names need
+
     try:
         names = [name for row in csv.reader(options, strict=True, skipinitialspace=True) for name in row or [""]]
     except csv.Error:

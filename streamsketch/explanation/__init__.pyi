@@ -1,4 +1,5 @@
-from .joint import JointExplanation, TableExplanation, explain
+from .alone import TableExplanation
+from .joint import JointExplanation, explain
 from .release import Explanation
 from .signs import IndividualSignExplanation, SignExplanation
 

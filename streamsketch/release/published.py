@@ -202,9 +202,9 @@ class Published(Encoded, ABC):
 
     def explain(self) -> Any:
         """Return an explanation: who is protected, by which theorem, with how much noise, and what is not protected."""
-        from streamsketch.explanation.joint import explain  # noqa: PLC0415 - explanations know releases, not the reverse
+        from streamsketch.explanation.alone import explain_alone  # noqa: PLC0415 - which knows releases, not the reverse
 
-        return explain(self)
+        return explain_alone(self)
 
     def __reduce__(self) -> Any:
         return type(self).from_bytes, (self.to_bytes(),)

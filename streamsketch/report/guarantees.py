@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from streamsketch.core import sentences
 from streamsketch.core.documents import Json
 from streamsketch.errors import InvalidInputError
+from streamsketch.explanation.alone import one_release
 from streamsketch.explanation.base import budget_text, format_rounded_up
-from streamsketch.explanation.joint import JointExplanation, explain_jointly, one_release
+from streamsketch.explanation.joint import JointExplanation, explain_jointly
 from streamsketch.explanation.release import Explanation
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.individual import IndividualGuarantee

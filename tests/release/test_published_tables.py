@@ -16,7 +16,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.explanation import TableExplanation
-from streamsketch.explanation.joint import one_release
+from streamsketch.explanation.alone import one_release
 from streamsketch.local import MeanAggregator
 from streamsketch.privacy import Neighbours
 from streamsketch.privacy.neighbours import MOST_KEYS

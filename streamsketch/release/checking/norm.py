@@ -52,7 +52,9 @@ def least_squared_norm(noises: tuple[CellNoise, ...], cells: int) -> float:
     function of η. Those of the noises taken here are positive (`Noise.log_characteristic`), hence so is φ, and
     E exp(-λ(η + s)²) ≤ E φ(T) = M(λ) for every signal s. The cells' noises are independent: by Markov's inequality
     P(‖Y‖² ≤ r) ≤ exp(λr) M(λ)^k for every λ, which is `FALSE_ALARMS` at r = (log `FALSE_ALARMS` - k log M(λ)) / λ. The
-    largest of these r over a fixed list of λ is returned, as each is valid.
+    largest of these r over a fixed list of λ is returned, as each is valid. log M is convex, so r, a
+    concave function over a positive linear one, rises along the list up to its largest value and falls from there. So
+    that value is searched by halving.
 
     M(λ) is computed by the trapezoidal rule with step h over the whole line. By Poisson summation that is
     Σ_j E exp(-λ(η - 2πj/h)²) ≥ M(λ): its error is on the safe side.
@@ -69,7 +71,15 @@ def least_squared_norm(noises: tuple[CellNoise, ...], cells: int) -> float:
     if variance == 0:  # below the least float: nothing is impossible
         return 0.0
     deviation = math.sqrt(variance)
-    return max(_bound(noises, cells, float(rate) / variance, deviation) for rate in _RATES)
+
+    def bound(place: int) -> float:
+        return _bound(noises, cells, float(_RATES[place]) / variance, deviation)
+
+    low, high = 0, len(_RATES) - 1  # the largest bound is not outside
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if bound(middle) < bound(middle + 1) else (low, middle)
+    return bound(low)
 
 
 def has_known_characteristic(noise: Noise) -> bool:

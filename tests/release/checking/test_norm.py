@@ -69,6 +69,16 @@ def test_the_bound_is_below_the_exact_quantile_and_near_it(cells: int) -> None:
     assert cells - bound < 1.2 * (cells - exact)
 
 
+@pytest.mark.parametrize("name", NOISES)
+@pytest.mark.parametrize("cells", [1, 2, 16, 1024, 1 << 20])
+def test_the_bound_is_the_largest_of_the_list(name: str, cells: int) -> None:
+    """The search by halving rests on bounds that rise and then fall along the list."""
+    noises = tuple(NOISES[name])
+    variance = sum(part.draws * part.factor**2 * part.noise.cumulants.k2 for part in noises)
+    each = [norm._bound(noises, cells, float(rate) / variance, variance**0.5) for rate in norm._RATES]
+    assert least_squared_norm(noises, cells) == max(each)
+
+
 def test_a_cell_alone_tells_nothing() -> None:
     assert least_squared_norm(tuple(NOISES["Laplace"]), 1) <= 0
 
