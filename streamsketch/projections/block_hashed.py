@@ -194,7 +194,10 @@ class BlockHashed(Projection):
             return largest
         total, largest = self.check_bounds(indices, values)
         if not self._worth_order(len(rows), indices.size) or total > MAX_MASS - int(masses.max(initial=0)):
-            return super().add_to_keys(table, masses, rows, codes, indices, values)
+            slots = slot_kernels.looked_up(rows, codes)
+            self._add_to_slots(table, slots, indices, values)
+            slot_kernels.add_masses(masses, slots, read_only(values))
+            return largest
         np.add.at(masses, rows, self._add_in_order(table, rows, codes, indices, values))
         return largest
 
