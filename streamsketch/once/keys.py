@@ -36,7 +36,7 @@ def ids_from(secret: bytes, *places: bytes) -> DataIds:
     places
         One or more distinct places, such as the start of a window.
     """
-    return from_list(hkdf(secret, b"data ids", place)[:SECRET_BYTES] for place in places)
+    return from_list([hkdf(secret, b"data ids", place)[:SECRET_BYTES] for place in places])
 
 
 class StateSecret:
