@@ -17,7 +17,7 @@ from apache_beam.utils.timestamp import Timestamp
 import streamsketch as ss
 from streamsketch.beam.release.draws import KeyedDraw, RowDraw
 from streamsketch.beam.release.rows import ScheduledWindows
-from streamsketch.beam.run.once import repeatable_bits
+from streamsketch.beam.run.bits import repeatable_bits
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.continual import Releaser, Tree
 from streamsketch.data.windows import Tumbling

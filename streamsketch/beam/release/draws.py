@@ -12,8 +12,8 @@ from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.same import fingerprint_of
 from streamsketch.beam.intake.keys import METRICS
 from streamsketch.beam.release.rows import ScheduledWindows, SumBySchedule
+from streamsketch.beam.run.bits import BitsOf, ids_in
 from streamsketch.beam.run.coders import SketchCoder
-from streamsketch.beam.run.once import BitsOf, ids_in
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.beam.run.versions import window_start
 from streamsketch.core.documents import TableKey

@@ -8,8 +8,9 @@ import apache_beam as beam
 import numpy as np
 
 from streamsketch.beam.intake.bound import BoundedEvents
+from streamsketch.beam.run.bits import BitsOf
 from streamsketch.beam.run.known import known_of, noted, with_known
-from streamsketch.beam.run.once import BitsOf, PublishOnce
+from streamsketch.beam.run.once import PublishOnce
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.guarantee import Guarantee

@@ -1,12 +1,13 @@
 """Publish each key once in each window, even if the runner repeats steps: a retry draws the same noise and ids."""
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol, TypeAlias, cast
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, cast
 
 import apache_beam as beam
 from apache_beam.transforms.window import BoundedWindow
 
+from streamsketch.beam.run.bits import BitsOf, repeatable_bits
 from streamsketch.beam.run.charges import WindowCharge
 from streamsketch.beam.run.known import with_versions
 from streamsketch.beam.run.ordering import InOrder
@@ -15,13 +16,7 @@ from streamsketch.beam.run.steps import Each, Step
 from streamsketch.beam.run.versions import WithVersion
 from streamsketch.beam.streams.stable import publishing_step
 from streamsketch.core.documents import TableKey
-from streamsketch.data.data_ids import DataIds
 from streamsketch.once.alarms import REFUSED
-from streamsketch.once.keys import ids_from, joined, number_bytes
-from streamsketch.privacy.samplers import KeyedBits
-
-BitsOf: TypeAlias = Callable[..., KeyedBits]
-_KEYS = beam.coders.FastPrimitivesCoder()
 
 
 class Draw(Protocol):
@@ -142,43 +137,3 @@ class _Draw(Step):
         bits_of = functools.partial(repeatable_bits, run.derive(self._use, self._label), key, window)
         for published in self._draw.draw(total, bits_of, key, window, run):
             yield key, (published if version is None else (published, version))
-
-
-def repeatable_bits(secret: bytes, key: TableKey, window: BoundedWindow, *parts: bytes) -> KeyedBits:
-    """Return the bits for one key in one window.
-
-    Parameters
-    ----------
-    secret
-        32 bytes of one run and transform. Using them in two runs would reveal which of their inputs are equal.
-    key
-        Text, bytes or an integer.
-    window
-        The key's window.
-    parts
-        Everything else that distinguishes this draw from others, including its exact input. Then changed input gets
-        independent noise.
-    """
-    return KeyedBits(secret, joined((_KEYS.encode(key), _time_of(window), *parts)))
-
-
-def ids_in(secret: bytes, sources: Iterable[str], key: TableKey, window: BoundedWindow) -> DataIds:
-    """Return the ids of one key's data in one window (`ids_from`).
-
-    Parameters
-    ----------
-    secret
-        32 bytes of the run, the same for all transforms of a pipeline.
-    sources
-        Full labels of the steps that the data came from.
-    key
-        Text, bytes or an integer.
-    window
-        The key's window.
-    """
-    time = _time_of(window)
-    return ids_from(secret, *(joined((time, source.encode())) for source in sources)).of_key(key)
-
-
-def _time_of(window: BoundedWindow) -> bytes:
-    return number_bytes(int(window.max_timestamp().micros))

@@ -21,7 +21,7 @@ from streamsketch.beam import (
     configure_run,
 )
 from streamsketch.beam.release.contribute import RoundDraw
-from streamsketch.beam.run.once import repeatable_bits
+from streamsketch.beam.run.bits import repeatable_bits
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.parties import Key, Round
 from streamsketch.parties.contributions import decode_contribution

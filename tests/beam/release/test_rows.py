@@ -24,8 +24,8 @@ from streamsketch.beam import (
 from streamsketch.beam.release import rows as rows_module
 from streamsketch.beam.release.draws import RowDraw
 from streamsketch.beam.release.rows import ScheduledWindows
+from streamsketch.beam.run.bits import repeatable_bits
 from streamsketch.beam.run.known import Known, Span
-from streamsketch.beam.run.once import repeatable_bits
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.beam.streams.slots import encoded_key
 from streamsketch.continual import Factorisation, History, Releaser, Schedule, Separate, Tree

@@ -16,7 +16,7 @@ import streamsketch as ss
 from streamsketch.beam.release.contribute import RoundContribution, RoundDraw
 from streamsketch.beam.release.draws import KeyedDraw
 from streamsketch.beam.release.select import KeepSelected
-from streamsketch.beam.run.once import repeatable_bits
+from streamsketch.beam.run.bits import repeatable_bits
 from streamsketch.beam.run.runs import RunSecret
 from streamsketch.parties import Key, Round
 from streamsketch.privacy import Budget
