@@ -1,10 +1,9 @@
 """The server: an exact, mergeable sum of reports, and the estimated mean."""
 
 import math
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsketch.core.numbers import Floats, Ints, check_int
 from streamsketch.errors import InvalidInputError, SketchOverflowError
@@ -12,7 +11,7 @@ from streamsketch.kernels.hashing import Words
 from streamsketch.local.mechanism import Mechanism
 from streamsketch.local.plausible_lengths import all_fit, implausible, lengths_fit
 from streamsketch.local.portable_floats import power_below
-from streamsketch.local.report import Report, Reported, Reports
+from streamsketch.local.report import Report, Reported, Reports, Values
 from streamsketch.release.published import Encoded
 
 MAX_COUNT = (1 << 31) - 1
@@ -156,7 +155,7 @@ class MeanAggregator(Encoded):
             seeds, values = seeds[fit], values[fit]
         return int(fit.size - seeds.size) + self._add_each(seeds, values)
 
-    def _arrays(self, reports: Report | Reports) -> tuple[Words, NDArray[Any]]:
+    def _arrays(self, reports: Report | Reports) -> tuple[Words, Values]:
         if isinstance(reports, Report):
             seeds, values = np.array([reports.seed], dtype=np.uint64), reports.values[np.newaxis].copy()
         elif isinstance(reports, Reports):  # arrays of one layout need only one compiled kernel
@@ -167,11 +166,11 @@ class MeanAggregator(Encoded):
         self._check_count(seeds.size)
         return seeds, values
 
-    def _add(self, seeds: Words, values: NDArray[Any]) -> None:
+    def _add(self, seeds: Words, values: Values) -> None:
         self._mechanism.add_steps(seeds, values, self._totals, self.step, _LIMIT)
         self._count += seeds.size
 
-    def _add_each(self, seeds: Words, values: NDArray[Any]) -> int:
+    def _add_each(self, seeds: Words, values: Values) -> int:
         """Add reports that can be added; return the number of others, such as those with all values in one cell."""
         try:
             self._add(seeds, values)

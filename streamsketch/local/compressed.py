@@ -3,10 +3,8 @@
 import dataclasses
 import functools
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsketch.core.jit import kernel, read_only
 from streamsketch.core.numbers import Floats
@@ -23,7 +21,7 @@ from streamsketch.local.random_words import (
     salt,
     secret_words,
 )
-from streamsketch.local.report import Layout
+from streamsketch.local.report import Layout, Values
 from streamsketch.privacy.exact_coins import Bytes
 from streamsketch.privacy.samplers import BitSource
 
@@ -232,13 +230,13 @@ class CompPrivUnitG(Mechanism):
         """√d times the largest scaled Gaussian, for any seed; see `Mechanism.longest_contribution`."""
         return self.compression.longest
 
-    def fill(self, units: Floats, bits: BitSource, seeds: Words, values: NDArray[Any]) -> None:
+    def fill(self, units: Floats, bits: BitSource, seeds: Words, values: Values) -> None:
         """Write reports; see `Mechanism.fill`."""
         del seeds  # unused: the candidate's seed is the private value
         lengths = np.sqrt(dot_rows(units, units))
         values[:, 0] = self.compression.seeds(units / lengths[:, np.newaxis], bits)
 
-    def contributions(self, seeds: Words, values: NDArray[Any]) -> Floats:
+    def contributions(self, seeds: Words, values: Values) -> Floats:
         """Return the vectors of the reported seeds; see `Mechanism.contributions`."""
         del seeds
         return self.compression.vectors(values[:, 0])

@@ -4,10 +4,8 @@ import dataclasses
 import functools
 import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsketch.core.numbers import Floats
 from streamsketch.errors import InvalidInputError
@@ -15,7 +13,7 @@ from streamsketch.kernels.hashing import Words
 from streamsketch.local.mechanism import Mechanism, register
 from streamsketch.local.plausible_lengths import noisy_lengths
 from streamsketch.local.random_words import dot_rows
-from streamsketch.local.report import Layout
+from streamsketch.local.report import Layout, Values
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.gaussian import DiscreteGaussian, gaussian_sigma
 from streamsketch.privacy.noise import Sensitivity
@@ -114,14 +112,14 @@ class GaussianMechanism(Mechanism):
         """d·σ², up to at most d/4 squared grid steps of rounding."""
         return self.sphere_dim * self.noise.cumulants.k2 / 4.0**self.fraction_bits
 
-    def fill(self, units: Floats, bits: BitSource, seeds: Words, values: NDArray[Any]) -> None:
+    def fill(self, units: Floats, bits: BitSource, seeds: Words, values: Values) -> None:
         """Write reports; see `Mechanism.fill`. Noise exceeds 2^24 · 40 steps with probability below e^-800."""
         del seeds  # unused
         scaled = units * (2.0**self.fraction_bits / np.sqrt(dot_rows(units, units)))[:, np.newaxis]
         noisy = np.rint(scaled).astype(np.int64) + self.noise.sample(units.size, bits).reshape(units.shape)
         values[...] = np.clip(noisy, -(1 << 31), (1 << 31) - 1)
 
-    def contributions(self, seeds: Words, values: NDArray[Any]) -> Floats:
+    def contributions(self, seeds: Words, values: Values) -> Floats:
         """Return the reports in real units; see `Mechanism.contributions`."""
         del seeds
         return values * 0.5**self.fraction_bits

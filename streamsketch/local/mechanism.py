@@ -12,16 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsketch.core.documents import Json
 from streamsketch.core.limits import json_fields
-from streamsketch.core.numbers import Floats, Ints, check_int, short
+from streamsketch.core.numbers import Floats, Ints, Numbers, check_int, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels.hashing import Words
 from streamsketch.local.parameters import MAX_EPSILON, MIN_EPSILON
 from streamsketch.local.random_words import dot_rows, round_to_steps, squared_lengths
-from streamsketch.local.report import Layout, Report, Reports
+from streamsketch.local.report import Layout, Report, Reports, Values
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.samplers import BitSource, SystemBits
 
@@ -90,11 +89,11 @@ class Mechanism(ABC):
         """Expected squared error of one report; see `expected_squared_error`."""
 
     @abstractmethod
-    def fill(self, units: Floats, bits: BitSource, seeds: Words, values: NDArray[Any]) -> None:
+    def fill(self, units: Floats, bits: BitSource, seeds: Words, values: Values) -> None:
         """Write reports of unit vectors, (n, sphere_dim), to ``seeds``, (n,), and ``values``, (n, count)."""
 
     @abstractmethod
-    def contributions(self, seeds: Words, values: NDArray[Any]) -> Floats:
+    def contributions(self, seeds: Words, values: Values) -> Floats:
         """Return what each report adds to the server's state, in real units, float64 of shape (n, state_dim)."""
 
     @property
@@ -128,7 +127,7 @@ class Mechanism(ABC):
         """A bound on the Euclidean length of an honest report's contribution to the server's state, in real units."""
         return self.honest_lengths[1]
 
-    def add_steps(self, seeds: Words, values: NDArray[Any], total: Ints, step: float, limit: float) -> None:
+    def add_steps(self, seeds: Words, values: Values, total: Ints, step: float, limit: float) -> None:
         """Add `contributions`, each rounded to a multiple of ``step``, to ``total``, int64 (state_dim,), in steps.
 
         Raises
@@ -209,7 +208,7 @@ class Mechanism(ABC):
                 pass
         return Reports(self, seeds, values)
 
-    def on_sphere(self, matrix: NDArray[Any], first: int = 0) -> Floats:
+    def on_sphere(self, matrix: Numbers, first: int = 0) -> Floats:
         """Check rows, and return them, with ``ball`` completed to length 1, as float64 of shape (n, sphere_dim)."""
         with np.errstate(over="ignore"):  # overflow is refused below as infinite
             rows = np.require(matrix, np.float64, ["C", "A", "W"])  # one layout needs only one compiled kernel
@@ -316,9 +315,9 @@ def mechanism_from_fields(fields: Json) -> Mechanism:
 
 
 def add_in_chunks(
-    contributions: Callable[[Words, NDArray[Any]], Floats],
+    contributions: Callable[[Words, Values], Floats],
     seeds: Words,
-    values: NDArray[Any],
+    values: Values,
     total: Ints,
     step: float,
     limit: float,
@@ -353,7 +352,7 @@ def whole_steps(contributions: Floats, step: float, limit: float) -> Ints:
     return steps
 
 
-def _array(given: object, axes: int) -> NDArray[Any]:
+def _array(given: object, axes: int) -> Numbers:
     if isinstance(given, np.ma.MaskedArray):
         raise InvalidInputError("vectors must not be a masked array; fill the masked entries first")
     shape = "(dim,)" if axes == 1 else "(n, dim)"

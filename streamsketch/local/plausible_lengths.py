@@ -1,7 +1,7 @@
 """Which lengths of reports are plausible: honest ones have them, all or all but one in 10^9 (Theory 7.6)."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from streamsketch.core.libraries import scipy_special
 from streamsketch.local.parameters import GaussianCap
 from streamsketch.local.random_words import dot_rows
-from streamsketch.local.report import Layout, Reported
+from streamsketch.local.report import Layout, Reported, Values
 
 FALSE_ALARM = 1e-9
 """Largest share of honest reports outside the bounds."""
@@ -58,7 +58,7 @@ def noisy_lengths(count: int, radius: float, variance_proxy: float, moments: tup
     return Lengths(max(0.0, math.sqrt(max(0.0, least)) - radius), math.sqrt(most) + radius)
 
 
-def lengths_fit(mechanism: Reported, values: NDArray[Any]) -> NDArray[np.bool_]:
+def lengths_fit(mechanism: Reported, values: Values) -> NDArray[np.bool_]:
     """Return which rows of ``values``, (n, count), have a length that an honest report can have: bool, (n,)."""
     least, most = mechanism.honest_lengths
     if most == math.inf:
@@ -68,7 +68,7 @@ def lengths_fit(mechanism: Reported, values: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray((squares >= least * least) & (squares <= most * most))
 
 
-def all_fit(mechanism: Reported, values: NDArray[Any]) -> bool:
+def all_fit(mechanism: Reported, values: Values) -> bool:
     """Return whether `lengths_fit` holds for all rows; fast for a single row."""
     least, most = mechanism.honest_lengths
     if most == math.inf:
@@ -79,7 +79,7 @@ def all_fit(mechanism: Reported, values: NDArray[Any]) -> bool:
     return bool(lengths_fit(mechanism, values).all())
 
 
-def implausible(mechanism: Reported, values: NDArray[Any]) -> str:
+def implausible(mechanism: Reported, values: Values) -> str:
     """Return a message about the first row of ``values`` whose length no honest report has."""
     least, most = mechanism.honest_lengths
     first = values[int(np.argmin(lengths_fit(mechanism, values)))].astype(np.float64)

@@ -2,10 +2,8 @@
 
 import dataclasses
 import functools
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsketch.core.numbers import Floats
 from streamsketch.errors import InvalidInputError
@@ -14,7 +12,7 @@ from streamsketch.local.mechanism import Mechanism, register
 from streamsketch.local.parameters import GaussianCap, gaussian_cap
 from streamsketch.local.plausible_lengths import gaussian_lengths
 from streamsketch.local.random_words import dot_rows, quantiles, secret_words, standard_normals, uniforms
-from streamsketch.local.report import Layout
+from streamsketch.local.report import Layout, Values
 from streamsketch.privacy.samplers import BitSource
 
 PRECISIONS = ("float32", "float16")
@@ -91,13 +89,13 @@ class PrivUnitG(WithPrecision):
         """d·τ² + g·τ - 1, exactly (Theory 7)."""
         return self.cap.squared_norm(self.sphere_dim) - 1
 
-    def fill(self, units: Floats, bits: BitSource, seeds: Words, values: NDArray[Any]) -> None:
+    def fill(self, units: Floats, bits: BitSource, seeds: Words, values: Values) -> None:
         """Write reports; see `Mechanism.fill`."""
         del seeds  # unused
         lengths = np.sqrt(dot_rows(units, units))
         values[...] = randomize_units(units / lengths[:, np.newaxis], self.cap, bits)
 
-    def contributions(self, seeds: Words, values: NDArray[Any]) -> Floats:
+    def contributions(self, seeds: Words, values: Values) -> Floats:
         """Return the reports as float64; see `Mechanism.contributions`."""
         del seeds
         return values.astype(np.float64)

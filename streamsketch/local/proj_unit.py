@@ -3,10 +3,8 @@
 import dataclasses
 import functools
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsketch.core.numbers import Floats, Ints
 from streamsketch.errors import InvalidInputError
@@ -17,7 +15,7 @@ from streamsketch.local.parameters import GaussianCap, gaussian_cap
 from streamsketch.local.plausible_lengths import gaussian_lengths
 from streamsketch.local.priv_unit_g import WithPrecision, check_float16, randomize_units
 from streamsketch.local.random_words import salt, secret_words
-from streamsketch.local.report import Layout
+from streamsketch.local.report import Layout, Values
 from streamsketch.local.rotations import HadamardMap, MatrixMap, RandomMap, SharedHaarMap, SharedHadamardMap
 from streamsketch.privacy.samplers import BitSource
 from streamsketch.projections.independent import GaussianProjection
@@ -225,7 +223,7 @@ class ProjUnit(WithPrecision):
         rest = np.sqrt(1 - within**2)
         return np.concatenate([directions * within[:, np.newaxis], rest[:, np.newaxis]], axis=1)
 
-    def fill(self, units: Floats, bits: BitSource, seeds: Words, values: NDArray[Any]) -> None:
+    def fill(self, units: Floats, bits: BitSource, seeds: Words, values: Values) -> None:
         """Write reports; see `Mechanism.fill`."""
         seeds[:] = secret_words(bits, seeds.size)
         directions = self.unit_inputs(units, seeds)
@@ -234,15 +232,15 @@ class ProjUnit(WithPrecision):
         else:
             values[...] = randomize_units(directions, self.cap, bits)[:, : self.sketch_dim]
 
-    def _scale(self, values: NDArray[Any]) -> Floats:
+    def _scale(self, values: Values) -> Floats:
         decoded = self.compression.vectors(values[:, 0])[:, : self.sketch_dim] if self.compressed else values
         return np.ascontiguousarray(decoded, dtype=np.float64) * self.factor
 
-    def contributions(self, seeds: Words, values: NDArray[Any]) -> Floats:
+    def contributions(self, seeds: Words, values: Values) -> Floats:
         """Return Wᵀû of each report, (n, sphere_dim); see `Mechanism.contributions`."""
         return self.map.lift(self._scale(values), seeds)
 
-    def add_steps(self, seeds: Words, values: NDArray[Any], total: Ints, step: float, limit: float) -> None:
+    def add_steps(self, seeds: Words, values: Values, total: Ints, step: float, limit: float) -> None:
         """Add reports; see `Mechanism.add_steps`."""
         if seeds.size == 1:  # checked before it is added, in O(k): a separate total would take O(dim)
             self.map.add_steps(self._scale(values), seeds, total, step, limit)

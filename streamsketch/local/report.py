@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels.hashing import Words
 from streamsketch.release.published import Encoded
+
+Values: TypeAlias = NDArray[Any]
+"""The values of reports, of the type that `Layout.stored` says: floats, levels, words or bits."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +105,7 @@ class Report(Encoded):
 
     mechanism: Reported
     seed: int
-    values: NDArray[Any]
+    values: Values
 
     def __post_init__(self) -> None:
         if type(self.seed) is not int or not 0 <= self.seed < 1 << 64:
@@ -171,7 +174,7 @@ class Reports:
 
     mechanism: Reported
     seeds: Words
-    values: NDArray[Any]
+    values: Values
 
     def __post_init__(self) -> None:
         _check(self.mechanism, self.seeds, self.values)
@@ -189,7 +192,7 @@ class Reports:
         return f"Reports({self.mechanism!r}, {len(self)} of {self.mechanism.layout.bits} bits)"
 
 
-def _check(mechanism: Reported, seeds: Words, values: NDArray[Any]) -> None:
+def _check(mechanism: Reported, seeds: Words, values: Values) -> None:
     layout = mechanism.layout
     for name, given in (("seeds", seeds), ("values", values)):
         if not isinstance(given, np.ndarray):

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsketch.accounting.ledger import Ledger, charge_for
-from streamsketch.core.numbers import Floats, short
+from streamsketch.core.numbers import Floats, Numbers, short
 from streamsketch.core.text import check_text
 from streamsketch.errors import InvalidInputError
 from streamsketch.local.aggregation import MeanAggregator
@@ -123,7 +122,7 @@ class ModelUpdates:
         charge_for(ledger, dataset, self.guarantee, None)
         return self.mechanism.randomize(vector, bits=bits)
 
-    def estimate(self, report: Report, *, like: Sequence[NDArray[Any]] | None = None) -> list[Floats]:
+    def estimate(self, report: Report, *, like: Sequence[Numbers] | None = None) -> list[Floats]:
         """Return an estimate of the update behind a report, to be averaged with many others.
 
         Unbiased up to `Mechanism.limiting_squared_error`. The expected squared error of a mean of n is

@@ -1,6 +1,6 @@
 """The exchange format of reports and aggregators (WIRE.md). Bytes are read as warily as private sketches."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -8,14 +8,11 @@ from streamsketch.errors import WireFormatError
 from streamsketch.local.aggregation import MeanAggregator, step_exponent_of
 from streamsketch.local.mechanism import Mechanism, mechanism_from_fields
 from streamsketch.local.plausible_lengths import all_fit, implausible
-from streamsketch.local.report import Report
+from streamsketch.local.report import Report, Values
 from streamsketch.wire import wire_pb2
 from streamsketch.wire.codecs import Codec, enter_codec
 from streamsketch.wire.parsing import at, parse
 from streamsketch.wire.releases import frame, unframe, values_message, values_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _COMMON = ("kind", "dim", "epsilon", "ball")
 _FRAME_BYTES = 64  # of a report beside its values
@@ -40,7 +37,7 @@ def decode_report(data: bytes, *, mechanism: Mechanism) -> Report:
         )
     if len(message.values) != packed_bytes:
         raise WireFormatError("values", f"are {len(message.values)} bytes, {mechanism!r} reports {packed_bytes}")
-    values: NDArray[Any]
+    values: Values
     if layout.dtype == "bits":
         values = np.unpackbits(np.frombuffer(message.values, dtype=np.uint8), count=layout.count, bitorder="little")
     else:

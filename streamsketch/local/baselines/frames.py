@@ -3,10 +3,8 @@
 import functools
 import math
 from abc import ABC, abstractmethod
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsketch.core.jit import kernel, read_only
 from streamsketch.core.numbers import Floats, Ints
@@ -16,6 +14,7 @@ from streamsketch.local.baselines.kashin import LEVEL, KashinFrame, frame_size
 from streamsketch.local.mechanism import whole_steps
 from streamsketch.local.portable_floats import ROOT_PI, gamma_ratio
 from streamsketch.local.random_words import gaussian_vector, salt, stream_of, word
+from streamsketch.local.report import Values
 from streamsketch.privacy.exact_coins import Bytes
 
 
@@ -89,7 +88,7 @@ class Frame(ABC):
         """Return t for the ``count`` vectors of each seed, in [-1, 1] up to rounding: (n, count)."""
 
     @abstractmethod
-    def lift(self, values: NDArray[Any], seeds: Words, size: float) -> Floats:
+    def lift(self, values: Values, seeds: Words, size: float) -> Floats:
         """Return the sum of ±``size`` · u, + for 1, in the server's representation: (n, state_dim)."""
 
     def mean_of(self, total: Floats) -> Floats:
@@ -118,7 +117,7 @@ class GaussianFrame(Frame):
         sides(units, seeds, *direction_salts(self.seed, self.kind), found)
         return np.where(found, 1.0, -1.0)
 
-    def lift(self, values: NDArray[Any], seeds: Words, size: float) -> Floats:
+    def lift(self, values: Values, seeds: Words, size: float) -> Floats:
         """See `Frame.lift`. O(d · count) for each seed."""
         out = np.zeros((seeds.size, self.dim))
         add_directions(seeds, *direction_salts(self.seed, self.kind), read_only(values), out)
@@ -158,16 +157,16 @@ class HadamardFrame(Frame):
         spread = self.kashin.spread(units)
         return np.asarray(np.take_along_axis(spread, self._rows(seeds, count), axis=1) / self.kashin.limit)
 
-    def _cells(self, values: NDArray[Any], size: float) -> Floats:
+    def _cells(self, values: Values, size: float) -> Floats:
         return (2.0 * values - 1) * (size * math.sqrt(self.state_dim / self.dim))
 
-    def lift(self, values: NDArray[Any], seeds: Words, size: float) -> Floats:
+    def lift(self, values: Values, seeds: Words, size: float) -> Floats:
         """See `Frame.lift`."""
         out = np.zeros((seeds.size, self.state_dim))
         np.put_along_axis(out, self._rows(seeds, values.shape[1]), self._cells(values, size), axis=1)
         return out
 
-    def scatter(self, signs: tuple[NDArray[Any], Words, float], total: Ints, step: float, limit: float) -> None:
+    def scatter(self, signs: tuple[Values, Words, float], total: Ints, step: float, limit: float) -> None:
         """Add `lift` of (values, seeds, size) in steps to ``total``, in O(count) each; see `Mechanism.add_steps`."""
         values, seeds, size = signs
         steps = whole_steps(self._cells(values, size), step, limit)

@@ -3,10 +3,8 @@
 import dataclasses
 import functools
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsketch.core.jit import read_only
 from streamsketch.core.numbers import Floats
@@ -15,7 +13,7 @@ from streamsketch.local import randomized_response
 from streamsketch.local.baselines.frames import add_directions, direction_salts, direction_scale, sides
 from streamsketch.local.mechanism import Mechanism, register
 from streamsketch.local.random_words import secret_words
-from streamsketch.local.report import Layout
+from streamsketch.local.report import Layout, Values
 from streamsketch.privacy.samplers import BitSource
 
 MAX_REPETITIONS = 256
@@ -92,14 +90,14 @@ class PrivHS(Mechanism):
     def _salts(self) -> tuple[np.uint64, np.uint64]:
         return direction_salts(self.seed, self.kind)
 
-    def fill(self, units: Floats, bits: BitSource, seeds: Words, values: NDArray[Any]) -> None:
+    def fill(self, units: Floats, bits: BitSource, seeds: Words, values: Values) -> None:
         """Write reports; see `Mechanism.fill`."""
         seeds[:] = secret_words(bits, seeds.size)
         sides(units, seeds, *self._salts, values)
         drawn = secret_words(bits, values.size).reshape(values.shape)
         values ^= randomized_response.below(drawn, self.flipping)
 
-    def contributions(self, seeds: Words, values: NDArray[Any]) -> Floats:
+    def contributions(self, seeds: Words, values: Values) -> Floats:
         """Return the mean of ±B0·g/‖g‖ over a report's directions; see `Mechanism.contributions`."""
         out = np.zeros((seeds.size, self.sphere_dim))
         add_directions(seeds, *self._salts, read_only(values), out)

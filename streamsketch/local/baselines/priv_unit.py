@@ -2,10 +2,8 @@
 
 import dataclasses
 import functools
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsketch.core.libraries import scipy_special
 from streamsketch.core.numbers import Floats
@@ -15,7 +13,7 @@ from streamsketch.local.parameters import SphereCap, sphere_cap
 from streamsketch.local.plausible_lengths import Lengths
 from streamsketch.local.priv_unit_g import WithPrecision, check_float16
 from streamsketch.local.random_words import LEAST_UNIFORM, dot_rows, secret_words, standard_normals, uniforms
-from streamsketch.local.report import Layout
+from streamsketch.local.report import Layout, Values
 from streamsketch.privacy.samplers import BitSource
 
 _DEGREE = 21  # ln I⁻¹ has its nearest singularity at 0: Chebyshev series on [1/2, 1) converge like 5.8^-degree
@@ -106,7 +104,7 @@ class PrivUnit(WithPrecision):
         """1/m² - 1, exactly."""
         return self.cap.squared_error
 
-    def fill(self, units: Floats, bits: BitSource, seeds: Words, values: NDArray[Any]) -> None:
+    def fill(self, units: Floats, bits: BitSource, seeds: Words, values: Values) -> None:
         """Write (⟨V, v⟩ v + √(1 - ⟨V, v⟩²) w)/m with w uniform and orthogonal to v; see `Mechanism.fill`."""
         del seeds  # unused
         people, size = units.shape
@@ -136,7 +134,7 @@ class PrivUnit(WithPrecision):
         outside = np.where(lower < upper, 1 - smaller, smaller)
         return np.asarray(np.where(coins < self.cap.inside, inside, outside))
 
-    def contributions(self, seeds: Words, values: NDArray[Any]) -> Floats:
+    def contributions(self, seeds: Words, values: Values) -> Floats:
         """Return the reports as float64; see `Mechanism.contributions`."""
         del seeds
         return values.astype(np.float64)

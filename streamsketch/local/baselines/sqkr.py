@@ -4,10 +4,8 @@ import dataclasses
 import functools
 import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsketch.core.numbers import Floats, Ints
 from streamsketch.errors import InvalidInputError
@@ -16,7 +14,7 @@ from streamsketch.local import randomized_response
 from streamsketch.local.baselines.frames import Frame, GaussianFrame, HadamardFrame
 from streamsketch.local.mechanism import MAX_DIM, Mechanism, register
 from streamsketch.local.random_words import dot_rows, secret_words, uniforms
-from streamsketch.local.report import Layout
+from streamsketch.local.report import Layout, Values
 from streamsketch.privacy.samplers import BitSource
 
 ROTATIONS = ("gaussian", "hadamard")
@@ -135,7 +133,7 @@ class SQKR(Mechanism):
         a, k = self.amplification, self.bits_told
         return (a * self.frame.scale) ** 2 / k + a * self.frame.cross_terms(k) - 1
 
-    def fill(self, units: Floats, bits: BitSource, seeds: Words, values: NDArray[Any]) -> None:
+    def fill(self, units: Floats, bits: BitSource, seeds: Words, values: Values) -> None:
         """Write reports; see `Mechanism.fill`."""
         people, k = values.shape
         seeds[:] = secret_words(bits, people)
@@ -145,11 +143,11 @@ class SQKR(Mechanism):
         honest = randomized_response.below(drawn[:, 2 * k :], self.telling)
         values[...] = np.where(honest, truth, drawn[:, k : 2 * k] >> np.uint64(63))
 
-    def contributions(self, seeds: Words, values: NDArray[Any]) -> Floats:
+    def contributions(self, seeds: Words, values: Values) -> Floats:
         """Return the contributions in the frame; see `Mechanism.contributions`."""
         return self.frame.lift(values, seeds, self._size)
 
-    def add_steps(self, seeds: Words, values: NDArray[Any], total: Ints, step: float, limit: float) -> None:
+    def add_steps(self, seeds: Words, values: Values, total: Ints, step: float, limit: float) -> None:
         """Add reports, in O(k) each for a Hadamard frame; see `Mechanism.add_steps`."""
         if isinstance(self.frame, HadamardFrame):
             self.frame.scatter((values, seeds, self._size), total, step, limit)
