@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsketch.core.documents import TableKey
 from streamsketch.core.libraries import pa
@@ -12,6 +11,7 @@ from streamsketch.core.numbers import Ints
 from streamsketch.core.text import warn_outside
 from streamsketch.data.columns import key_column, keys_named, value_type
 from streamsketch.errors import InvalidInputError, KeyTypeWarning
+from streamsketch.kernels.slots import Codes
 from streamsketch.projections.base import Projection
 from streamsketch.sketching.encoding import encode_batch
 
@@ -24,7 +24,7 @@ def keyed_steps(
     *,
     warn: bool = True,
     last: "LastKeys | None" = None,
-) -> tuple[Sequence[Any], NDArray[Any], Ints, Ints]:
+) -> tuple[Sequence[Any], Codes, Ints, Ints]:
     """Return the arguments of `SketchTable.add_steps` for a batch; parameters and errors as in `SketchTable.update`."""
     encoded, quantised = encode_batch(projection, indices, values, warn=warn)
     column = table_keys(keys)
@@ -33,7 +33,7 @@ def keyed_steps(
     return *(codes_of if last is None else last.codes_of)(column), encoded, quantised
 
 
-def codes_of(column: "pa.Array") -> tuple[list[Any], NDArray[Any]]:
+def codes_of(column: "pa.Array") -> tuple[list[Any], Codes]:
     """Return the distinct keys of a column, and the place of each row's key among them.
 
     Words of a dictionary that are the same key get one place: a unit is clipped by places.
@@ -59,7 +59,7 @@ class LastKeys:
         self.rows: Ints | None = None
         """Where they are in the table, once all of them are."""
 
-    def codes_of(self, column: "pa.Array") -> tuple[Sequence[Any], NDArray[Any]]:
+    def codes_of(self, column: "pa.Array") -> tuple[Sequence[Any], Codes]:
         """Return what `codes_of` does."""
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsketch.core.numbers import Ints
 from streamsketch.errors import InvalidInputError, SketchOverflowError, WireFormatError
+from streamsketch.kernels.slots import Codes
 from streamsketch.projections.base import Projection, check_entries
 from streamsketch.sketching.exact import ExactSums
 from streamsketch.sketching.sketch import Sketch
@@ -58,7 +58,7 @@ class PartialSketches:
         return 8 * self._projection.sketch_dim * len(self._table) + _EVENT_BYTES * self._events
 
     def add(
-        self, distinct: Sequence[object], codes: NDArray[Any], indices: Ints, steps: Ints, *, in_cells: bool = False
+        self, distinct: Sequence[object], codes: Codes, indices: Ints, steps: Ints, *, in_cells: bool = False
     ) -> None:
         """Add events on the grid, or cells; parameters and errors as `SketchTable.add_steps` and `add_cells`."""
         add = _adding(self._table, in_cells=in_cells)

@@ -17,7 +17,7 @@ from streamsketch.data.data_ids import DataIds
 from streamsketch.errors import InvalidInputError, UnknownKeyError
 from streamsketch.intake.events import Events
 from streamsketch.intake.rows import Intake
-from streamsketch.kernels.slots import add_dense, add_to_cells, check_codes, looked_up, seen
+from streamsketch.kernels.slots import Codes, add_dense, add_to_cells, check_codes, looked_up, seen
 from streamsketch.privacy.bounds import NO_DATA, UNKNOWN, Bounds
 from streamsketch.projections.base import MAX_MASS, Projection
 from streamsketch.sketching.encoding import (
@@ -175,7 +175,7 @@ class SketchTable(Mapping[TableKey, Sketch]):
         else:
             self.add_features(distinct, codes, events.features)
 
-    def add_features(self, distinct: Sequence[object], codes: NDArray[Any], features: Cells) -> None:
+    def add_features(self, distinct: Sequence[object], codes: Codes, features: Cells) -> None:
         """Add features of rows (`Features.cells`) to a table whose projection is an `Identity` of as many cells.
 
         Parameters
@@ -192,7 +192,7 @@ class SketchTable(Mapping[TableKey, Sketch]):
         """
         self._largest = max(self._largest, self.add_whole(distinct, codes, features))
 
-    def add_whole(self, distinct: Sequence[object], codes: NDArray[Any], rows: Cells | Ints) -> int:
+    def add_whole(self, distinct: Sequence[object], codes: Codes, rows: Cells | Ints) -> int:
         """Add rows of all cells, (n, sketch_dim), as `add_cells` adds some; return the largest |value|."""
         sums, masses, slots, places = self._with_rows(distinct, codes)
         largest = add_dense(sums.cells, masses, places, rows)
@@ -200,7 +200,7 @@ class SketchTable(Mapping[TableKey, Sketch]):
         self._bounds = self._bounds.updated()
         return largest
 
-    def add_steps(self, distinct: Sequence[object], codes: NDArray[Any], indices: Ints, steps: Ints) -> None:
+    def add_steps(self, distinct: Sequence[object], codes: Codes, indices: Ints, steps: Ints) -> None:
         """Add events that are already quantised, with each key given by its position in a list.
 
         Parameters
@@ -223,7 +223,7 @@ class SketchTable(Mapping[TableKey, Sketch]):
         self._sums, self._masses, self._slots = sums, masses, slots
         self._bounds = self._bounds.updated()
 
-    def add_cells(self, distinct: Sequence[object], codes: NDArray[Any], cells: Ints, steps: Ints) -> None:
+    def add_cells(self, distinct: Sequence[object], codes: Codes, cells: Ints, steps: Ints) -> None:
         """Add to the cells themselves, modulo 2^64: the contributions of units that were clipped in sketch space.
 
         `masses` grow by |step|, so they still bound the cells. `largest` describes updates and does not change.
@@ -250,16 +250,14 @@ class SketchTable(Mapping[TableKey, Sketch]):
         self._sums, self._masses, self._slots = sums, masses, slots
         self._bounds = self._bounds.updated()
 
-    def _with_rows(
-        self, distinct: Sequence[object], codes: NDArray[Any]
-    ) -> tuple[ExactSums, Ints, dict[TableKey, int], Ints]:
+    def _with_rows(self, distinct: Sequence[object], codes: Codes) -> tuple[ExactSums, Ints, dict[TableKey, int], Ints]:
         """Return what `_placed` does, with the row of each code in place of the rows of keys and the codes."""
         sums, masses, slots, rows, codes = self._placed(distinct, codes)
         return sums, masses, slots, looked_up(rows, codes)
 
     def _placed(
         self, distinct: Sequence[object], codes: NDArray[Any]
-    ) -> tuple[ExactSums, Ints, dict[TableKey, int], Ints, NDArray[Any]]:
+    ) -> tuple[ExactSums, Ints, dict[TableKey, int], Ints, Codes]:
         """Return sums and l1 bounds with room for the keys that codes name, where each key is, its row, and the codes.
 
         Rows of keys that no code names are arbitrary.
