@@ -15,6 +15,8 @@ from streamsketch.errors import InvalidInputError, printable
 Exact: TypeAlias = int | float | str | Decimal | Fraction
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
+Numbers: TypeAlias = NDArray[np.number]
+"""Integers or floats of any width."""
 Cells: TypeAlias = NDArray[np.int32]
 """Features of rows in grid steps: int32, (n, D)."""
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsketch.core.libraries import distance, hierarchy, scipy_special
-from streamsketch.core.numbers import Floats, check_int
+from streamsketch.core.numbers import Floats, Numbers, check_int
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable, streams_of
 from streamsketch.estimation.estimate import SECRECY
@@ -56,7 +55,7 @@ class Linkage:
     joint: bool = False
     """Whether the distances are joint estimates, as `pairwise` makes them with ``together=True``."""
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: FBT001 - as NumPy calls it
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Numbers:  # noqa: FBT001 - as NumPy calls it
         """Return the matrix."""
         return np.array(self.matrix, dtype=dtype) if copy else np.asarray(self.matrix, dtype=dtype)
 

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from streamsketch.core.numbers import Floats
+from streamsketch.core.numbers import Floats, Numbers
 from streamsketch.data.tables import schema_of
 from streamsketch.errors import InvalidInputError
 from streamsketch.features.features import Features
@@ -91,7 +91,7 @@ class RandomProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.projection_ = projection_from_fields(fields)
         return self
 
-    def transform(self, X: object) -> NDArray[Any]:  # noqa: N803 - as above
+    def transform(self, X: object) -> Numbers:  # noqa: N803 - as above
         """Return ``X Sᵀ``: (n, n_components), float32 for float32 input, else float64.
 
         Raises
@@ -189,7 +189,7 @@ class MixedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return the features of each row: float64, (n, D), multiples of 2^-15; errors as `fit`."""
         return self._checked().transform(X)
 
-    def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Return a name for each of the D features: its block's, an underscore and its place in it, from 0.
 
         Parameters

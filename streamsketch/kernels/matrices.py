@@ -3,13 +3,13 @@
 Integer cells are sums modulo 2^64, as int64 addition computes them.
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamsketch.core.jit import kernel
-from streamsketch.core.numbers import Ints
+from streamsketch.core.numbers import Ints, Numbers
 from streamsketch.kernels.hashing import Words, evaluate
 from streamsketch.kernels.vectors import VECTOR_BYTES, add_signed, transpose_tile
 
@@ -19,9 +19,11 @@ _COLUMNS = 1 << 12  # columns whose places are kept at a time: with the transpos
 _PLACES = 1 << 20  # at most so many places, 8 MB, or those of 512 columns
 _0, _1 = np.uint64(0), np.uint64(1)
 
+Number = TypeVar("Number", bound=np.generic)
+
 
 @kernel
-def largest_bits(numbers: NDArray[Any], mask: Any) -> Any:
+def largest_bits(numbers: Numbers, mask: Any) -> Any:
     """Return the largest of the unsigned ``numbers & mask``.
 
     The bits of floats without their sign have the order of absolute values, with infinity above all finite values and
@@ -38,12 +40,12 @@ def largest_bits(numbers: NDArray[Any], mask: Any) -> Any:
 def block_csr(
     starts: Ints,
     keys: Words,
-    values: NDArray[Any],
+    values: Numbers,
     coefficients: Words,
     rows: int,
     width: int,
     rows_per_word: int,
-    out: NDArray[Any],
+    out: Numbers,
 ) -> None:
     """Write the projection of each row of a CSR matrix into ``out``, (n, sketch_dim).
 
@@ -71,7 +73,7 @@ def block_csr(
 
 
 @kernel
-def _scatter_signed(words: Words, values: NDArray[Any], blocks: NDArray[Any], width: int) -> None:
+def _scatter_signed(words: Words, values: Numbers, blocks: Numbers, width: int) -> None:
     """Add ±``values`` to the cells given by each word's bit fields, one in each row of ``blocks``."""
     step, sign = np.uint64(width), np.uint64(1 << (width - 1))
     bucket = sign - _1
@@ -98,9 +100,7 @@ def _scatter_signed(words: Words, values: NDArray[Any], blocks: NDArray[Any], wi
 
 
 @kernel
-def block_dense(
-    matrix: NDArray[Any], coefficients: Words, rows: int, width: int, rows_per_word: int, out: NDArray[Any]
-) -> None:
+def block_dense(matrix: Numbers, coefficients: Words, rows: int, width: int, rows_per_word: int, out: Numbers) -> None:
     """Write the projection of each row of (n, dim), C-contiguous, into ``out``, (n, sketch_dim)."""
     lines, dim = matrix.shape
     buckets = 1 << (width - 1)
@@ -124,9 +124,7 @@ def block_dense(
 
 
 @kernel
-def _scatter_lanes(
-    turned: NDArray[Any], places: Ints, signs: NDArray[Any], columns: int, lanes: int, scratch: NDArray[Any]
-) -> None:
+def _scatter_lanes(turned: Numbers, places: Ints, signs: Numbers, columns: int, lanes: int, scratch: Numbers) -> None:
     """Add vector j of ``turned``, signed, at the places of column j, one in each row block."""
     row = 0
     while row + 2 <= places.shape[0]:  # two rows in one pass: the vectors of more would not stay in the L1 cache
@@ -141,7 +139,7 @@ def _scatter_lanes(
 
 
 @kernel
-def _turn(lines: NDArray[Any], start: int, columns: int, turned: NDArray[Any], lanes: int) -> None:
+def _turn(lines: Numbers, start: int, columns: int, turned: Numbers, lanes: int) -> None:
     """Write column start + j of up to ``lanes`` lines at ``turned[j · lanes]``; other lanes are unchanged."""
     tiled = columns // lanes * lanes if lines.shape[0] == lanes else 0
     cells = lines.reshape(-1)
@@ -154,7 +152,7 @@ def _turn(lines: NDArray[Any], start: int, columns: int, turned: NDArray[Any], l
 
 
 @kernel
-def aligned_zeros(size: int, like: NDArray[Any]) -> NDArray[Any]:
+def aligned_zeros(size: int, like: NDArray[Number]) -> NDArray[Number]:
     """Return zeros of the dtype of ``like``, aligned to 64 bytes, so that a vector is one cache line."""
     lanes = VECTOR_BYTES // like.itemsize
     cells = np.zeros(size + lanes, dtype=like.dtype)
@@ -163,9 +161,7 @@ def aligned_zeros(size: int, like: NDArray[Any]) -> NDArray[Any]:
 
 
 @kernel
-def _fold_lanes(
-    scratch: NDArray[Any], rows: int, buckets: int, tile: NDArray[Any], lanes: int, out: NDArray[Any]
-) -> None:
+def _fold_lanes(scratch: Numbers, rows: int, buckets: int, tile: Numbers, lanes: int, out: Numbers) -> None:
     """Add the cells of the scratch to the lines of ``out``, and clear it."""
     cells = min(lanes, buckets)  # cells of a tile: both are powers of two
     for place in range(0, rows * buckets, cells):
@@ -186,7 +182,7 @@ def _fill_places(
     rows_per_word: int,
     lanes: int,
     places: Ints,
-    signs: NDArray[Any],
+    signs: Numbers,
 ) -> None:
     """Write the scratch place and the sign of each of ``keys`` in each row block."""
     words = np.empty(keys.size, dtype=np.uint64)

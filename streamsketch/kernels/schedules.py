@@ -3,10 +3,9 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsketch.core.jit import plain_kernel
-from streamsketch.core.numbers import Floats, Ints
+from streamsketch.core.numbers import Floats, Ints, Numbers
 
 
 @plain_kernel
@@ -26,9 +25,7 @@ def add_blocks(sums: Ints, places: Ints, factors: Ints, out: Ints) -> None:
 
 
 @plain_kernel
-def solve_prefixes(
-    rows: NDArray[Any], offsets: Ints, starts: Ints, coefficients: Ints, inverse: Any, out: NDArray[Any]
-) -> None:
+def solve_prefixes(rows: Numbers, offsets: Ints, starts: Ints, coefficients: Ints, inverse: Any, out: Numbers) -> None:
     """Write the sums of the first 0, 1, … windows that rows are made of.
 
     Row t is Σ_b c_b (P[start of the next block] - P[start of b]), P the prefixes, and the last block is window t alone.

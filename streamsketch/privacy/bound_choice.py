@@ -8,12 +8,11 @@ import dataclasses
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from streamsketch.core.numbers import Exact, Ints, exact_fraction, short
+from streamsketch.core.numbers import Exact, Ints, Numbers, exact_fraction, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.budget import Budget, least
 from streamsketch.privacy.guarantee import Guarantee
@@ -212,7 +211,7 @@ def exponents_of(totals: object, grid: Sequence[Fraction], epsilon: Fraction, sh
     return [epsilon * (score - min(scores)) / (2 * sensitivity) for score in scores]
 
 
-def _checked(totals: object) -> NDArray[Any]:
+def _checked(totals: object) -> Numbers:
     values = np.asarray(totals)
     if values.ndim != 1 or (values.size and values.dtype.kind not in "iuf"):
         raise InvalidInputError(

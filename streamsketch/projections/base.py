@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from fractions import Fraction
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from streamsketch.core.documents import Json, TableKey
 from streamsketch.core.jit import read_only
 from streamsketch.core.limits import json_fields
-from streamsketch.core.numbers import Exact, Ints, check_int, check_resolution, exact_fraction
+from streamsketch.core.numbers import Exact, Ints, Numbers, check_int, check_resolution, exact_fraction
 from streamsketch.data.canonical import HASHED_DIM, check_indices
 from streamsketch.data.keys import indices_of
 from streamsketch.errors import IncompatibleProjectionsError
@@ -289,7 +289,11 @@ class Projection(ABC):
 
     # --- whole matrices --------------------------------------------------------------------------------------
 
-    def transform(self, matrix: Any, *, exact: bool = False) -> NDArray[Any]:
+    @overload
+    def transform(self, matrix: Any, *, exact: Literal[True]) -> Ints: ...
+    @overload
+    def transform(self, matrix: Any, *, exact: bool = ...) -> Numbers: ...
+    def transform(self, matrix: Any, *, exact: bool = False) -> Numbers:
         """Project every row of a matrix.
 
         Parameters
@@ -337,7 +341,7 @@ class Projection(ABC):
             block = self.columns(np.arange(start, start + part.shape[1])).T
             out += _exact_product(part, block, bound) if exact else part @ block.astype(out.dtype)
 
-    def project_csr(self, matrix: Any, out: NDArray[Any]) -> None:
+    def project_csr(self, matrix: Any, out: Numbers) -> None:
         """Write A x of each row of a CSR array (n, dim) into zeroed ``out``, (n, sketch_dim), of the same dtype."""
         used, places = np.unique(matrix.indices, return_inverse=True)  # an array of dim columns may not fit in memory
         narrow = (matrix.data, places.astype(np.int64), matrix.indptr)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from streamsketch.core.jit import read_only
 from streamsketch.core.libraries import is_installed
-from streamsketch.core.numbers import Ints
+from streamsketch.core.numbers import Ints, Numbers
 from streamsketch.data.canonical import HASHED_DIM, check_indices
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import slots as slot_kernels
@@ -249,7 +249,7 @@ class BlockHashed(Projection):
         add_to_slots(table, slots, indices.view(np.uint64), values, *arguments)
         return bounds
 
-    def project_dense(self, matrix: NDArray[Any], out: NDArray[Any]) -> None:
+    def project_dense(self, matrix: Numbers, out: Numbers) -> None:
         """Write A x of each row in O(s) a cell; see `Projection.project_dense`."""
         if self.blocks * _MATRIX_PRODUCT > self.sketch_dim:
             super().project_dense(matrix, out)
@@ -259,7 +259,7 @@ class BlockHashed(Projection):
         coefficients, _, rows, width, rows_per_word = self._hash_arguments
         matrices.block_dense(read_only(matrix), coefficients, rows, width, rows_per_word, out)
 
-    def project_csr(self, matrix: Any, out: NDArray[Any]) -> None:
+    def project_csr(self, matrix: Any, out: Numbers) -> None:
         """Write A x of each row in O(s) a nonzero; see `Projection.project_csr`."""
         from streamsketch.kernels import matrices  # noqa: PLC0415 - as above
 

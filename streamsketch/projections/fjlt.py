@@ -6,14 +6,12 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 from numbers import Real
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsketch.core.jit import kernel
 from streamsketch.core.libraries import sparse
-from streamsketch.core.numbers import Exact, Ints, check_int, exact_fraction, short
+from streamsketch.core.numbers import Exact, Ints, Numbers, check_int, exact_fraction, short
 from streamsketch.data.canonical import HASHED_DIM
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels.hashing import WORD_BITS, Words, evaluate, polynomials
@@ -244,7 +242,7 @@ class FJLT(Hadamard, RandomNorms):
             hadamard_transform(cells)
             yield cells
 
-    def project_dense(self, matrix: NDArray[Any], out: NDArray[Any]) -> None:
+    def project_dense(self, matrix: Numbers, out: Numbers) -> None:
         """Write A x of each row by fast transforms and one sparse product; see `Projection.project_dense`."""
         transposed = self.sparse_matrix.T.astype(matrix.dtype)
         for part in self.row_blocks(matrix.shape[0]):

@@ -1,11 +1,9 @@
 """The fast Walsh-Hadamard transform, in place."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsketch.core.jit import kernel
+from streamsketch.core.numbers import Numbers
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels.pipeline import address
 from streamsketch.kernels.vectors import VECTOR_BYTES, butterflies
@@ -14,7 +12,7 @@ _PIECE = 16  # bytes, to which NumPy aligns arrays
 _INNER_BYTES, _OUTER_BYTES = 1 << 15, 1 << 18  # bytes that stay in a first-level and a second-level cache
 
 
-def hadamard_transform(array: NDArray[Any]) -> None:
+def hadamard_transform(array: Numbers) -> None:
     """Multiply the last axis by the ±1 Walsh-Hadamard matrix, in place: ``H[f, j] = (-1)^popcount(f & j)``.
 
     The order is natural (Sylvester). The transform is not normalised: applied twice, it multiplies by the length N of
@@ -57,7 +55,7 @@ def hadamard_transform(array: NDArray[Any]) -> None:
 
 
 @kernel
-def transform_cells(cells: NDArray[Any], size: int) -> None:
+def transform_cells(cells: Numbers, size: int) -> None:
     """Transform each run of ``size`` cells, a power of two: `hadamard_transform` without checks.
 
     Each level of the transform rounds once, so the grouping of levels into sweeps does not change the result; their
@@ -82,7 +80,7 @@ def transform_cells(cells: NDArray[Any], size: int) -> None:
 
 
 @kernel
-def _scalar(cells: NDArray[Any], start: int, size: int) -> None:
+def _scalar(cells: Numbers, start: int, size: int) -> None:
     half = 1
     while half < size:
         for first in range(start, start + size, 2 * half):
@@ -94,7 +92,7 @@ def _scalar(cells: NDArray[Any], start: int, size: int) -> None:
 
 
 @kernel
-def _levels(cells: NDArray[Any], start: int, size: int, half: int) -> None:
+def _levels(cells: Numbers, start: int, size: int, half: int) -> None:
     """Compute the butterflies at distances half, 2·half, …, size / 2, with three levels in a sweep where possible."""
     while 8 * half <= size:
         for first in range(start, start + size, 8 * half):
@@ -115,7 +113,7 @@ def _levels(cells: NDArray[Any], start: int, size: int, half: int) -> None:
 
 
 @kernel
-def _two_levels(cells: NDArray[Any], first: int, half: int) -> None:
+def _two_levels(cells: Numbers, first: int, half: int) -> None:
     inner, end = _whole_lines(cells, first, half)
     for offset in range(inner, end, VECTOR_BYTES // cells.itemsize):
         butterflies(cells, offset, half, 4, VECTOR_BYTES, 0)
@@ -126,7 +124,7 @@ def _two_levels(cells: NDArray[Any], first: int, half: int) -> None:
 
 
 @kernel
-def _whole_lines(cells: NDArray[Any], first: int, half: int) -> tuple[int, int]:
+def _whole_lines(cells: Numbers, first: int, half: int) -> tuple[int, int]:
     """Return the part of ``half`` cells from ``first`` on that is whole cache lines, if the rest is whole pieces.
 
     NumPy's arrays start 16 bytes after a cache line, where every vector would cross a line.

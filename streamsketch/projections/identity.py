@@ -5,10 +5,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsketch.core.jit import kernel, read_only
-from streamsketch.core.numbers import Ints
+from streamsketch.core.numbers import Ints, Numbers
 from streamsketch.errors import InvalidInputError
 from streamsketch.projections.base import MAX_SKETCH_DIM, Entries, MatrixNumber, Projection, register
 from streamsketch.projections.variance import MapVariance
@@ -90,11 +89,11 @@ class Identity(Projection):
         self.check_bounds(indices, indices)
         return indices.astype(np.int32).reshape(-1, 1), np.ones((indices.size, 1), dtype=np.int8)
 
-    def project_dense(self, matrix: NDArray[Any], out: NDArray[Any]) -> None:
+    def project_dense(self, matrix: Numbers, out: Numbers) -> None:
         """Copy each row; see `Projection.project_dense`."""
         out[:] = matrix
 
-    def project_csr(self, matrix: Any, out: NDArray[Any]) -> None:
+    def project_csr(self, matrix: Any, out: Numbers) -> None:
         """Copy each row; see `Projection.project_csr`."""
         matrix.toarray(out=out)
 

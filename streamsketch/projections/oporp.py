@@ -6,10 +6,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsketch.core.jit import kernel, read_only
-from streamsketch.core.numbers import Ints
+from streamsketch.core.numbers import Ints, Numbers
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels.hashing import Words, evaluate, polynomials
 from streamsketch.kernels.permutation import Permutation
@@ -132,12 +131,12 @@ class OPORP(Projection):
         bins, signs = self.bins_and_signs(indices)
         return bins.astype(np.int32).reshape(-1, 1), signs.astype(np.int8).reshape(-1, 1)
 
-    def project_dense(self, matrix: NDArray[Any], out: NDArray[Any]) -> None:
+    def project_dense(self, matrix: Numbers, out: Numbers) -> None:
         """Write A x of each row in O(1) a cell; see `Projection.project_dense`."""
         bins, signs = self.bins_and_signs(np.arange(self.dim))
         _add_matrix(matrix, bins, signs.astype(matrix.dtype), out)
 
-    def project_csr(self, matrix: Any, out: NDArray[Any]) -> None:
+    def project_csr(self, matrix: Any, out: Numbers) -> None:
         """Write A x of each row in O(1) a nonzero; see `Projection.project_csr`."""
         bins, signs = self.bins_and_signs(matrix.indices.astype(np.int64))
         lines = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
@@ -163,7 +162,7 @@ def _bins_and_signs(keys: Words, coefficients: Words, dim: int, bins: int, place
 
 
 @kernel
-def _add_matrix(matrix: NDArray[Any], bins: Ints, signs: NDArray[Any], out: NDArray[Any]) -> None:
+def _add_matrix(matrix: Numbers, bins: Ints, signs: Numbers, out: Numbers) -> None:
     for line in range(matrix.shape[0]):
         cells, values = out[line], matrix[line]
         for j in range(bins.size):
@@ -171,7 +170,7 @@ def _add_matrix(matrix: NDArray[Any], bins: Ints, signs: NDArray[Any], out: NDAr
 
 
 @kernel
-def _add(table: NDArray[Any], slots: Ints, bins: Ints, signs: NDArray[Any], values: NDArray[Any]) -> None:
+def _add(table: Numbers, slots: Ints, bins: Ints, signs: Numbers, values: Numbers) -> None:
     for i in range(bins.size):
         table[slots[i], bins[i]] += signs[i] * values[i]
 

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsketch.core.jit import read_only
-from streamsketch.core.numbers import Ints, short
+from streamsketch.core.numbers import Ints, Numbers, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels import slots as slot_kernels
 from streamsketch.kernels.hashing import Words, polynomials
@@ -112,14 +111,14 @@ class SJLT(BlockHashed):
         slot_kernels.graph_entries(keys, self._graph_coefficients, self.sketch_dim, cells, signs)
         return cells, signs
 
-    def project_dense(self, matrix: NDArray[Any], out: NDArray[Any]) -> None:
+    def project_dense(self, matrix: Numbers, out: Numbers) -> None:
         """Write A x of each row; see `Projection.project_dense`."""
         if self.construction == "block":
             super().project_dense(matrix, out)
         else:
             Projection.project_dense(self, matrix, out)
 
-    def project_csr(self, matrix: object, out: NDArray[Any]) -> None:
+    def project_csr(self, matrix: object, out: Numbers) -> None:
         """Write A x of each row; see `Projection.project_csr`."""
         if self.construction == "block":
             super().project_csr(matrix, out)

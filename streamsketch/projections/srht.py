@@ -3,13 +3,11 @@
 import dataclasses
 import functools
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsketch.core.jit import kernel, read_only
-from streamsketch.core.numbers import Ints
+from streamsketch.core.numbers import Ints, Numbers
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels.hashing import Words, evaluate, polynomials
 from streamsketch.kernels.permutation import Permutation
@@ -41,7 +39,7 @@ class Hadamard(ExplicitColumns):
         _signs(read_only(keys), self._signs, out)
         return out
 
-    def rotated(self, matrix: NDArray[Any]) -> NDArray[Any]:
+    def rotated(self, matrix: Numbers) -> Numbers:
         """Return H·D x of each row x of (n, dim), with entries ±1 of H: (n, padded_dim), of the same dtype."""
         out = np.zeros((matrix.shape[0], self.padded_dim), dtype=matrix.dtype)
         signs = self.signs(np.arange(self.dim, dtype=np.uint64)).astype(matrix.dtype)
@@ -142,7 +140,7 @@ class SRHT(Hadamard):
         _entries(self.rows, keys, self.signs(keys), out)
         return out
 
-    def project_dense(self, matrix: NDArray[Any], out: NDArray[Any]) -> None:
+    def project_dense(self, matrix: Numbers, out: Numbers) -> None:
         """Write A x of each row by fast transforms, O(N log N) a row; see `Projection.project_dense`."""
         for part in self.row_blocks(matrix.shape[0]):
             np.take(self.rotated(matrix[part]), self.rows, axis=1, out=out[part])

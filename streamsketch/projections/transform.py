@@ -1,24 +1,28 @@
 """Projection of whole matrices, on the grid or in floating point."""
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamsketch.core.jit import read_only
 from streamsketch.core.libraries import sparse
+from streamsketch.core.numbers import Ints, Numbers
 from streamsketch.data.matrices import matrix_of, steps_of
 from streamsketch.errors import InvalidInputError, SketchOverflowError
 from streamsketch.kernels.matrices import largest_bits
 from streamsketch.projections.base import Projection
 
 
-def transform(projection: Projection, matrix: Any, *, exact: bool) -> NDArray[Any]:
+def transform(projection: Projection, matrix: Any, *, exact: bool) -> Numbers:
     """Return the projection of each row of a matrix; see `Projection.transform`."""
     return transform_read(projection, matrix_of(matrix, exact=exact), exact=exact)
 
 
-def transform_read(projection: Projection, given: Any, *, exact: bool) -> NDArray[Any]:
+@overload
+def transform_read(projection: Projection, given: Any, *, exact: Literal[True]) -> Ints: ...
+@overload
+def transform_read(projection: Projection, given: Any, *, exact: bool) -> Numbers: ...
+def transform_read(projection: Projection, given: Any, *, exact: bool) -> Numbers:
     """Return the projection of each row of a matrix that `matrix_of` returned for the same ``exact``."""
     if given.ndim != 2 or given.shape[1] != projection.dim:
         raise InvalidInputError(
@@ -52,14 +56,14 @@ def transform_read(projection: Projection, given: Any, *, exact: bool) -> NDArra
     return out
 
 
-def _project(projection: Projection, matrix: Any, out: NDArray[Any]) -> None:
+def _project(projection: Projection, matrix: Any, out: Numbers) -> None:
     if sparse.issparse(matrix):
         projection.project_csr(matrix, out)
     else:
         projection.project_dense(read_only(matrix), out)
 
 
-def _all_finite(numbers: NDArray[Any]) -> bool:
+def _all_finite(numbers: Numbers) -> bool:
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(numbers.sum()) or np.isfinite(numbers).all())  # a finite sum has finite terms
 
@@ -83,7 +87,7 @@ def _as_float(matrix: Any) -> tuple[Any, float]:
     return floats, largest
 
 
-def _largest_magnitude(numbers: NDArray[Any]) -> float:
+def _largest_magnitude(numbers: Numbers) -> float:
     """Return the largest absolute value of C-contiguous floats, 0 if there are none, NaN if any is NaN."""
     bits = np.dtype(f"u{numbers.itemsize}")
     mask = bits.type(np.iinfo(bits).max >> 1)

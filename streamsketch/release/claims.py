@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from streamsketch.core.numbers import Numbers
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.assertions import apart_in_tables
 from streamsketch.privacy.noise import NoiseMoments
@@ -23,15 +23,15 @@ class Claim(NamedTuple):
 
     kind: Hashable
     """The map, and where noise was added: equal for vectors that can be copies or sums of each other."""
-    cells: NDArray[Any]
+    cells: Numbers
     """The published numbers, without the multiplier: (k,)."""
     noise: NoiseMoments | None
     """The moments of one noise in the cells; None for kinds of releases that are never added up."""
-    counts: NDArray[Any] | None = None
+    counts: Numbers | None = None
     """What was published beside the cells in the same draw; None where nothing was, or it was dropped."""
 
     @property
-    def numbers(self) -> NDArray[Any]:
+    def numbers(self) -> Numbers:
         """All that was published."""
         return self.cells if self.counts is None else np.concatenate([self.cells, self.counts])
 
@@ -134,14 +134,14 @@ def is_computed(claim: Claim, others: Sequence[Claim]) -> bool:
     return _factors(*numbers)[0] is True
 
 
-def _alike(claim: Claim, parts: Sequence[Claim]) -> tuple[NDArray[Any], list[NDArray[Any]]] | None:
+def _alike(claim: Claim, parts: Sequence[Claim]) -> tuple[Numbers, list[Numbers]] | None:
     """Return what was published under a claim, and as much of its parts; None if they have fewer counts."""
     numbers = claim.numbers
     found = [part.cells if claim.counts is None else part.numbers for part in parts]
     return (numbers, found) if all(part.shape == numbers.shape for part in found) else None
 
 
-def _factors(cells: NDArray[Any], parts: Sequence[NDArray[Any]]) -> tuple[bool | None, list[Fraction]]:
+def _factors(cells: Numbers, parts: Sequence[Numbers]) -> tuple[bool | None, list[Fraction]]:
     """Return whether cells are a sum of parts with factors, None where that is not known, and the factors.
 
     Of as many parts as cells any vector is such a sum, which then shows nothing, unless all factors are 1.

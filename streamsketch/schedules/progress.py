@@ -1,11 +1,10 @@
 """The sums that a schedule holds from window to window, and what readers make of its rows."""
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from streamsketch.core.numbers import Ints
+from streamsketch.core.numbers import Ints, Numbers
 from streamsketch.errors import InvalidInputError
 from streamsketch.kernels.schedules import add_blocks, solve_prefixes
 from streamsketch.privacy.schedule import Schedule
@@ -128,7 +127,7 @@ class Progress:
         return starts[:-1]
 
 
-def decoded(schedule: Schedule, rows: NDArray[Any]) -> NDArray[Any]:
+def decoded(schedule: Schedule, rows: Ints) -> Numbers:
     """Return the sums of the first 0, 1, … windows that rows hold, with their noise.
 
     Parameters
