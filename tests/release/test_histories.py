@@ -1,8 +1,7 @@
-"""Windows published by a schedule: rows, their state, what they count as, and who refuses them."""
+"""Windows published by a schedule: rows, their state, ranges, and who refuses them."""
 
 import dataclasses
 import functools
-import shutil
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -12,9 +11,8 @@ import pyarrow as pa
 import pytest
 
 import streamsketch as ss
-from streamsketch.accounting import Ledger
 from streamsketch.continual import Factorisation, HistoryPart, Releaser, Schedule, Separate, Tree, release
-from streamsketch.errors import DependentNoiseError, InvalidInputError, LedgerError
+from streamsketch.errors import DependentNoiseError, InvalidInputError
 from streamsketch.privacy import Counting
 from streamsketch.privacy.layout import Layout
 from streamsketch.privacy.noise import NoiseMoments
@@ -23,11 +21,22 @@ from streamsketch.release.checking.release import check_release
 from streamsketch.release.composition import compose
 from streamsketch.release.noise_parts import NoisePart
 from streamsketch.report import page_of
+from tests.release.histories import (
+    COUNTED,
+    GRID,
+    KEYS,
+    ROOT,
+    TREE,
+    UNIT,
+    copy_of,
+    counted_tables,
+    published_tables,
+    publisher,
+    rows_of,
+    window,
+)
 from tests.release.ranges import range_of
 
-GRID = ss.SJLT(sketch_dim=16, sparsity=4, seed=7)
-UNIT = ss.L1(3, unit="customer")
-TREE, ROOT = Tree(horizon=5), Factorisation(horizon=5, bits=4)
 SCHEDULES: list[Schedule] = [
     Separate(horizon=5),
     TREE,
@@ -35,40 +44,6 @@ SCHEDULES: list[Schedule] = [
     Factorisation(horizon=5, blocks=2, bits=4),
     Factorisation(horizon=5, band=2, max_windows=3, gap=2, bits=4),
 ]
-
-
-def publisher(schedule: Schedule | None = ROOT, **fields: Any) -> ss.AdditiveNoise:
-    return ss.AdditiveNoise(**{"epsilon": 1.0, "delta": 1e-6, "neighbours": UNIT, "schedule": schedule, **fields})
-
-
-def window(day: int) -> ss.Sketch:
-    sketch = GRID.sketch()
-    sketch.update([day, 40], [1, 2])
-    return sketch
-
-
-def rows_of(schedule: Schedule = ROOT, **fields: Any) -> list[Any]:
-    return release([window(day) for day in range(5)], publisher(schedule, **fields))
-
-
-def counted_tables() -> list[Any]:
-    """Return tables of two shops and five days, bounded and counted; nobody is in two days."""
-    counting = Counting(40, slack=2)
-    agreement = ss.Agreement(GRID, key="shop", index="item", unit="customer", neighbours=UNIT, counting=counting)
-    days = []
-    for day in range(5):
-        people = [f"{day} {number}" for number in range(4 + day)]
-        shops = ["north" if number % 2 else "south" for number in range(4 + day)]
-        days.append(ss.bound(pa.table({"customer": people, "shop": shops, "item": people}), agreement))
-    return days
-
-
-COUNTED = publisher(counting=Counting(40, slack=2))
-KEYS = ["north", "south", "west"]
-
-
-def published_tables() -> list[Any]:
-    return release(counted_tables(), COUNTED, public_keys=KEYS)
 
 
 # --- rows -------------------------------------------------------------------------------------------------------
@@ -365,10 +340,10 @@ def test_ranges_and_differences_are_checked_against_their_schedule() -> None:
             ss.squared_distance(*ranges)
     less = dataclasses.replace(rows_of(TREE)[0].guarantee, mechanism=_of(Separate(horizon=5)))
     row = rows_of(TREE)[0]
-    assert check_release(_copy(row, noise=less.mechanism.the_noise.cumulants, guarantee=less)).verdict == "enough"
+    assert check_release(copy_of(row, noise=less.mechanism.the_noise.cumulants, guarantee=less)).verdict == "enough"
     wrong = dataclasses.replace(less.mechanism.the_noise, layout=Layout(schedule=TREE))
     less = dataclasses.replace(less, mechanism=ss.privacy.Mechanism([wrong]))
-    assert check_release(_copy(row, noise=wrong.cumulants, guarantee=less)).verdict == "too little"
+    assert check_release(copy_of(row, noise=wrong.cumulants, guarantee=less)).verdict == "too little"
 
 
 def test_a_unit_in_other_windows_than_the_schedules_is_refused() -> None:
@@ -378,7 +353,7 @@ def test_a_unit_in_other_windows_than_the_schedules_is_refused() -> None:
     row = rows_of(TREE)[0]
     for unit in ("customer", "customer in at most 3 of 5 windows"):
         neighbours = dataclasses.replace(row.guarantee.neighbours, unit=unit)
-        found = check_release(_copy(row, guarantee=dataclasses.replace(row.guarantee, neighbours=neighbours)))
+        found = check_release(copy_of(row, guarantee=dataclasses.replace(row.guarantee, neighbours=neighbours)))
         assert found.verdict == "too little"
         assert "its noise for a unit in one of 5 windows" in found.reason
 
@@ -395,7 +370,7 @@ def test_schedules_of_strangers_are_not_looked_through_at_any_cost(monkeypatch: 
 
     large = Factorisation(horizon=100_000, blocks=9)
     for part in (row.history, HistoryPart(bytes(8), 5, 90_000)):
-        one = ss.PrivateSketch.from_bytes(_copy(row, guarantee=by(large), history=part).to_bytes())
+        one = ss.PrivateSketch.from_bytes(copy_of(row, guarantee=by(large), history=part).to_bytes())
         assert check_release(one).verdict == "not checked"
         assert "blocks to look through" in " ".join(str(one.explain()).split())
     several = [Tree(horizon=50_000, depth=depth) for depth in range(2, 40)]
@@ -411,12 +386,7 @@ def _of(schedule: Schedule) -> Any:
 
 
 def _with_noise(one: Any, factor: float) -> Any:
-    return _copy(one, noise=NoiseMoments(one.noise.k2 * factor, one.noise.k4 * factor**2))
-
-
-def _copy(one: Any, **changed: Any) -> Any:
-    names = ("values", "noise", "guarantee", "multiplier", "release_ids", "data_ids", "counts", "history")
-    return ss.PrivateSketch(GRID, **{name: getattr(one, name) for name in names} | changed)
+    return copy_of(one, noise=NoiseMoments(one.noise.k2 * factor, one.noise.k4 * factor**2))
 
 
 def test_sums_of_ranges_of_two_histories_keep_what_each_states() -> None:
@@ -439,7 +409,7 @@ def test_counts_of_ranges_are_in_the_lattice_of_the_cells() -> None:
         noiseless = releaser.exact(table, public_keys=KEYS)["north"]
         row: Any = releaser.add(table, public_keys=KEYS)
         north = row["north"]
-        rows.append(_copy(north, values=noiseless[:16], counts=noiseless[16:]))
+        rows.append(copy_of(north, values=noiseless[:16], counts=noiseless[16:]))
     people = [sum(number % 2 for number in range(4 + day)) for day in range(5)]
     for start, stop in ((0, 5), (1, 3), (4, 5)):
         found = range_of(rows, start, stop)
@@ -469,155 +439,3 @@ def test_counts_of_ranges_are_in_the_lattice_of_the_cells() -> None:
 
 def _counted_guarantee() -> Any:
     return publisher(None, counting=Counting(40, slack=2)).calibrated(GRID).guarantee
-
-
-# --- what a history spends --------------------------------------------------------------------------------------
-
-
-def test_rows_and_ranges_of_a_history_count_once() -> None:
-    rows, others = rows_of(), rows_of()
-    ranges = [range_of(rows, 0, 3), range_of(rows, 2, 5), range_of(rows, 0, 3).scaled(2)]
-    for given, epsilon in (
-        (rows, 1),
-        (ranges, 1),
-        ([*ranges, *rows], 1),
-        ([*rows, *rows[:2]], 1),
-        ([*rows, *others], 2),
-        ([*rows, window(0).release(epsilon=0.5, neighbours=rows[0].guarantee.neighbours)], 1.5),
-        ([rows[0], _copy(rows[1], guarantee=dataclasses.replace(rows[1].guarantee, epsilon=3.0))], 4),
-    ):
-        assert compose(given, populations="overlapping").epsilon == epsilon
-    joint = ss.explain(*rows, *others)
-    assert joint.counted == 2
-    assert "of which 2 count (a copy, or a sum beside its parts, or all but one part of a history," in " ".join(
-        str(joint).split()
-    )
-    tables = published_tables()
-    assert compose([*tables, tables[0]["north"], tables[3]["west"]], populations="overlapping").epsilon == 1
-    assert compose(tables, populations="disjoint").epsilon == 1
-
-
-def test_rows_of_unknown_data_count_each() -> None:
-    """Nothing shows that they are of one history: ids can be copied."""
-    rows = [_copy(row, data_ids=[], values=row.values + 1) for row in rows_of()[:3]]
-    assert compose(rows, populations="overlapping").epsilon == 3
-
-
-def test_data_of_any_key_of_a_history_are_known_to_be_shared() -> None:
-    tables = counted_tables()
-    rows: list[Any] = release(tables, COUNTED, public_keys=KEYS)
-    plain = tables[0].release(
-        epsilon=1.0, neighbours=rows[0].guarantee.neighbours, public_keys=KEYS, assert_bounds=True
-    )
-    north, south = ([row[key] for row in rows] for key in ("north", "south"))
-    assert compose([*north, *south], populations="disjoint").epsilon == 1
-    assert compose([*north, plain["south"]], populations="disjoint").epsilon == 1
-    with pytest.raises(InvalidInputError, match="of the same data"):
-        compose([*north, *south, plain["south"]], populations="disjoint")
-
-
-def test_two_rows_of_one_window_that_differ_are_refused() -> None:
-    rows = rows_of()
-    again = _copy(rows[2], release_ids=[bytes(8)])
-    changed = ss.PrivateSketch(
-        GRID,
-        rows[2].values + 1,
-        rows[2].noise,
-        rows[2].guarantee,
-        release_ids=[bytes(8)],
-        data_ids=rows[2].data_ids,
-        history=rows[2].history,
-    )
-    assert compose([*rows, again], populations="overlapping").epsilon == 1
-    with pytest.raises(InvalidInputError, match="are the same row of a history, but differ: cells"):
-        compose([*rows, changed], populations="overlapping")
-
-
-def test_a_history_is_charged_once(tmp_path: Any) -> None:
-    ledger = Ledger(tmp_path / "ledger.sqlite")
-    unit = publisher().calibrated(GRID).guarantee.neighbours.unit
-    ledger.dataset("sales", unit=unit, epsilon=2.5, delta=1e-5)
-    releaser = Releaser(publisher(), GRID)
-    for day in range(3):
-        releaser.add(window(day), ledger=ledger, dataset="sales")
-        assert ledger.left("sales").epsilon == 1.5
-    releaser = Releaser.restored(publisher(), GRID, releaser.state)
-    releaser.add(window(3), ledger=ledger, dataset="sales")
-    assert ledger.left("sales").epsilon == 1.5
-    release([window(day) for day in range(5)], publisher(), ledger=ledger, dataset="sales")
-    assert ledger.left("sales").epsilon == 0.5
-    more = Releaser(publisher(), GRID)
-    with pytest.raises(LedgerError, match="does not fit"):
-        more.add(window(0), ledger=ledger, dataset="sales")
-    assert more.windows == 0
-
-
-def test_windows_of_another_data_set_are_not_charged_to_the_first_alone(tmp_path: Any) -> None:
-    ledger, table = Ledger(tmp_path / "ledger.sqlite"), counted_tables()[1]
-    unit = publisher().calibrated(GRID).guarantee.neighbours.unit
-    for name in ("sales", "returns"):
-        ledger.dataset(name, unit=unit, epsilon=2.0, delta=1e-5)
-    ledger.charge("returns", publisher().calibrated(GRID).guarantee, data_ids=table.sketch_of("north").data_ids)
-    assert ledger.holders(table.data_ids.with_keys(KEYS)) == ("returns",)
-    releaser = Releaser(publisher(), GRID)
-    releaser.add(counted_tables()[0], public_keys=KEYS, ledger=ledger, dataset="sales")
-    with pytest.raises(LedgerError, match="window 1 holds data that were charged to 'returns' before"):
-        releaser.add(table, ledger=ledger, dataset="sales")
-    assert releaser.windows == 1
-    Releaser(publisher(), GRID).add(table, public_keys=KEYS, ledger=ledger, dataset="sales")
-    assert (ledger.left("sales").epsilon, ledger.left("returns").epsilon) == (0.0, 0.0)
-
-
-@pytest.mark.parametrize("keyed", [False, True])
-def test_data_of_every_window_of_a_history_are_known_to_the_ledger(tmp_path: Any, keyed: bool) -> None:  # noqa: FBT001 - a parameter
-    """A window's own release costs the history's data set, whichever window, key or copy it is of."""
-    ledger, where = Ledger(tmp_path / "ledger.sqlite"), tmp_path / "ledger.sqlite"
-    schedule = publisher(counting=None)
-    guarantee = schedule.calibrated(GRID).guarantee
-    for name in ("sales", "returns"):
-        ledger.dataset(name, unit=guarantee.neighbours.unit, epsilon=20.0, delta=1e-3)
-    windows: list[Any] = counted_tables() if keyed else [window(day) for day in range(5)]
-    keys: dict[str, Any] = {"public_keys": KEYS} if keyed else {}
-    releaser = Releaser(schedule, GRID)
-    for day, one in enumerate(windows):
-        releaser.add(one, **keys, ledger=ledger, dataset="sales")
-        keys = {}
-        for known in (ledger, Ledger(where)):  # and for who reads its file
-            assert known.left("sales").charges == 1
-            assert known.left("sales").epsilon == 19.0
-            assert [known.holders(given.data_ids) for given in windows[: day + 1]] == [("sales",)] * (day + 1)
-        again = Releaser.restored(schedule, GRID, releaser.state)
-        if day < 4:
-            # in a copy, as the charge covers one draw of the next row
-            copy = Ledger(shutil.copy(where, tmp_path / f"{day}.sqlite"))
-            entries = copy.audit()
-            again.add(one, ledger=copy, dataset="sales")
-            assert copy.audit() == entries + 1, "the draw is entered; data that were entered are not entered again"
-            assert copy.left("sales") == ledger.left("sales")
-    spent = 1
-    for one in windows:
-        for data in [one.sketch_of(key) for key in ("north", "west")] if keyed else [one, one.copy()]:
-            receipt = ledger.charge("returns", guarantee, data_ids=data.data_ids)
-            spent += 1
-            assert set(receipt.datasets) == {"sales", "returns"}
-            assert ledger.left("sales").epsilon == 20 - spent
-
-
-def test_data_are_covered_by_a_charge_that_is_there(tmp_path: Any) -> None:
-    ledger = Ledger(tmp_path / "ledger.sqlite")
-    guarantee = publisher().calibrated(GRID).guarantee
-    ledger.dataset("sales", unit=guarantee.neighbours.unit, epsilon=2.0, delta=1e-5)
-    first, more = GRID.sketch().data_ids, GRID.sketch().data_ids
-    with pytest.raises(LedgerError, match="no charge has the id 'history'"):
-        ledger.cover("history", more, what="window 1")
-    receipt = ledger.charge("sales", guarantee, data_ids=first, once="history")
-    assert ledger.cover("history", first, what="window 0") == receipt
-    entered = ledger.cover("history", more, what="window 1")
-    assert (entered.number, entered.datasets) == (receipt.number + 1, ("sales",))
-    assert ledger.cover("history", more, what="window 1") == receipt
-    assert ledger.charge("sales", guarantee, data_ids=first, once="history") == receipt
-    assert ledger.audit(receipt, entered) == 3
-    ledger.refund(receipt, nothing_was_published="the job failed")
-    assert ledger.left("sales").epsilon == 2.0
-    with pytest.raises(LedgerError, match="no charge has the id 'history'"):
-        ledger.cover("history", more, what="window 1")
