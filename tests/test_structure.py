@@ -408,8 +408,15 @@ MAKERS = {
     "streamsketch.sketching.table",
     "streamsketch.storage.database",
 }
-# What one sketch is shown without: pages, lists of names, several releases together.
-SHOWN_WITHOUT = {"csv", "html", "streamsketch.explanation.joint", "streamsketch.privacy.composition"}
+# What one sketch is shown without: pages, lists of names, several releases together, other maps, tables.
+SHOWN_WITHOUT = {
+    "csv",
+    "html",
+    "streamsketch.explanation.joint",
+    "streamsketch.privacy.composition",
+    "streamsketch.projections.identity",
+    "streamsketch.wire.tables",
+}
 COMMANDS = """
 import sys
 from streamsketch.cli.app import main

@@ -18,7 +18,6 @@ from streamsketch.cli._saying import say
 from streamsketch.data.windows import key_and_window, window_time
 from streamsketch.estimation.blocks import AnySketch
 from streamsketch.once.slots import key_of_file
-from streamsketch.projections.identity import Identity
 from streamsketch.release.checking.release import check_release, mismatch
 from streamsketch.release.published import check_independent
 from streamsketch.storage.first_bytes import SUFFIX, is_raw
@@ -378,11 +377,11 @@ def warn_of_mismatches(path: Path, releases: Mapping[Any, object]) -> None:
 
 def say_agreement_is_missing(sketch: AnySketch) -> None:
     """Print a note that releases which may be of features need their agreement to be compared as populations."""
-    if (
-        isinstance(sketch.projection, Identity)
-        and isinstance(sketch, ss.PrivateSketch)
-        and sketch.clip in ("equal", "average")
-    ):
+    if not isinstance(sketch, ss.PrivateSketch) or sketch.clip not in ("equal", "average"):
+        return
+    from streamsketch.projections.identity import Identity  # noqa: PLC0415 - which most releases need not load
+
+    if isinstance(sketch.projection, Identity):
         say("If these are sums of features, give --agreement FILE: populations are compared, whatever their sizes.")
 
 

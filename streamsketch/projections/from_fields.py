@@ -1,4 +1,4 @@
-"""A projection from its kind and fields. Most are of the families imported here; the others load when one is read."""
+"""A projection from its kind and fields. Most are of the family imported here; the others load when one is read."""
 
 import dataclasses
 from importlib import import_module
@@ -6,10 +6,14 @@ from importlib import import_module
 from streamsketch.core.documents import Json
 from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
-from streamsketch.projections import identity, sjlt
+from streamsketch.projections import sjlt
 from streamsketch.projections.base import KINDS, Projection
 
-__all__ = ["identity", "projection_from_fields", "sjlt"]
+__all__ = ["projection_from_fields", "sjlt"]
+
+
+_ALONE = {"identity": "identity"}
+"""Kinds in modules that load without the other families."""
 
 
 def projection_from_fields(fields: Json) -> Projection:
@@ -17,7 +21,7 @@ def projection_from_fields(fields: Json) -> Projection:
     given = dict(fields)
     kind = given.pop("kind", None)
     if not isinstance(kind, str) or kind not in KINDS:
-        import_module("streamsketch.projections.families")  # registers all kinds
+        import_module(f"streamsketch.projections.{_ALONE.get(str(kind), 'families')}")  # which registers all kinds
     if not isinstance(kind, str) or kind not in KINDS:
         raise InvalidInputError(f"unknown projection kind {short(kind)}; this version knows {', '.join(sorted(KINDS))}")
     cls, fixed = KINDS[kind]

@@ -16,7 +16,6 @@ from streamsketch.products import SERVICES
 from streamsketch.projections.base import Projection
 from streamsketch.release.published import OTHER_FILES
 from streamsketch.release.published_table import PublishedTable
-from streamsketch.wire import tables
 from streamsketch.wire.codecs import CODECS, LONGEST_MAGIC, Codec, codec_of, magic_in
 
 if TYPE_CHECKING:
@@ -133,6 +132,8 @@ def load(
             found = codec.decode(data, expect=projection, max_bytes=most)
         else:
             image, size = table_in(file, path, signer, max_bytes)
+            from streamsketch.wire import tables  # noqa: PLC0415 - which sketches need not load
+
             found = tables.read_table(image, size, None, expect=projection, max_bytes=max_bytes)
         return _following(agreement, found)
 
@@ -176,6 +177,8 @@ def kind_of(path: str | os.PathLike[str]) -> type[Any] | None:
         start = file.read(LONGEST_MAGIC)
         codec = codec_of(magic_in(start))
         if codec is not None and codec.magic == PublishedTable.magic:
+            from streamsketch.wire import tables  # noqa: PLC0415 - as above
+
             return tables.kind_of(file, _size_of(file))
     return None if codec is None else codec.kind
 
