@@ -289,10 +289,11 @@ class Windows:
             its_rows, its_places = _some(cast, places, unread)
             its_rows = self._cast(its_rows, its_places) if is_read else its_rows
             parts |= self._parts(its_rows, its_places, numbers[unread])
-        adding, others = list[tuple[UnitsWindow | SumsWindow, int, Any]](), dict[int, int]()
+        adding, dropped_by_window = list[tuple[UnitsWindow | SumsWindow, int, Any]](), dict[int, RowCounts]()
         for number, part in parts.items():
             found.merge(part.counts)
-            others[number] = part.counts.rows_of_other_keys
+            its = part.counts
+            dropped_by_window[number] = RowCounts(other_keys=its.rows_of_other_keys, blank=its.rows_blank)
             adding.append((self.open.get(number) or self._empty(), number, part.content))
         early = numbers < policy.first
         late = ~timely & ~after & ~early
@@ -302,7 +303,7 @@ class Windows:
         for window, number, content in adding:  # from here on nothing fails
             window.add(content)
             self.open[number] = window
-        self._count_by_window(numbers[timely], numbers[late], of_blanks, others)
+        self._count_by_window(numbers[timely], numbers[late], of_blanks, dropped_by_window)
         self.counts.note(found, early=early, after=after, late=late, ahead=far)
         before = clock.newest
         clock.advance(times, beats)
@@ -310,7 +311,7 @@ class Windows:
             self.clocks.idle.discard(source)
         return int(timely.sum())
 
-    def _count_by_window(self, timely: Ints, late: Ints, blanks: Ints, others: Mapping[int, int]) -> None:
+    def _count_by_window(self, timely: Ints, late: Ints, blanks: Ints, dropped: Mapping[int, RowCounts]) -> None:
         """Count rows by the numbers of their windows, if that is wanted."""
         if (counted := self.by_window) is None:
             return
@@ -318,8 +319,8 @@ class Windows:
             for number, count in zip(*map(np.ndarray.tolist, np.unique(numbers, return_counts=True)), strict=True):
                 more = RowCounts(**{"read": count, kind: count})
                 counted[number] = counted.get(number, RowCounts()).plus(more)
-        for number, count in others.items():
-            counted[number] = counted[number].plus(RowCounts(other_keys=count))
+        for number, counts in dropped.items():
+            counted[number] = counted[number].plus(counts)
 
     @property
     def clock(self) -> Clock:

@@ -73,6 +73,14 @@ def test_rows_that_lack_a_value_belong_to_the_window_of_their_time(tmp_path: Pat
     assert set(dry.complaints(dry.row_counts)) == {"rows_blank"}
 
 
+def test_rows_of_a_blank_unit_belong_to_the_window_of_their_time(tmp_path: Path) -> None:
+    """Which windows themselves drop, where values that are missing are kept."""
+    dry = DryStream(*policy_of(tmp_path, AGREEMENT.replace(missing="keep", value=None)))
+    dry.add(batch_of([Row(10, "north", "a", 1, "c"), Row(70, "north", "a", 1, ""), Row(70, "moon", "a", 1, "c")]), 1)
+    assert [(one.rows, one.blank, one.other_keys) for one in dry.found] == [(1, 0, 0), (2, 1, 1)]
+    assert dry.row_counts.blank == sum(one.blank for one in dry.found)
+
+
 def test_a_job_for_a_dry_run_releases_nothing_on_any_engine(tmp_path: Path) -> None:
     agreement, job = policy_of(tmp_path / "out")
     tried = dataclasses.replace(job, dry_run=True)
