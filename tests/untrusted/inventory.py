@@ -118,7 +118,10 @@ def found() -> Iterator[str]:
     """Yield functions whose name and parameters are those of a reader, as ``folder/file name``."""
     for path in sorted(_ROOT.rglob("*.py")):
         module = path.relative_to(_ROOT).with_suffix("").as_posix()
-        tree = ast.parse(path.read_text())
+        text = path.read_text(encoding="utf-8")
+        if not any(map(_NAMES.fullmatch, re.findall(r"\bdef (\w+)", text))):
+            continue  # most files have none, and take longer to parse
+        tree = ast.parse(text)
         classes = [one for one in tree.body if isinstance(one, ast.ClassDef) and one.name[0] != "_"]
         scopes: list[ast.Module | ast.ClassDef] = [tree, *classes]
         for scope in scopes:

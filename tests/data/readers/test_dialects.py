@@ -104,8 +104,14 @@ def read_by(how: str, path: Path, agreed: Any, **written: Any) -> ss.Sketch:
     return found
 
 
-@pytest.mark.parametrize("how", ["file", "lenient", "beam"])
-@pytest.mark.parametrize(("decimal", "mark"), WRITTEN)
+@pytest.mark.parametrize(
+    ("decimal", "mark", "how"),
+    [
+        pytest.param(*written, how, marks=[pytest.mark.long] * (how == others))
+        for written, others in zip(WRITTEN, itertools.cycle(["lenient", "beam"]))
+        for how in ("file", "lenient", "beam")
+    ],
+)
 def test_thousands_are_those_of_plain_numbers(decimal: str, mark: str, how: str, tmp_path: Path) -> None:
     thousands = {"\u202f": " ", "\u00a0": "\u00a0", "\u2019": "'"}.get(mark, mark)
     for (name, agreed), quote, delimiter in itertools.product(AGREEMENTS.items(), ['"', ""], [";", ","]):
