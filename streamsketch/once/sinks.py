@@ -261,7 +261,7 @@ class DatabaseSink(Sink):
             raise
 
     def _prepare(self) -> None:
-        driver = importlib.import_module(type(self._connection).__module__.partition(".")[0])
+        driver = _driver_of(self._connection)
         if driver.paramstyle not in self._MARKS:
             raise InvalidInputError(
                 f"the driver's paramstyle {driver.paramstyle!r} is not supported; use a driver with {list(self._MARKS)}"
@@ -482,6 +482,16 @@ def sink_in(place: str) -> Sink:
         return ObjectSink(stores.from_url(place))
     except (exceptions.BaseError, ValueError) as error:
         raise InvalidInputError(f"{place} is not a valid place in an object store: {error}") from None
+
+
+def _driver_of(connection: Any) -> Any:
+    """Return the module of the driver of a connection, which may be of a class of the user's that extends its own."""
+    for kind in type(connection).__mro__:
+        driver = importlib.import_module(kind.__module__.partition(".")[0])
+        if hasattr(driver, "paramstyle"):
+            return driver
+    name = f"{type(connection).__module__}.{type(connection).__qualname__}"
+    raise InvalidInputError(f"connect must return a connection of a driver of Python's DB-API, got {name}")
 
 
 def _name(slot: Slot, suffix: str) -> str:

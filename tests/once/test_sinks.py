@@ -168,13 +168,21 @@ def test_a_store_that_replaces_objects_is_refused_before_anything_is_written() -
 class _Severable(sqlite3.Connection):
     """A connection that a server may close, as psycopg's tells in `closed`."""
 
-    __module__ = "sqlite3"
     closed = False
 
     def cursor(self, *arguments: Any) -> Any:
         if self.closed:
             raise sqlite3.OperationalError("the connection is closed")
         return super().cursor(*arguments)
+
+
+class _NoConnection:
+    def close(self) -> None: ...
+
+
+def test_what_is_no_connection_of_a_driver_is_refused() -> None:
+    with pytest.raises(ss.InvalidInputError, match=r"of a driver of Python's DB-API, got .*test_sinks\._NoConnection"):
+        DatabaseSink(_NoConnection).__enter__()
 
 
 def test_a_database_that_closes_its_connection_is_asked_once_more(tmp_path: Path) -> None:
