@@ -17,6 +17,7 @@ from hypothesis import settings
 
 from tests.audit.record import taken
 from tests.noise import CHANCE, SALT, fixed_noise
+from tests.powered import stay_powered
 from tests.workers import BriefReports, exit_at_once, import_in_turn
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ for name in (
 ):
     os.environ.pop(name, None)
 os.environ["TERM"] = "xterm"
-os.fsync = lambda _: None  # no test loses power, and a disk takes longer than most tests
+stay_powered()
 # Each process that a test starts would compile the library again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

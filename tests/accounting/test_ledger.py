@@ -19,6 +19,7 @@ from streamsketch.parties import Key, Round
 from streamsketch.privacy.composition import PrivacyCost, account
 from streamsketch.privacy.zcdp import epsilon_to_rho, pure_rho, rho_to_epsilon
 from tests.accounting.spending import CUSTOMER, charged_at_once, spend
+from tests.powered import synchronised_connect
 
 PROJECTION = ss.SJLT(dim=1 << 40, sketch_dim=64, sparsity=4, seed=7)
 
@@ -213,8 +214,9 @@ def test_the_file_is_the_owners_alone_and_something_else_is_no_ledger(where: Pat
     assert ledger.datasets[0].name == "sales"
 
 
-def test_a_charge_survives_a_power_failure(where: Path) -> None:
+def test_a_charge_survives_a_power_failure(where: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder is synchronised after the journal was removed, which would undo the charge."""
+    monkeypatch.setattr(sqlite3, "connect", synchronised_connect)
     with FileStore(where).transaction() as transaction:
         assert transaction._connection.execute("PRAGMA synchronous").fetchone() == (3,)
 

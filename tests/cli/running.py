@@ -33,6 +33,7 @@ from streamsketch.cli.app import main
 from tests.cli.agreeing import agreeing, by_agreement
 from tests.noise import fixed_noise
 from tests.patience import PATIENCE, wait_until
+from tests.powered import stay_powered
 
 ROOT = Path(ss.__file__).parent.parent
 COMMAND = [sys.executable, "-m", "streamsketch"]
@@ -228,6 +229,7 @@ def _serve() -> None:
     connection = socket.socket(fileno=int(sys.argv[1]))
     from tests import loaded  # noqa: F401, PLC0415 - what commands load when they need it
 
+    stay_powered()
     gc.collect()
     gc.freeze()
     for line in sys.stdin:

@@ -17,6 +17,7 @@ from streamsketch.once.databases import connection
 from streamsketch.once.slots import named_key
 from streamsketch.streams import DatabaseSink, FileSink, ObjectSink, Sink, Slot
 from tests.once.stores import bucket, store_of
+from tests.powered import synchronised_connect
 
 SLOTS = [
     Slot("flights", start, kind, key)
@@ -65,8 +66,9 @@ def test_a_database_inserts_the_rows_of_a_window_together_or_not_at_all(tmp_path
         assert sink.put_all([(slot, b"again") for slot in SLOTS[:3]]) == [None] * 3
 
 
-def test_a_row_of_sqlite_survives_a_power_failure(tmp_path: Path) -> None:
+def test_a_row_of_sqlite_survives_a_power_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder is synchronised after the journal was removed, which would undo the row."""
+    monkeypatch.setattr(sqlite3, "connect", synchronised_connect)
     with contextlib.closing(connection(f"sqlite:{tmp_path / 'releases.sqlite'}")()) as opened:
         assert opened.execute("PRAGMA synchronous").fetchone() == (3,)
 

@@ -20,6 +20,7 @@ import streamsketch as ss
 from streamsketch.storage import load_raw, save_raw
 from streamsketch.storage.raw_files import append_raw, read_header
 from streamsketch.storage.sketches import RawSketch, empty_like
+from tests.powered import synchronised_connect
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=3)
 
@@ -157,6 +158,21 @@ def test_a_failed_append_changes_nothing(tmp_path: Path) -> None:
         append_raw(RawSketch(one(1)), path)
     (tmp_path / "b").unlink()
     assert path.read_bytes() == before
+
+
+def test_an_append_survives_a_power_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder is synchronised after the journal was removed, which would undo it."""
+    save_raw(RawSketch(PROJECTION.table()), path := tmp_path / "a")
+    statements: list[str] = []
+
+    def traced(*given: Any, **options: Any) -> Any:
+        connection = synchronised_connect(*given, **options)
+        connection.set_trace_callback(statements.append)
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", traced)
+    append_raw(RawSketch(PROJECTION.table()), path)
+    assert statements.index("PRAGMA synchronous = EXTRA") < statements.index("BEGIN IMMEDIATE")
 
 
 def test_an_append_without_room_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
