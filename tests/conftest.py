@@ -82,10 +82,16 @@ LONGEST = (
     "tests/docs/test_readme.py",
     "tests/kernels/test_targets.py",
     "tests/clusters/test_runners.py",
-    "tests/cli/test_unbounded.py",
     "tests/benchmarks/test_smoke.py",
+    "tests/test_generated.py",
+    "tests/test_removal.py",
+    "tests/jobs/test_standby.py",
+    "tests/jobs/test_readers.py",
 )
-"""Files with tests of five seconds and more, which begin first: one that came last would leave other cores idle."""
+"""Files with tests of four seconds and more, which begin first: one that came last would leave other cores idle.
+
+The last two wait for processes, and cores that are idle then would be at the end of a run.
+"""
 
 
 ROOT = Path(__file__).parent.parent
