@@ -8,6 +8,7 @@ not write such cells (`ONE_LINE`). Files whose cells may hold line breaks need a
 
 import json
 import re
+from collections.abc import Sequence
 
 from streamsketch.core.libraries import pa
 
@@ -66,6 +67,19 @@ def json_rows(content: bytes) -> list[bytes]:
     if _is_one_value(content):
         return [content.replace(b"\n", b" ").replace(b"\r", b" ")]  # line breaks are between values only
     return [line for line in content.split(b"\n") if line.strip()]
+
+
+def are_rows(contents: Sequence[bytes]) -> bool:
+    r"""Return whether each of some JSON messages is certainly one row, as it is: it has no line break, and is no blank.
+
+    Examples
+    --------
+    >>> are_rows([b'{"item": "tea"}', b"{}"]), are_rows([b"{}", b'{"item":\n "tea"}']), are_rows([b"{}", b" "])
+    (True, False, False)
+    """
+    joined = b"\n".join(contents)
+    is_in_lines = joined.count(b"\n") == len(contents) - 1 and b"\r" not in joined
+    return is_in_lines and all(map(bytes.strip, contents))
 
 
 def _is_one_value(content: bytes) -> bool:

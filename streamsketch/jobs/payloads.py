@@ -26,7 +26,7 @@ from streamsketch.data.readers.rows import LONGEST_ROW
 from streamsketch.errors import InvalidInputError
 from streamsketch.intake.columns import add_readable, single_value, with_row
 from streamsketch.intake.files import RowReader
-from streamsketch.intake.framing import heartbeat, is_heartbeat, json_rows
+from streamsketch.intake.framing import are_rows, heartbeat, is_heartbeat, json_rows
 from streamsketch.jobs.decoders import Decoder
 from streamsketch.streams.open_windows import ReadRows
 
@@ -229,6 +229,9 @@ class MessageDecoder:
     # --- JSON -----------------------------------------------------------------------------------------------
 
     def _from_json(self, contents: Sequence[bytes]) -> Iterator[Refused | DecodedRows]:
+        if are_rows(contents) and sum(map(len, contents)) <= LONGEST_ROW:
+            yield self._rows(list(contents), np.arange(len(contents), dtype=np.int32), 0)
+            return
         lines, places = list[bytes](), list[int]()
         for place, content in enumerate(contents):
             found = json_rows(content)
@@ -247,7 +250,7 @@ class MessageDecoder:
     def _rows(self, lines: list[bytes], places: NDArray[np.int32], before: int) -> DecodedRows:
         reasons = {
             number: f"line {number} of {_MESSAGE} is longer than {LONGEST_ROW:,} bytes, the limit"
-            for number, line in enumerate(lines, 1)
+            for number, line in enumerate(lines if len(lines) == 1 else [], 1)  # one that is longer is alone
             if len(line) > LONGEST_ROW
         }
         if reasons:  # one alone

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+
 from streamsketch.core.libraries import pa, pa_json
 from streamsketch.data.decimals import exact_decimal
 from streamsketch.data.lenient import decimal_text, lenient_json, lenient_text, text_of_json
@@ -83,10 +85,10 @@ def by_arrow(lines: list[bytes], columns: list[str], text: list[str]) -> "pa.Rec
     lines = [stripped for line in lines if (stripped := line.strip(_BLANKS))]
     data = b"\n".join(lines)
     if (
-        not all(line[:1] == b"{" and line[-1:] == b"}" and len(line) <= _PLAIN_BYTES for line in lines)
-        or data.count(b"{") != len(lines)
+        not _are_objects(data, len(lines))
+        or max(map(len, lines), default=0) > _PLAIN_BYTES
         or any(byte in data for byte in (b"\\", b"[", b"\0"))
-        or _NO_NUMBER.search(data)
+        or _holds_no_number(data)
     ):
         return None
     kinds = []
@@ -112,6 +114,25 @@ def by_arrow(lines: list[bytes], columns: list[str], text: list[str]) -> "pa.Rec
     (batch,) = found.combine_chunks().to_batches()
     arrays = [batch.column(name).cast(pa.string() if name in text else number_type()) for name in columns]
     return pa.RecordBatch.from_arrays(arrays, columns)
+
+
+def _are_objects(data: bytes, count: int) -> bool:
+    """Return whether data are so many lines, each of which begins with the only brace that opens, and ends with one."""
+    codes = np.frombuffer(b"\n%b\n" % data, np.uint8) if count else np.empty(0, np.uint8)
+    ends = np.flatnonzero(codes == ord("\n"))
+    begins, closes = codes[ends[:-1] + 1] == ord("{"), codes[ends[1:] - 1] == ord("}")
+    opened = np.count_nonzero(codes == ord("{"))
+    return ends.size == count + bool(count) and bool((begins & closes).all()) and opened == count
+
+
+def _holds_no_number(data: bytes) -> bool:
+    """Return whether `_NO_NUMBER` is in data: it is slow, so its letters are looked for first, and what they follow."""
+    codes = np.frombuffer(data, np.uint8)
+    for letter in b"eENI":
+        before = codes[np.flatnonzero(codes == letter) - 1]
+        if ((before <= ord(":")) & (before != ord('"'))).any():  # digits, points, signs, colons and blanks are
+            return _NO_NUMBER.search(data) is not None
+    return False
 
 
 def line_by_line(
