@@ -212,14 +212,18 @@ class Intake:
         """Return the columns of a batch, cast to the agreed types; as `cast_rows`."""
         return self.cast_rows(batch, first)[0]
 
-    def cast_rows(self, batch: "pa.RecordBatch", first: int | Rows = 1) -> "tuple[pa.RecordBatch, Rows]":
+    def cast_rows(
+        self, batch: "pa.RecordBatch", first: int | Rows = 1, *, is_whole: bool = False
+    ) -> "tuple[pa.RecordBatch, Rows]":
         """Return the columns of a batch, cast to the agreed types, without rows that lack a value, and their numbers.
+
+        ``is_whole`` states that the columns are in the agreed spelling (`spelt`), and that no row is `lacking`.
 
         Integers, booleans and decimals become int64, as they are hashed, and values become numbers. Times do not
         change. The schema names the agreement that cast the batch, so that `read` does not cast it again. The errors
         are those of `read`, which also checks that the rows can be sketched.
         """
-        columns, rows, is_cast = self._present(batch, rows_from(first, batch))
+        columns, rows, is_cast = self._present(batch, rows_from(first, batch), is_whole=is_whole)
         if is_cast:
             return batch, rows
         found, rows = self._read(lambda columns, rows, _=None: (self._cast(columns, rows), rows), columns, rows)
@@ -231,7 +235,7 @@ class Intake:
         )
         return pa.RecordBatch.from_arrays([found[name] for name in self.names], schema=schema), rows
 
-    def _present(self, batch: "pa.RecordBatch", rows: Rows) -> tuple[_Columns, Rows, bool]:
+    def _present(self, batch: "pa.RecordBatch", rows: Rows, *, is_whole: bool = False) -> tuple[_Columns, Rows, bool]:
         """Return the columns of rows in which nothing is missing, the rows' numbers, and whether they were cast."""
         done = (batch.schema.metadata or {}).get(_CAST, b"").decode()
         if done:
@@ -247,7 +251,9 @@ class Intake:
                 raise InvalidInputError(f"rows must have the column {name} exactly once; {NOT_SHOWN}")
             column = batch.column(name)
             check_codes(column, name)
-            columns[name] = self._spelt(plain(column), name) if name in self._needed else plain(column)
+            columns[name] = column if is_whole else self._spelt_one(name, column)
+        if is_whole:
+            return columns, rows, False
         absent = {
             name: (null if self._keeps and name != self._time else missing)(columns[name]) for name in self._needed
         }
@@ -260,18 +266,27 @@ class Intake:
             columns = {name: column.filter(kept) for name, column in columns.items()}
         return columns, rows, False
 
-    def _spelt(self, array: "pa.Array", name: str) -> "pa.Array":
+    def spelt(self, columns: _Columns) -> _Columns:
+        """Return agreed columns in the agreed spelling; those that are in it already are returned themselves."""
+        return {name: self._spelt_one(name, column) for name, column in columns.items()}
+
+    def _spelt_one(self, name: str, column: "pa.Array") -> "pa.Array":
         agreed = next((one for one in self._agreement.columns if one.name == name), None)
-        return array if agreed is None else self._agreement.spelt(array, agreed)
+        if agreed is None or name not in self._needed:
+            return plain(column)
+        return self._agreement.spelt(plain(column), agreed)
 
     def lacking(self, column: "pa.Array", name: str) -> Mask:
-        """Return which rows lack a value in an agreed column, also in its agreed spelling: bool, (n,).
+        """Return which rows lack a value in an agreed column, which is in the agreed spelling: bool, (n,).
 
         Blank text is a value if the agreement keeps what is missing, but names no unit.
         """
+        return (null if self.keeps_blanks(name) else missing)(column)
+
+    def keeps_blanks(self, name: str) -> bool:
+        """Return whether blank text is a value in a column."""
         unit = self._agreement.unit
-        keeps = self._keeps and (unit is None or name != unit.name)
-        return (null if keeps else missing)(self._spelt(plain(column), name))
+        return self._keeps and (unit is None or name != unit.name)
 
     def _refuse(self, absent: dict[str, Mask], places: Ints, rows: Rows) -> None:
         """Raise for the rows at some places, in which something is missing, or report each of them."""

@@ -218,10 +218,9 @@ class Windows:
 
         It depends on nothing that was added.
         """
-        timed = self._timed(without_views(batch), rows_from(first, batch))
+        timed, spelt = self._timed(without_views(batch), rows_from(first, batch))
         kept = ~(timed.lacking if self._drops else timed.beats)
-        rows, places = _some(timed.batch, timed.places, kept)
-        cast = self._cast(rows, places)
+        cast, places = self._cast(timed, spelt, kept)
         return ReadRows(timed, self._parts(cast, places, timed.numbers[kept]))
 
     def add(
@@ -262,7 +261,7 @@ class Windows:
     ) -> int:
         """Add rows whose numbers are ``places``; ``bad`` are those that cannot be read."""
         policy, windows, clock = self._policy, self._policy.windows, self.clocks.of(source)
-        timed = self._timed(batch, places) if read is None else read.timed
+        timed, spelt = self._timed(batch, places) if read is None else (read.timed, None)
         batch, places, untimed, times, numbers, beats, lacking = timed
         kept = ~lacking if self._drops else ~beats
         timely = ~clock.late(times, windows, beats) & (numbers >= self.next)
@@ -272,9 +271,8 @@ class Windows:
             raise InvalidInputError(self._too_far_ahead)
         far = kept & ahead
         kept &= ~ahead
-        rows, places = _some(batch, places, kept)
         is_read = read is not None and not far.any()
-        cast = rows if is_read else self._cast(rows, places)
+        cast, places = _some(batch, places, kept) if is_read else self._cast(timed, spelt, kept)
         blanks = ~kept & ~beats & ~far
         lost = untimed + int(blanks.sum())
         of_blanks = numbers[blanks & ~after & ~ahead]
@@ -287,7 +285,7 @@ class Windows:
         if len(parts) < len(counts):
             unread = timely & ~np.isin(numbers, list(parts)) if parts else timely
             its_rows, its_places = _some(cast, places, unread)
-            its_rows = self._cast(its_rows, its_places) if is_read else its_rows
+            its_rows = self._cast_all(its_rows, its_places) if is_read else its_rows
             parts |= self._parts(its_rows, its_places, numbers[unread])
         adding, dropped_by_window = list[tuple[UnitsWindow | SumsWindow, int, Any]](), dict[int, RowCounts]()
         for number, part in parts.items():
@@ -298,6 +296,7 @@ class Windows:
         early = numbers < policy.first
         late = ~timely & ~after & ~early
         if self.on_dropped is not None:
+            rows, _ = _some(batch, timed.places, kept)
             dropped = {"late": rows.filter(pa.array(late)), "ahead": batch.filter(pa.array(far))}
             self.on_dropped(dropped if bad is None else dropped | {"malformed": bad})
         for window, number, content in adding:  # from here on nothing fails
@@ -333,7 +332,7 @@ class Windows:
         Each row is judged by itself. A column of the wrong type raises an error, because no single row is at fault.
         """
         untimed = missing(batch.column(self._policy.time))
-        beats, lacking = self._kinds(batch)
+        beats, lacking, _ = self._kinds(batch)
         readable = ~untimed
         times = np.flatnonzero(~beats & readable)
         readable[times[~self._with_times(batch.take(pa.array(times)))]] = False
@@ -355,7 +354,7 @@ class Windows:
             found |= dict.fromkeys(timed[~readable].tolist(), not_a_time(policy.time, policy.time_format))
             judged = timed[readable]
             rows = batch.take(pa.array(judged))
-            times, (beats, lacking) = self._times(rows), self._kinds(rows)
+            times, (beats, lacking, _) = self._times(rows), self._kinds(rows)
             ahead = self.clocks.of(source).ahead(times, beats)
             found |= dict.fromkeys(judged[ahead].tolist(), self._too_far_ahead)
             kept = ~ahead & ~(lacking if self._drops else beats)
@@ -407,32 +406,50 @@ class Windows:
         check_times_of_day(self._policy.windows, *named)
         return micros_in(*named)
 
-    def _kinds(self, batch: pa.RecordBatch) -> tuple[Flags, Flags]:
+    def _kinds(self, batch: pa.RecordBatch) -> tuple[Flags, Flags, dict[str, pa.Array]]:
         """Return which rows are heartbeats, with only a time, and which are these or lack a column that is needed.
 
-        What is blank in the agreed spelling is lacking, but makes no heartbeat: whoever wrote it is a unit.
+        What is blank in the agreed spelling is lacking, but makes no heartbeat: whoever wrote it is a unit. The columns
+        that are agreed on are returned in that spelling.
         """
-        none = np.zeros(batch.num_rows, dtype=bool)
-        empty = [missing(batch.column(name)) for name in self._agreed]
-        beats = np.logical_and.reduce(empty) if empty else none
-        lacking = [self._intake.lacking(batch.column(name), name) for name in self._agreed if name in self._needed]
-        return beats, np.logical_or.reduce([beats, *lacking])
+        columns = {name: batch.column(name) for name in self._agreed}
+        empty = {name: missing(column) for name, column in columns.items()}
+        beats = np.logical_and.reduce([*empty.values()]) if empty else np.zeros(batch.num_rows, dtype=bool)
+        spelt = self._intake.spelt(columns)
+        lacking = [
+            empty[name]  # as no cell changed
+            if spelt[name] is column and not self._intake.keeps_blanks(name)
+            else self._intake.lacking(spelt[name], name)
+            for name, column in columns.items()
+            if name in self._needed
+        ]
+        return beats, np.logical_or.reduce([beats, *lacking]), spelt
 
-    def _timed(self, batch: pa.RecordBatch, places: Rows) -> TimedRows:
-        """Return the rows that have a time."""
+    def _timed(self, batch: pa.RecordBatch, places: Rows) -> tuple[TimedRows, dict[str, pa.Array]]:
+        """Return the rows that have a time, and their columns in the agreed spelling."""
         untimed = missing(batch.column(self._policy.time))
         if untimed.any():
             if not self._drops:
                 raise InvalidInputError(blank(self._policy.time, places[int(untimed.argmax())]))
             batch, places = batch.filter(pa.array(~untimed)), chosen(places, ~untimed)
         times = self._times(batch)
-        return TimedRows(
-            batch, places, int(untimed.sum()), times, self._policy.windows.number(times), *self._kinds(batch)
-        )
+        beats, lacking, spelt = self._kinds(batch)
+        if self.time in self._agreement.names:
+            spelt |= self._intake.spelt({self.time: batch.column(self.time)})
+        numbers = self._policy.windows.number(times)
+        return TimedRows(batch, places, int(untimed.sum()), times, numbers, beats, lacking), spelt
 
-    def _cast(self, rows: pa.RecordBatch, places: Rows) -> pa.RecordBatch:
+    def _cast(self, timed: TimedRows, spelt: dict[str, pa.Array] | None, kept: Flags) -> tuple[pa.RecordBatch, Rows]:
+        """Return rows with a flag, cast to the agreed types, and their numbers; ``spelt`` are those of `_timed`."""
+        if spelt is None or (timed.lacking & kept).any():
+            rows, places = _some(timed.batch, timed.places, kept)
+            return self._cast_all(rows, places), places
+        rows, places = _some(pa.RecordBatch.from_pydict(spelt), timed.places, kept)
+        return self._cast_all(rows, places, is_whole=True), places
+
+    def _cast_all(self, rows: pa.RecordBatch, places: Rows, *, is_whole: bool = False) -> pa.RecordBatch:
         """Return rows cast to the agreed types; raise `InvalidInputError` if one does not fit."""
-        cast = self._intake.cast_rows(rows, places)[0]
+        cast = self._intake.cast_rows(rows, places, is_whole=is_whole)[0]
         if cast.num_rows < rows.num_rows:
             raise InvalidInputError("some rows do not fit the agreement")  # `add` finds them
         return cast
