@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from streamsketch.agreement.same import check_same
 from streamsketch.core.numbers import Ints
 from streamsketch.core.wrong import SKETCH, SKETCHES, listed, wrong_type
+from streamsketch.estimation.counts import moments_of_units
 from streamsketch.estimation.equal_units import EqualUnits, equal_units_of
 from streamsketch.estimation.estimate import Estimate
 from streamsketch.estimation.estimate_arrays import Estimates
@@ -207,8 +208,7 @@ def _units_of(sketch: AnySketch) -> tuple[float, float]:
         return math.nan, math.nan
     if not isinstance(sketch, PrivateSketch):
         return float(sketch.counts[0]), 0.0
-    units = sketch.units
-    return units.value, units.variance
+    return moments_of_units(sketch)
 
 
 def _largest(cells: Ints) -> int:

@@ -24,6 +24,13 @@ def units_of(release: PrivateSketch) -> Estimate:
     return _estimate(release, _factors(release)["units"])
 
 
+def moments_of_units(release: PrivateSketch) -> tuple[float, float]:
+    """Return the value and the variance of `units_of`: what comparisons need, without the law of the noise."""
+    value, factors = _weighted(release, _factors(release)["units"])
+    alone = estimate_of_counts(value, release.noise, factors)
+    return alone.value, alone.variance
+
+
 def total_of(release: PrivateSketch) -> Estimate:
     """Return what all units contributed together, in data units; see `PrivateSketch.total`."""
     factors = _factors(release)
@@ -77,10 +84,15 @@ def _factors(release: PrivateSketch) -> dict[str, list[float]]:
 
 
 def _estimate(release: PrivateSketch, factors: list[float]) -> Estimate:
+    value, factors = _weighted(release, factors)
+    return estimate_of_counts(value, release.noise, factors, _reach(release, factors))
+
+
+def _weighted(release: PrivateSketch, factors: list[float]) -> tuple[float, list[float]]:
+    """Return the sum of the counts times factors, and these factors times the release's multiplier."""
     numbers = () if release.counts is None else release.counts.tolist()
     factors = [float(release.multiplier) * factor for factor in factors]
-    value = sum(factor * float(number) for factor, number in zip(factors, numbers, strict=False))
-    return estimate_of_counts(value, release.noise, factors, _reach(release, factors))
+    return sum(factor * float(number) for factor, number in zip(factors, numbers, strict=False)), factors
 
 
 def _reach(release: PrivateSketch, factors: list[float]) -> NoiseReach | None:

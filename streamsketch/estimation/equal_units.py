@@ -4,12 +4,14 @@ Such a unit's length has no error from the map, and neither has a sum of units t
 follows from the norm of their sum and from their number (Theory 4.4, "Sums of clipped units").
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamsketch.core.numbers import Floats
 from streamsketch.errors import InvalidInputError
+from streamsketch.estimation.counts import moments_of_units
 from streamsketch.estimation.noise_effect import InputNoise, OutputNoise
 from streamsketch.projections.variance import MapVariance
 from streamsketch.release.private_sketch import PrivateSketch
@@ -63,8 +65,8 @@ def equal_units_of(sketch: PrivateSketch | Sketch) -> tuple[float, float]:
         steps = neighbours.cell_steps(sketch.projection)  # type: ignore[attr-defined]  # of relations that are clipped so
     except InvalidInputError:  # a file may state a bound below one cell
         return unknown
-    units = sketch.units
-    number = max(units.value, 0.0) + _SURE * units.standard_error
+    number, variance = moments_of_units(sketch)
+    number = max(number, 0.0) + _SURE * math.sqrt(variance)
     return (number * steps * sketch.projection.cell_unit) ** 2, (_OF_BOTH**2 * sketch.projection.sketch_dim) / steps**2
 
 
