@@ -412,6 +412,8 @@ MAKERS = {
 SHOWN_WITHOUT = {
     "csv",
     "html",
+    "streamsketch.estimation.joint",
+    "streamsketch.estimation.joint_estimate",
     "streamsketch.explanation.joint",
     "streamsketch.privacy.composition",
     "streamsketch.projections.identity",

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from itertools import repeat
 from multiprocessing import get_context
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,11 +34,14 @@ from benchmarks.verdicts import Check
 from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.estimation.blocks import Block
 from streamsketch.estimation.cosines import cosines_between
-from streamsketch.estimation.joint import Combined, JointBy, combined_of, estimates_of, law_of
+from streamsketch.estimation.joint import Combined, combined_of, estimates_of, law_of
 from streamsketch.estimation.joint_estimate import JointEstimates, JointModel
 from streamsketch.estimation.noise_effect import effect_of
 from streamsketch.privacy import calibration
 from streamsketch.projections import Rademacher
+
+if TYPE_CHECKING:
+    from streamsketch.estimation.estimate_arrays import JointBy
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

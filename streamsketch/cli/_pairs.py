@@ -26,9 +26,7 @@ from streamsketch.cli._showing import (
 from streamsketch.core.documents import Json
 from streamsketch.estimation.blocks import AnySketch, block_of, check_comparable, is_secret
 from streamsketch.estimation.estimate import interval_text, value_text
-from streamsketch.estimation.estimate_arrays import Estimates
-from streamsketch.estimation.joint import JOINT_BY
-from streamsketch.estimation.joint_estimate import JointEstimates
+from streamsketch.estimation.estimate_arrays import JOINT_BY, Estimates
 from streamsketch.estimation.measures import MEASURES, By
 from streamsketch.report.choice import measure_of, order_of, quantity_of
 from streamsketch.report.series import in_time_order
@@ -273,8 +271,8 @@ class SketchPairs:
             say(
                 "Compared by cosine, which tells most of these streams apart. --by distance compares squared distances."
             )
-        if isinstance(self._estimates, JointEstimates):
-            say(f"{str(self._estimates.model).capitalize()}. Intervals are those of each pair alone.")
+        if self._joint:
+            self._say_model()
         lost = [name for name, without in zip(self.names, self._lost, strict=True) if without]
         if not lost:
             return
@@ -290,6 +288,12 @@ class SketchPairs:
             )
         else:
             say(f"Without {measure.titles}, as {why}: {who}.")
+
+    def _say_model(self) -> None:
+        from streamsketch.estimation.joint_estimate import JointEstimates  # noqa: PLC0415 - which pairs alone do not need
+
+        if isinstance(self._estimates, JointEstimates):
+            say(f"{str(self._estimates.model).capitalize()}. Intervals are those of each pair alone.")
 
 
 def _estimate_at(estimates: Estimates | None, pair: Pair) -> ss.estimation.Estimate | None:

@@ -41,6 +41,11 @@ from streamsketch.estimation.ranking import Ranks, largest_of, ranks_of, smalles
 Level: TypeAlias = Literal["each", "all"]
 """Whether a confidence holds for each interval by itself, or for all of them together."""
 
+JointBy: TypeAlias = Literal["cosine", "profile", "distance", "product"]
+"""What joint estimates are of."""
+
+JOINT_BY: tuple[JointBy, ...] = ("cosine", "profile", "distance", "product")
+
 _SHOWN = 3  # of many estimates
 _LONGEST_NAME = 40  # characters
 _EQUAL = 1e-6  # standard errors

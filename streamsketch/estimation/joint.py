@@ -5,7 +5,7 @@ The intervals are those of the pair alone: they hold whatever the other streams 
 """
 
 import dataclasses
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +15,11 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import Block
 from streamsketch.estimation.cosines import cosines_between, least_norm, profiles_from
 from streamsketch.estimation.distances import distances_between, products_among
-from streamsketch.estimation.estimate_arrays import Estimates
+from streamsketch.estimation.estimate_arrays import Estimates, JointBy
 from streamsketch.estimation.joint_estimate import CosineLaw, JointEstimates, JointModel
 from streamsketch.estimation.joint_fit import FOLDS, Chosen, choose
 from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.estimation.vector_matrices import nearest_cosines, nearest_distances, nearest_products
-
-JointBy: TypeAlias = Literal["cosine", "profile", "distance", "product"]
-"""What joint estimates are of."""
-
-JOINT_BY: tuple[JointBy, ...] = ("cosine", "profile", "distance", "product")
 
 _LEAST_CELLS = 4
 _QUIETEST = 1e-4  # of a stream's mean squared cell, which counts as noise if there is less

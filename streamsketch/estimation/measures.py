@@ -13,8 +13,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable, streams_of
 from streamsketch.estimation.cosines import below_noise_floor, cosines_between, profiles_from
 from streamsketch.estimation.distances import distances_between, products_among
-from streamsketch.estimation.estimate_arrays import Estimates
-from streamsketch.estimation.joint import JOINT_BY, JointBy, joint_between
+from streamsketch.estimation.estimate_arrays import JOINT_BY, Estimates, JointBy
 from streamsketch.estimation.means import few_units, mean_distances_between
 
 By: TypeAlias = Literal["distance", "cosine", "profile", "mean"]
@@ -116,6 +115,8 @@ def compare_all(
 ) -> Estimates:
     """Compare a block with itself, as `pairwise` does with what it has checked."""
     if together:
+        from streamsketch.estimation.joint import joint_between  # noqa: PLC0415 - which pairs alone do not need
+
         return joint_between(block, cast("JointBy", by), in_time=order == "time")
     return products_among(block) if by == "product" else compare_blocks(block, block, by, same=True)
 

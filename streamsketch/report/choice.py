@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,6 @@ from streamsketch.estimation.blocks import AnySketch, block_of, check_comparable
 from streamsketch.estimation.cosines import below_noise_floor
 from streamsketch.estimation.estimate_arrays import Estimates
 from streamsketch.estimation.intervals import Intervals
-from streamsketch.estimation.joint_estimate import JointEstimates, JointModel
 from streamsketch.estimation.measures import (
     ABOVE_NOISE_FLOOR,
     MEASURES,
@@ -28,6 +27,9 @@ from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.report.pairs import Pairs, pairs_of
 from streamsketch.report.series import series_in
+
+if TYPE_CHECKING:
+    from streamsketch.estimation.joint_estimate import JointModel
 
 ENOUGH = 0.5
 """A report shows cosines unasked if their `distinguishable_share` is at least this."""
@@ -54,7 +56,7 @@ class Chosen:
     """What the others lack."""
     given: int | None = None
     """How many streams those kept were selected from; None if all are kept."""
-    joint: JointModel | None = None
+    joint: "JointModel | None" = None
     """How the estimates were made, if they are joint ones."""
 
     @property
@@ -161,6 +163,8 @@ def choose(
     if not together:
         squares = compare(MEASURES[by].squares or by)
         return Chosen(by, kept, below, shares, compare(by), squares, floor, count)
+    from streamsketch.estimation.joint_estimate import JointEstimates  # noqa: PLC0415 - which pairs alone do not need
+
     check_together(by, together=True, order=order)
     joint, squares = (compare_all(block, one, together=True, order=order) for one in (by, MEASURES[by].squares or by))
     model = joint.model if isinstance(joint, JointEstimates) else None

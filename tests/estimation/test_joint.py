@@ -13,7 +13,8 @@ import pytest
 import streamsketch as ss
 from streamsketch.core.numbers import Floats
 from streamsketch.estimation.blocks import block_of
-from streamsketch.estimation.joint import JOINT_BY, JointBy, in_noises
+from streamsketch.estimation.estimate_arrays import JOINT_BY, JointBy
+from streamsketch.estimation.joint import in_noises
 from streamsketch.estimation.joint_estimate import JointEstimate, JointEstimates
 from streamsketch.estimation.joint_fit import choose
 from streamsketch.estimation.vector_matrices import nearest_cosines, nearest_distances, nearest_products
