@@ -98,8 +98,8 @@ class _Vectors:
         if isinstance(word, int):
             return ir.Constant(self.kind, [word] * self.width)
         number, nothing = i32(), ir.Constant(self.kind, ir.Undefined)
-        one = self.builder.insert_element(nothing, word, ir.Constant(number, 0))
-        return self.builder.shuffle_vector(one, nothing, ir.Constant(ir.VectorType(number, self.width), None))
+        first = self.builder.insert_element(nothing, word, ir.Constant(number, 0))
+        return self.builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(number, self.width), None))
 
     def at(self, data: Value, row: Value, lane: Value) -> Value:
         """Return a pointer to the vector that starts at a lane of a row."""
@@ -153,8 +153,8 @@ def _compress(
     check_contiguous(start, fresh, h, m, counts, last, orders)
 
     def generate(context: Context, builder: Builder, signature: Signature, arguments: list[Value]) -> Value:
-        code, given = _Vectors(context, builder), arrays(context, builder, signature, arguments)
-        start, fresh, h, m, counts, last, orders = (given[place].data for place in range(len(given)))
+        code, operands = _Vectors(context, builder), arrays(context, builder, signature, arguments)
+        start, fresh, h, m, counts, last, orders = (operands[place].data for place in range(len(operands)))
         zero, one, lanes = (ir.Constant(i64(), number) for number in (0, 1, _LANES))
         with cgutils.for_range_slice(builder, zero, lanes, ir.Constant(i64(), code.width)) as (lane, _):
             is_fresh = builder.icmp_unsigned("!=", code.load(fresh, 0, lane), code.everywhere(0))
@@ -219,8 +219,8 @@ def _digest_short(  # noqa: PLR0913, PLR0917 - and an array to work in
     check_contiguous(start, data, ends, kept, short, out)
 
     def generate(context: Context, builder: Builder, signature: Signature, arguments: list[Value]) -> Value:
-        code, given = _Vectors(context, builder), arrays(context, builder, signature, arguments)
-        start, data, ends, kept, short, out = (given[place].data for place in (0, 2, 3, 5, 6, 7))
+        code, operands = _Vectors(context, builder), arrays(context, builder, signature, arguments)
+        start, data, ends, kept, short, out = (operands[place].data for place in (0, 2, 3, 5, 6, 7))
         tag, first = arguments[1], arguments[4]
         zero, one, lanes = (ir.Constant(i64(), number) for number in (0, 1, _LANES))
         with cgutils.for_range_slice(builder, zero, lanes, one) as (lane, _):
@@ -307,8 +307,8 @@ def digest_under_keys(keys: Words, person: bytes, messages: Sequence[bytes]) -> 
     groups = -(-len(keys) // _LANES)
     padded = np.zeros((groups * _LANES, 2), dtype=np.uint64)
     padded[: len(keys)] = keys
-    words = np.frombuffer(b"".join(one.ljust(8, b"\0") for one in messages), dtype="<u8").astype(np.uint64)
-    sizes = np.array([len(one) for one in messages], dtype=np.int64)
+    words = np.frombuffer(b"".join(message.ljust(8, b"\0") for message in messages), dtype="<u8").astype(np.uint64)
+    sizes = np.array([len(message) for message in messages], dtype=np.int64)
     out = np.empty((len(padded), len(messages)), dtype=np.uint64)
     hash_under_keys(_start(16, person), padded, words, sizes, out, np.empty((8, _LANES), dtype=np.uint64), *_lanes())
     return out[: len(keys)]

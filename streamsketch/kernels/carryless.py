@@ -73,15 +73,15 @@ def target() -> tuple[str, str, str]:
 @functools.cache
 def instructions() -> str:
     """Return the implementation that this process uses; warn the first time if it is the slow one."""
-    found = instructions_of(*target())
-    if found == PLAIN:
+    implementation = instructions_of(*target())
+    if implementation == PLAIN:
         warnings.warn(
             "the processor that Numba compiles for has no carry-less multiplication (PCLMULQDQ or PMULL), so hashing "
             "is many times slower; the results are the same. Check NUMBA_CPU_NAME and NUMBA_CPU_FEATURES",
             RuntimeWarning,
             stacklevel=2,
         )
-    return found
+    return implementation
 
 
 class Emitter:
@@ -100,8 +100,8 @@ class Emitter:
         if self.lanes == 1:
             return word
         nothing = ir.Constant(self.vector, ir.Undefined)
-        one = self.builder.insert_element(nothing, word, ir.Constant(i32(), 0))
-        return self.builder.shuffle_vector(one, nothing, self._lane_numbers([0] * self.lanes))
+        first = self.builder.insert_element(nothing, word, ir.Constant(i32(), 0))
+        return self.builder.shuffle_vector(first, nothing, self._lane_numbers([0] * self.lanes))
 
     def at(self, data: Value, place: Value) -> Value:
         """Return a pointer to the vector that starts at ``data[place]``."""
@@ -194,15 +194,18 @@ class Emitter:
         kind = ir.FunctionType(ir.VectorType(i8(), 16), [i64(), i64()])
         function = cgutils.get_or_insert_function(self.builder.module, kind, "llvm.aarch64.neon.pmull64")
         number = ir.Constant(i32(), lane)
-        product = self.builder.call(function, [self.builder.extract_element(one, number) for one in (x, y)])
+        product = self.builder.call(function, [self.builder.extract_element(factor, number) for factor in (x, y)])
         return self.builder.bitcast(product, self.vector)
 
     def _integer_product(self, x: Value, y: Value) -> tuple[Value, Value]:
         """Multiply parts with every fourth bit, so that carries stay in the gaps; for y < 2^60 a part has 15 bits."""
         builder = self.builder
         parts = [
-            [builder.zext(builder.and_(one, ir.Constant(i64(), _ONE_IN_FOUR << shift)), i128()) for shift in range(4)]
-            for one in (x, y)
+            [
+                builder.zext(builder.and_(factor, ir.Constant(i64(), _ONE_IN_FOUR << shift)), i128())
+                for shift in range(4)
+            ]
+            for factor in (x, y)
         ]
         total = None
         mask = _ONE_IN_FOUR << 64 | _ONE_IN_FOUR
@@ -233,9 +236,9 @@ def arrays(context: Context, builder: Builder, signature: Signature, arguments: 
     }
 
 
-def check_contiguous(*given: Any) -> None:
-    """Raise `TypingError` unless all array types among ``given`` are C-contiguous."""
-    if {kind.layout for kind in given if isinstance(kind, types.Array)} - {"C"}:
+def check_contiguous(*kinds: Any) -> None:
+    """Raise `TypingError` unless all array types among ``kinds`` are C-contiguous."""
+    if {kind.layout for kind in kinds if isinstance(kind, types.Array)} - {"C"}:
         raise numba.TypingError("the arrays of a tile must be C-contiguous")
 
 
@@ -258,12 +261,12 @@ def hash_tile(
     check_contiguous(keys, coefficients, out)
 
     def generate(context: Context, builder: Builder, signature: Signature, arguments: list[Value]) -> Value:
-        given, code = arrays(context, builder, signature, arguments), emitter(context, builder)
-        first = builder.gep(given[0].data, [arguments[1]])
-        count = builder.extract_value(given[2].shape, 0)
-        for number, words in enumerate(code.hash_tile(first, given[2].data, count)):
+        operands, code = arrays(context, builder, signature, arguments), emitter(context, builder)
+        first = builder.gep(operands[0].data, [arguments[1]])
+        count = builder.extract_value(operands[2].shape, 0)
+        for number, words in enumerate(code.hash_tile(first, operands[2].data, count)):
             place = builder.add(arguments[4], ir.Constant(i64(), number * code.lanes))
-            builder.store(words, code.at(given[3].data, place), align=8)
+            builder.store(words, code.at(operands[3].data, place), align=8)
         return context.get_dummy_value()
 
     return types.void(keys, types.intp, coefficients, out, types.intp), generate

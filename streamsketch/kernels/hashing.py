@@ -46,8 +46,8 @@ def field_elements(seed: int, label: str, count: int) -> list[int]:
         each = start.copy()
         each.update(index.to_bytes(8, "little"))
         digests.append(each.digest())
-    found: list[int] = np.frombuffer(b"".join(digests), dtype="<u8").tolist()
-    return found
+    elements: list[int] = np.frombuffer(b"".join(digests), dtype="<u8").tolist()
+    return elements
 
 
 def polynomial_at(index: int, coefficients: Sequence[int]) -> int:

@@ -45,9 +45,8 @@ def lattice_gaussian(fraction_bits: int) -> LatticeGaussian:
     >>> float(table.second_moment) / 4**8, float(table.fourth_moment / table.second_moment**2)
     (1.0, 3.0)
     """
-    one = 1 << _DIGITS
     step, ratio = _exp_minus(Fraction(1, 4**fraction_bits)), _exp_minus(Fraction(1, 2 * 4**fraction_bits))
-    weights = [one]
+    weights = [1 << _DIGITS]
     while weights[-1] >> (_DIGITS - 62 - fraction_bits):
         weights.append(weights[-1] * ratio >> _DIGITS)
         ratio = ratio * step >> _DIGITS

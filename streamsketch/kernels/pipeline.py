@@ -120,17 +120,17 @@ def hash_and_add(
 
 
 def _generate(context: Context, builder: Builder, signature: Signature, arguments: list[Value]) -> Value:
-    given, code = arrays(context, builder, signature, arguments), emitter(context, builder)
+    operands, code = arrays(context, builder, signature, arguments), emitter(context, builder)
     next_keys, write, values, cells = (builder.inttoptr(arguments[i], i64().as_pointer()) for i in (0, 4, 8, 9))
-    count = builder.extract_value(given[1].shape, 1)
-    coefficients = builder.gep(given[1].data, [builder.mul(arguments[2], count)])
+    count = builder.extract_value(operands[1].shape, 1)
+    coefficients = builder.gep(operands[1].data, [builder.mul(arguments[2], count)])
     adder = _Adder(builder, read=builder.inttoptr(arguments[5], i16().as_pointer()), values=values, cells=cells)
     groups = signature.args[6].literal_value // QUAD or None
     if groups:
         words = _in_step(code, adder, next_keys, coefficients, groups)
     else:
         words = _in_portions(code, adder, next_keys, coefficients, count, arguments[7])
-    _write_cells(context, builder, code, given[3], write, words, groups)
+    _write_cells(context, builder, code, operands[3], write, words, groups)
     return context.get_dummy_value()
 
 
@@ -220,9 +220,9 @@ def _write_cells(
     layout: Value,
     target: Value,
     words: list[Value],
-    known: int | None,
+    groups: int | None,
 ) -> None:
-    """Emit code that writes the cells of all groups of rows, unrolled if their number is ``known``.
+    """Emit code that writes the cells of all groups of rows, unrolled if their number, ``groups``, is known.
 
     With a loop, LLVM would move the unrolled hashing behind the loop's test, and so after the additions.
     """
@@ -239,8 +239,8 @@ def _write_cells(
             place = builder.add(first, ir.Constant(i64(), number * code.lanes))
             builder.store(builder.or_(fields, code.everywhere(base)), code.at(target, place), align=8)
 
-    if known is not None:
-        for number in range(known):
+    if groups is not None:
+        for number in range(groups):
             write(ir.Constant(i64(), number))
         return
     with _range(builder, ir.Constant(i64(), 0), builder.extract_value(layout.shape, 0)) as group:
@@ -254,8 +254,8 @@ def _fields(context: Context, builder: Builder, code: Emitter, word: Value, shif
         function = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(kind, [kind, kind]), "llvm.x86.avx512.pmultishift.qb.512"
         )
-        given = [builder.bitcast(one, kind) for one in (code.everywhere(shift), word)]
-        spread = builder.bitcast(builder.call(function, given), code.vector)
+        operands = [builder.bitcast(value, kind) for value in (code.everywhere(shift), word)]
+        spread = builder.bitcast(builder.call(function, operands), code.vector)
         return builder.and_(spread, code.everywhere(mask))
     lane_mask = builder.and_(mask, ir.Constant(i64(), 0xFFFF))
     total = None

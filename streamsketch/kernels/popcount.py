@@ -70,15 +70,15 @@ def count_tile(
     check_contiguous(rows, columns, out)
 
     def generate(context: Context, builder: Builder, signature: Signature, arguments: list[Value]) -> Value:
-        given = arrays(context, builder, signature, arguments)
+        operands = arrays(context, builder, signature, arguments)
         starts, targets = (cgutils.unpack_tuple(builder, arguments[i]) for i in (1, 6))
         held_rows, held_columns, lanes = _held(context)
-        columns_from = builder.gep(given[2].data, [arguments[3]])
-        counter = _Counter(builder, lanes, given[0].data, columns_from, arguments[4])
+        columns_from = builder.gep(operands[2].data, [arguments[3]])
+        counter = _Counter(builder, lanes, operands[0].data, columns_from, arguments[4])
         for row in range(0, ROWS, held_rows):
             for column in range(0, COLUMNS, held_columns):
                 part = slice(row, row + held_rows)
-                counter.count(starts[part], column, held_columns // lanes, given[5].data, targets[part])
+                counter.count(starts[part], column, held_columns // lanes, operands[5].data, targets[part])
         return context.get_dummy_value()
 
     return types.void(rows, places, columns, types.intp, types.intp, out, at), generate
@@ -131,9 +131,9 @@ class _Counter:
         if self.lanes == 1:
             return word
         nothing = ir.Constant(self.words, ir.Undefined)
-        one = self.builder.insert_element(nothing, word, ir.Constant(i32(), 0))
+        first = self.builder.insert_element(nothing, word, ir.Constant(i32(), 0))
         lanes = ir.Constant(ir.VectorType(i32(), self.lanes), [0] * self.lanes)
-        return self.builder.shuffle_vector(one, nothing, lanes)
+        return self.builder.shuffle_vector(first, nothing, lanes)
 
 
 @kernel

@@ -206,10 +206,10 @@ def check_codes(codes: Codes, size: int) -> None:
 
 @kernel
 def _seen(codes: Codes, size: int) -> NDArray[np.bool_]:
-    found = np.zeros(size, dtype=np.bool_)
+    flags = np.zeros(size, dtype=np.bool_)
     for i in range(codes.size):
-        found[codes[i]] = True
-    return found
+        flags[codes[i]] = True
+    return flags
 
 
 def seen(codes: Codes, size: int) -> NDArray[np.bool_]:
@@ -221,10 +221,10 @@ def seen(codes: Codes, size: int) -> NDArray[np.bool_]:
 @kernel
 def looked_up(table: Ints, codes: Codes) -> Ints:
     """Return ``table[codes]``."""
-    found = np.empty(codes.size, dtype=np.int64)
+    values = np.empty(codes.size, dtype=np.int64)
     for i in range(codes.size):
-        found[i] = table[codes[i]]
-    return found
+        values[i] = table[codes[i]]
+    return values
 
 
 @kernel

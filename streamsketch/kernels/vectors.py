@@ -45,7 +45,7 @@ def butterflies(
         1 or 0, a literal.
     """
     del typingctx, offset, stride  # Numba passes types here; the values are in ``arguments``
-    if not all(isinstance(given, types.IntegerLiteral) for given in (vectors, width, within)):
+    if not all(isinstance(literal, types.IntegerLiteral) for literal in (vectors, width, within)):
         raise numba.TypingError("vectors, width and within must be literals")
     count = vectors.literal_value
     signature = types.void(array, types.intp, types.intp, vectors, width, within)
@@ -123,8 +123,8 @@ def add_signed(
                 total = builder.fadd(builder.load(place, align=size), builder.fmul(added, everywhere(sign)))
             else:  # a product of 64 bits takes several instructions
                 minus = everywhere(builder.ashr(sign, ir.Constant(sign.type, 63)))
-                one = builder.sub(builder.xor(added, minus), minus)
-                total = builder.add(builder.load(place, align=size), one)
+                signed = builder.sub(builder.xor(added, minus), minus)
+                total = builder.add(builder.load(place, align=size), signed)
             builder.store(total, place, align=size)
         return context.get_dummy_value()
 

@@ -27,25 +27,25 @@ def bytes_at(typingctx: TypingContext, data: NumbaType, place: NumbaType, stop: 
         _, place, stop = arguments
         whole, none = ir.Constant(i64(), _BYTES), ir.Constant(i64(), 0)
         count = builder.sub(stop, place)
-        found = cgutils.alloca_once(builder, i64())
+        word = cgutils.alloca_once(builder, i64())
         with builder.if_else(builder.icmp_signed(">=", count, whole)) as (many, few):
             with many:
-                builder.store(_load(builder, data, place), found)
+                builder.store(_load(builder, data, place), word)
             with few:
-                builder.store(none, found)
+                builder.store(none, word)
                 is_some, is_far = builder.icmp_signed(">", count, none), builder.icmp_signed(">=", stop, whole)
                 with builder.if_then(is_some), builder.if_else(is_far) as (far, at_start):
                     with far:  # the eight bytes that end where these do, without those before them
                         before = builder.shl(builder.sub(whole, count), ir.Constant(i64(), 3))
                         ending = _load(builder, data, builder.sub(stop, whole))
-                        builder.store(builder.lshr(ending, before), found)
+                        builder.store(builder.lshr(ending, before), word)
                     with at_start:
-                        copied = cgutils.alloca_once(builder, i64())  # `found` stays in a register
+                        copied = cgutils.alloca_once(builder, i64())  # `word` stays in a register
                         builder.store(none, copied)
                         first = builder.gep(data, [place])
                         cgutils.raw_memcpy(builder, builder.bitcast(copied, first.type), first, count, 1)
-                        builder.store(builder.load(copied), found)
-        return builder.load(found)
+                        builder.store(builder.load(copied), word)
+        return builder.load(word)
 
     return types.uint64(data, types.intp, types.intp), generate
 
