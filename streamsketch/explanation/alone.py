@@ -63,7 +63,7 @@ class TableExplanation(ShownAsText):
     @property
     def check(self) -> NoiseCheck:
         """The worst check of all keys."""
-        checks = [one.check for one, _ in self.groups]
+        checks = [explanation.check for explanation, _ in self.groups]
         worst = min(checks, key=lambda check: _WORST_FIRST.index(check.verdict))
         sigmas = [check.sigma for check in checks if check.sigma is not None]
         return dataclasses.replace(worst, sigma=min(sigmas) if len(sigmas) == len(checks) else None)
@@ -71,7 +71,7 @@ class TableExplanation(ShownAsText):
     @property
     def explanations(self) -> list[BaseExplanation]:
         """The distinct explanations of its rows."""
-        return [one for one, _ in self.groups]
+        return [explanation for explanation, _ in self.groups]
 
     def to_registry(self) -> Json:
         """Return an entry for a public registry of deployments; see `explain`."""
@@ -79,10 +79,10 @@ class TableExplanation(ShownAsText):
 
     def to_dict(self) -> Json:
         """Return the explanation as JSON-serialisable objects."""
-        return {"groups": [{"keys": list(map(str, keys))} | one.to_dict() for one, keys in self.groups]}
+        return {"groups": [{"keys": list(map(str, keys))} | explanation.to_dict() for explanation, keys in self.groups]}
 
     def __str__(self) -> str:
-        rows = [f"{heading_of(keys)}\n\n{one}" for one, keys in self.groups]
+        rows = [f"{heading_of(keys)}\n\n{explanation}" for explanation, keys in self.groups]
         return "\n\n".join([*rows, filled(one_release(self.guarantee.neighbours))])
 
 
@@ -103,7 +103,7 @@ def explain_table(table: PublishedTable[Any]) -> TableExplanation:
     groups: dict[BaseExplanation, list[Any]] = {}
     for key, release in table.items():
         groups.setdefault(release.explain(), []).append(key)
-    alike = tuple((one, tuple(keys)) for one, keys in groups.items())
+    alike = tuple((explanation, tuple(keys)) for explanation, keys in groups.items())
     return TableExplanation(table.guarantee, table.projection, alike)
 
 

@@ -93,16 +93,16 @@ class BaseExplanation(ShownAsText, ABC):
     def warnings(self) -> list[str]:
         """What to be warned of, in sentences; empty if there is nothing."""
         guarantee, check = self.guarantee, self.check
-        found = [f"{weakness}." for weakness in Budget(guarantee.epsilon, guarantee.delta).weaknesses]
+        warnings = [f"{weakness}." for weakness in Budget(guarantee.epsilon, guarantee.delta).weaknesses]
         if isinstance(guarantee, IndividualGuarantee):
-            found.insert(0, sentences.INDIVIDUAL)
+            warnings.insert(0, sentences.INDIVIDUAL)
         if guarantee.conditions:
-            found.append(sentences.HOLDS_ONLY_IF.format(conditions="; ".join(guarantee.conditions)))
+            warnings.append(sentences.HOLDS_ONLY_IF.format(conditions="; ".join(guarantee.conditions)))
         if check.verdict == "too little":
-            found.append(sentences.TOO_LITTLE_NOISE.format(reason=check.reason))
+            warnings.append(sentences.TOO_LITTLE_NOISE.format(reason=check.reason))
         if guarantee.basis == "asserted":
-            found.append(sentences.NOTHING_CLIPPED.format(bound=guarantee.neighbours.bound))
-        return found
+            warnings.append(sentences.NOTHING_CLIPPED.format(bound=guarantee.neighbours.bound))
+        return warnings
 
     @property
     def assumed(self) -> list[str]:
@@ -126,7 +126,13 @@ class BaseExplanation(ShownAsText, ABC):
             ),
             ("Check", [f"{verdict}: {self.check.reason}.", sentences.NOT_SHOWN]),
             ("Noise", self.amount),
-            ("Estimates", [f"assume that {self.assumed[0]}", *(f"They assume that {one}" for one in self.assumed[1:])]),
+            (
+                "Estimates",
+                [
+                    f"assume that {self.assumed[0]}",
+                    *(f"They assume that {assumption}" for assumption in self.assumed[1:]),
+                ],
+            ),
         ]
 
     @abstractmethod

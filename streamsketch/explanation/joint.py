@@ -71,14 +71,14 @@ class JointExplanation(ShownAsText):
     @property
     def verdicts(self) -> Mapping[Verdict, int]:
         """The number of releases for each verdict on the noise."""
-        found = [one.check.verdict for one in self.each]
-        return {verdict: found.count(verdict) for verdict in get_args(Verdict)}
+        verdicts = [explanation.check.verdict for explanation in self.each]
+        return {verdict: verdicts.count(verdict) for verdict in get_args(Verdict)}
 
     def to_dict(self) -> Json:
         """Return the explanation as JSON-serialisable objects."""
         finer = self.finer
         return {
-            "each": [one.to_dict() for one in self.each],
+            "each": [explanation.to_dict() for explanation in self.each],
             "populations": self.populations,
             "counted": self.counted,
             "checks": dict(self.verdicts),
@@ -91,7 +91,9 @@ class JointExplanation(ShownAsText):
     def to_registry(self) -> Json:
         """Return one entry for all releases together; see `explain`."""
         explanations = [
-            one for each in self.each for one in (each.explanations if isinstance(each, TableExplanation) else [each])
+            explanation
+            for each in self.each
+            for explanation in (each.explanations if isinstance(each, TableExplanation) else [each])
         ]
         return registry_entry(self.guarantee, explanations, " ".join(str(self).split()))
 
@@ -136,17 +138,17 @@ class JointExplanation(ShownAsText):
 
     @property
     def _count(self) -> str:
-        given, counted = len(self.each), self.counted
-        text = "1 release" if given == 1 else f"{given} releases"
-        if given == counted:
+        releases, counted = len(self.each), self.counted
+        text = "1 release" if releases == 1 else f"{releases} releases"
+        if releases == counted:
             return text
         verb = "counts" if counted == 1 else "count"
         more = ", or all but one part of a history" if any(map(_is_of_history, self.each)) else ""
         return f"{text}, of which {counted} {verb} (a copy, or a sum beside its parts{more}, spends nothing more)"
 
 
-def _is_of_history(one: BaseExplanation | TableExplanation) -> bool:
-    inside = one.explanations if isinstance(one, TableExplanation) else [one]
+def _is_of_history(explanation: BaseExplanation | TableExplanation) -> bool:
+    inside = explanation.explanations if isinstance(explanation, TableExplanation) else [explanation]
     return any(isinstance(each, Explanation) and each.history is not None for each in inside)
 
 
@@ -215,8 +217,7 @@ def explain(*releases: Any, populations: Populations = "overlapping", delta: flo
         if not isinstance(release, Published):
             raise wrong_type("only releases can be explained", release, RELEASE)
     if len(releases) == 1 and delta is None:
-        (one,) = releases
-        return explain_alone(one)
+        return explain_alone(releases[0])
     return explain_jointly(releases, populations=populations, delta=delta)
 
 

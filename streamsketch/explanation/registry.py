@@ -104,7 +104,7 @@ def registry_entry(
         "access_type": "Non-interactive",
         "trust_assumptions": " ".join([f"Not protected: {sentences.EXACT_SKETCH}", *only_if]),
     } | _model(guarantee)
-    parts = [dict(one.sections) for one in explanations]
+    parts = [dict(explanation.sections) for explanation in explanations]
     mechanisms = [sentence for part in parts for sentence in (*part["How"], *part["Theorem"], part["Check"][0])]
     deployment["implementation"] |= {
         "mechanisms": " ".join([*dict.fromkeys(map(_sentence, mechanisms)), _DRAWN]),
@@ -131,11 +131,11 @@ def _sentence(text: str) -> str:
 
 
 def _nested(values: Json) -> Json:
-    found: Json = {}
+    groups: Json = {}
     for path, value in values.items():
         group, _, name = path.partition(".")
-        found.setdefault(group, {})[name] = value
-    return found
+        groups.setdefault(group, {})[name] = value
+    return groups
 
 
 def _at(deployment: dict[str, Any], path: str) -> Any:

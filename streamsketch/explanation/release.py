@@ -121,11 +121,11 @@ def better_noise(guarantee: Guarantee, projection: Projection) -> BetterNoise | 
         budget = guarantee.budget.minus(guarantee.mechanism.keys)
         sensitivity = sensitivity_of(projection, guarantee.neighbours, added.layout)
         power = sensitivity.l1**2 / sensitivity.l2_squared
-        found = candidates(sensitivity, Budget(budget.epsilon, budget.delta or _usual_delta(power)))
+        options = candidates(sensitivity, Budget(budget.epsilon, budget.delta or _usual_delta(power)))
     except InvalidInputError:  # not a release that the library makes, or no δ to speak of
         return None
-    own = next((one.variance for one in found if one.mechanism == added.noise.name), 0.0)
-    best = min(found, key=lambda one: one.variance)
+    own = next((option.variance for option in options if option.mechanism == added.noise.name), 0.0)
+    best = min(options, key=lambda option: option.variance)
     if best.variance >= _WORTH * own:
         return None
     delta = budget.delta or _usual_delta(power)
@@ -189,22 +189,22 @@ class Explanation(BaseExplanation):
     def mechanism(self) -> list[str]:
         """The mechanism, in sentences."""
         mechanism = self.guarantee.mechanism.without_places  # which the sentence names
-        found = [sentences.NOISE_ON.format(place=self._noisy_numbers, mechanism=mechanism)]
+        statements = [sentences.NOISE_ON.format(place=self._noisy_numbers, mechanism=mechanism)]
         if self.clip is not None:
-            found.append(_CLIPS[self.clip].format(unit=self.guarantee.neighbours.unit))
+            statements.append(_CLIPS[self.clip].format(unit=self.guarantee.neighbours.unit))
         if self.guarantee.mechanism.is_pan_private:
-            found.append(sentences.NOISE_FROM_THE_START)
-        found += key_selection_sentence(self.guarantee)
+            statements.append(sentences.NOISE_FROM_THE_START)
+        statements += key_selection_sentence(self.guarantee)
         if self.history is not None and self.history.is_row:
-            found.append(sentences.ROW_OF_HISTORY.format(part=self.history, last=self.history.start))
+            statements.append(sentences.ROW_OF_HISTORY.format(part=self.history, last=self.history.start))
         elif self.history is not None:
-            found.append(sentences.RANGE_OF_HISTORY.format(part=self.history))
+            statements.append(sentences.RANGE_OF_HISTORY.format(part=self.history))
         if self.releases > 1:
-            found.append(sentences.COMBINED.format(releases=self.releases, composed=self._composed))
-            found += self._cost_of_all
+            statements.append(sentences.COMBINED.format(releases=self.releases, composed=self._composed))
+            statements += self._cost_of_all
         if self.multiplier != 1:
-            found.append(sentences.MULTIPLIED.format(multiplier=self.multiplier))
-        return found
+            statements.append(sentences.MULTIPLIED.format(multiplier=self.multiplier))
+        return statements
 
     @property
     def _noisy_numbers(self) -> str:
@@ -219,17 +219,17 @@ class Explanation(BaseExplanation):
         """The theorems that prove the guarantee."""
         mechanism = self.guarantee.mechanism
         kinds = {type(step.noise) for step in mechanism.noises}
-        found = [kind.theorem for kind in NOISES.values() if kind in kinds]
-        found += [_PLACE_THEOREMS[self.noise_place]] if self.noise_place in _PLACE_THEOREMS else []
+        theorems = [kind.theorem for kind in NOISES.values() if kind in kinds]
+        theorems += [_PLACE_THEOREMS[self.noise_place]] if self.noise_place in _PLACE_THEOREMS else []
         if mechanism.is_pan_private:
-            found.append("Stausholm 2021, Theorem 3.4 (documentation, Theory 4.2)")
+            theorems.append("Stausholm 2021, Theorem 3.4 (documentation, Theory 4.2)")
         if mechanism.keys is not None:
-            found.append(KeySelection.theorem)
+            theorems.append(KeySelection.theorem)
         if any(step.layout.by_rows for step in mechanism.noises):
-            found.append(_ROWS_TOGETHER)
+            theorems.append(_ROWS_TOGETHER)
         if self.releases > 1:
-            found.append("Dwork and Roth 2014, Theorem 3.16, or parallel composition")
-        return found
+            theorems.append("Dwork and Roth 2014, Theorem 3.16, or parallel composition")
+        return theorems
 
     @functools.cached_property
     def check(self) -> NoiseCheck:
@@ -312,7 +312,7 @@ class Explanation(BaseExplanation):
         """The standard errors of ``units`` and, in data units, of ``total``, if there are counts."""
         noise = self.noise.scaled(float(self.multiplier))
         factors = factors_of(self.layout, self.guarantee.neighbours, self.projection.grid)
-        return {name: estimate_of_counts(0.0, noise, one).standard_error for name, one in factors.items()}
+        return {name: estimate_of_counts(0.0, noise, weights).standard_error for name, weights in factors.items()}
 
     @functools.cached_property
     def better_noise(self) -> BetterNoise | None:
@@ -322,12 +322,12 @@ class Explanation(BaseExplanation):
     @property
     def not_protected(self) -> list[str]:
         """What the guarantee does not cover."""
-        found = self._beyond("streams")
+        statements = self._beyond("streams")
         if self.guarantee.mechanism.keys is None:
-            found.append(sentences.WHO_TAKES_PART)
+            statements.append(sentences.WHO_TAKES_PART)
         is_pan_private = self.guarantee.mechanism.is_pan_private
-        found.append(sentences.SECOND_INTRUSION if is_pan_private else sentences.EXACT_SKETCH)
-        return found
+        statements.append(sentences.SECOND_INTRUSION if is_pan_private else sentences.EXACT_SKETCH)
+        return statements
 
     @property
     def assumed(self) -> list[str]:
@@ -359,7 +359,7 @@ class Explanation(BaseExplanation):
             "releases": self.releases,
             "composition": self.composition,
             "parts": [_part(part) for part in self.parts],
-            "distances": [one.to_dict("squared_distance") for one in self.distances],
+            "distances": [distance.to_dict("squared_distance") for distance in self.distances],
             "not_protected": self.not_protected,
         }
 
@@ -369,13 +369,13 @@ class Explanation(BaseExplanation):
             *([("squared distance", "± s.e.", "of the map", "of the noise")] if distances else []),
             *(
                 (
-                    f"{one.value:,.6g}",
+                    f"{distance.value:,.6g}",
                     *(
-                        f"{part:.3g}" if part >= _LONG else format_value(part, one.standard_error)
-                        for part in one.errors
+                        f"{part:.3g}" if part >= _LONG else format_value(part, distance.standard_error)
+                        for part in distance.errors
                     ),
                 )
-                for one in distances
+                for distance in distances
             ),
         ]
         return self._text("Distances  to another release with the same noise:", rows)

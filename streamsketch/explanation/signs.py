@@ -223,8 +223,8 @@ class SignExplanation(BaseSignExplanation):
     def theorems(self) -> list[str]:
         """The theorems that prove the guarantee."""
         mechanism = self.guarantee.mechanism
-        found = [_THEOREMS[step.method] for step in mechanism.flips if step.method in _THEOREMS]
-        return found if mechanism.keys is None else [*found, KeySelection.theorem]
+        theorems = [_THEOREMS[step.method] for step in mechanism.flips if step.method in _THEOREMS]
+        return theorems if mechanism.keys is None else [*theorems, KeySelection.theorem]
 
     @functools.cached_property
     def check(self) -> NoiseCheck:
