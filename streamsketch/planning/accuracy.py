@@ -97,21 +97,21 @@ class Accuracy:
         Counts that may be noise alone are left out, because a few large units that do not exist would distort sizes.
         Each unit is taken to add the geometric mean of the bounds on both sides of it.
         """
-        found = np.array(counts, dtype=np.float64)
-        found[found < _SURE * deviation] = 0.0
-        if not found.any():
-            found[:] = 1.0  # nothing is known
+        numbers = np.array(counts, dtype=np.float64)
+        numbers[numbers < _SURE * deviation] = 0.0
+        if not numbers.any():
+            numbers[:] = 1.0  # nothing is known
         typical = [self._typical, *(self._typical.others().values() if self.match is None else [])]
-        table = np.array([self._errors(bounds, found, one.likely_match) for one in typical])
+        table = np.array([self._errors(bounds, numbers, unit.likely_match) for unit in typical])
         regrets = (table / table.min(axis=1, keepdims=True)).max(axis=0)
         worst: list[float] = (regrets * table[0].min()).tolist()
         return worst
 
-    def _errors(self, bounds: Sequence[Fraction], found: Floats, match: float) -> list[float]:
+    def _errors(self, bounds: Sequence[Fraction], numbers: Floats, match: float) -> list[float]:
         """Return the predicted error for each bound if pieces match with this probability."""
-        facts = _CountedUnits(self, match, _sizes_between(bounds, self), found / found.sum())
-        many = (max(1.0, float(found.sum())),) if self.units is None else key_sizes(self.units)
-        budget, counted, everything = Budget(self.epsilon, self.delta), self.question == "mean", np.ones(found.size)
+        facts = _CountedUnits(self, match, _sizes_between(bounds, self), numbers / numbers.sum())
+        many = (max(1.0, float(numbers.sum())),) if self.units is None else key_sizes(self.units)
+        budget, counted, everything = Budget(self.epsilon, self.delta), self.question == "mean", np.ones(numbers.size)
         exact = facts.sums(many, everything, everything)
         errors = []
         for bound in bounds:

@@ -160,8 +160,8 @@ def plan_bounds(
     --------
     >>> from streamsketch import SJLT
     >>> projection = SJLT(dim=1 << 40, sketch_dim=1024, sparsity=4, seed=7)
-    >>> found = plan_bounds([1] * 90 + [100] * 10, [1, 10, 100], projection, epsilon=1.0, squared_distance=1e6)
-    >>> [round(option.lost, 2) for option in found.options], found.least.bound
+    >>> plan = plan_bounds([1] * 90 + [100] * 10, [1, 10, 100], projection, epsilon=1.0, squared_distance=1e6)
+    >>> [round(option.lost, 2) for option in plan.options], plan.least.bound
     ([0.91, 0.83, 0.0], Fraction(10, 1))
     """
     values = np.asarray(totals, dtype=np.float64)
@@ -176,8 +176,8 @@ def plan_bounds(
         raise InvalidInputError(f"squared_distance must be a number > 0, got {short(squared_distance)}")
     options = []
     for bound in grid:
-        found = candidates(sensitivity_of(projection, L1(bound, unit, max_keys)), Budget(epsilon, delta))
-        best = min(found, key=lambda candidate: candidate.variance)
+        noises = candidates(sensitivity_of(projection, L1(bound, unit, max_keys)), Budget(epsilon, delta))
+        best = min(noises, key=lambda candidate: candidate.variance)
         lost = max(0.0, 1 - float(np.minimum(values, float(bound)).sum() / values.sum()))
         left, unit_squared = squared_distance * (1 - lost) ** 2, projection.cell_unit**2
         variance = squared_distance_variance(best.noise.cumulants, projection.sketch_dim, left / unit_squared)

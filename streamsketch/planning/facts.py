@@ -72,23 +72,23 @@ class StreamFacts:
         object.__setattr__(self, "squared_distances", self._distances())
 
     def _distances(self) -> tuple[float, ...]:
-        given = self.squared_distances
-        if given is None:
+        stated = self.squared_distances
+        if stated is None:
             if self.events is None or self.step != 1:
                 raise InvalidInputError(
                     "a plan needs squared_distances; for streams of counts (step=1), events is enough"
                 )
             return (2.0 * self.events,)
-        found = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
-        for distance in found:
+        distances = tuple(stated) if isinstance(stated, Iterable) and not isinstance(stated, str) else (stated,)
+        for distance in distances:
             if not (_is_real(distance) and _LEAST_DISTANCE <= distance <= _MOST_DISTANCE):
                 raise InvalidInputError(
                     f"a squared distance must be a number in [{_LEAST_DISTANCE:g}, {_MOST_DISTANCE:g}], got "
                     f"{distance!r:.40}"
                 )
-        if not found:
+        if not distances:
             raise InvalidInputError("squared_distances is empty; pass at least one")
-        return tuple(sorted({float(distance) for distance in found}))
+        return tuple(sorted({float(distance) for distance in distances}))
 
     @property
     def distances(self) -> tuple[float, ...]:

@@ -87,8 +87,8 @@ class NoiseFloor:
         if not self.k2:
             return np.where(norms > 0, 0.0, 1.0)
         shape, scale = _law(self, norms / self.k2)
-        found: Floats = special.gammainc(shape, (self.squared_norm / self.k2 + self.cells) / scale)
-        return found
+        chances: Floats = special.gammainc(shape, (self.squared_norm / self.k2 + self.cells) / scale)
+        return chances
 
     def length(self, chance: float = even) -> float:
         """Return the length of a sum that is below the floor with this probability, in data units.
@@ -166,8 +166,8 @@ def _visible_distance(floor: NoiseFloor, power: float, level: float, drift: floa
 
 def _law(floor: NoiseFloor, norms: Floats, draws: int = 1) -> tuple[Floats, Floats]:
     """Return shape and scale of the gamma law of N̂ + k·K2, all in units of the variance of so many noises."""
-    one = np.ones_like(norms)
+    ones = np.ones_like(norms)
     fourth = floor.k4 / floor.k2**2 / draws
-    of_noise: Floats = OutputNoise(floor.cells).squared_norm_variance(norms, one, fourth * one)
+    of_noise: Floats = OutputNoise(floor.cells).squared_norm_variance(norms, ones, fourth * ones)
     variance, mean = of_noise + floor.map_variance * norms**2, norms + floor.cells
     return mean**2 / variance, variance / mean

@@ -190,7 +190,7 @@ class Option(MappedOption):
 
     def beats(self, other: "Option") -> bool:
         """Return whether this is no worse in errors, cells and nonzeros, and better in at least one of them."""
-        mine, theirs = ((*one.errors, one.cells, one.nonzeros) for one in (self, other))
+        mine, theirs = ((*option.errors, option.cells, option.nonzeros) for option in (self, other))
         return all(a <= b for a, b in zip(mine, theirs, strict=True)) and mine != theirs
 
 
@@ -205,26 +205,28 @@ def options_for(streams: StreamFacts, goal: Goal, protection: Protection) -> lis
     InvalidInputError
         If there is no option, or ε or δ is out of range.
     """
-    found: list[Option] = []
+    options: list[Option] = []
     refusal: InvalidInputError | None = None
     for projection in _projections(streams, goal, protection):
         try:
-            found += _with_each_mechanism(projection, streams, goal, protection)
+            options += _with_each_mechanism(projection, streams, goal, protection)
         except InvalidInputError as error:  # noise too wide to sample; that of another map may not be
             refusal = refusal or error
-    if not found:
+    if not options:
         raise refusal or InvalidInputError(
             f"no sketch has at most {goal.max_cells} {'cell' if goal.max_cells == 1 else 'cells'}; raise max_cells to "
             f"{min(_LEAST_CELLS, streams.dim)} or more"
         )
-    return found
+    return options
 
 
 def is_reached(streams: StreamFacts, goal: Goal, protection: Protection, relative_error: float) -> bool:
     """Return whether some option has at most this error; those after the first that has are not made."""
     for projection in _projections(streams, goal, protection):
         try:
-            if any(one.reaches(relative_error) for one in _with_each_mechanism(projection, streams, goal, protection)):
+            if any(
+                option.reaches(relative_error) for option in _with_each_mechanism(projection, streams, goal, protection)
+            ):
                 return True
         except InvalidInputError:  # noise too wide to sample
             continue

@@ -61,8 +61,8 @@ def plan(
     --------
     >>> from streamsketch import L1
     >>> streams = StreamFacts(dim=1 << 40, squared_distances=[4_000, 40_000])
-    >>> found = plan(streams, epsilon=1.0, neighbours=L1(1), goal=Goal(relative_error=0.1))
-    >>> found.met, found.epsilon_needed is not None
+    >>> sales = plan(streams, epsilon=1.0, neighbours=L1(1), goal=Goal(relative_error=0.1))
+    >>> sales.met, sales.epsilon_needed is not None
     (False, True)
     """
     goal = Goal() if goal is None else goal
@@ -78,16 +78,16 @@ def plan(
     options = options_for(streams, goal, protection)
     chosen = _recommend(options, goal)
     met = None if goal.relative_error is None else chosen.error <= goal.relative_error
-    ordered = tuple(sorted(options, key=lambda one: (one.cells, one.nonzeros, one.error)))
-    found = Plan(streams, goal, budget.epsilon, budget.delta, neighbours, chosen, ordered, met)
+    ordered = tuple(sorted(options, key=lambda option: (option.cells, option.nonzeros, option.error)))
+    draft = Plan(streams, goal, budget.epsilon, budget.delta, neighbours, chosen, ordered, met)
     if met is None and chosen.error > 1:
         # the recommended option has up to _NEAR_BEST times the least error, which must be below 1 by that factor
         seen = dataclasses.replace(goal, relative_error=1 / _NEAR_BEST)
-        return dataclasses.replace(found, epsilon_to_see=_epsilon_needed(streams, seen, protection))
+        return dataclasses.replace(draft, epsilon_to_see=_epsilon_needed(streams, seen, protection))
     if met is not False:
-        return found
+        return draft
     return dataclasses.replace(
-        found,
+        draft,
         epsilon_needed=_epsilon_needed(streams, goal, protection),
         cells_needed=_cells_needed(streams, goal, protection),
     )
@@ -99,11 +99,14 @@ def _recommend(options: list[Option], goal: Goal) -> Option:
     No other option is better in every respect, as it would be accurate enough too and come first. Without a goal, a raw
     histogram with the least error is not beaten either, and needs no projection.
     """
-    best = min(options, key=lambda one: (one.error, one.cells, one.nonzeros))
+    best = min(options, key=lambda option: (option.error, option.cells, option.nonzeros))
     if goal.relative_error is None and best.is_raw:
         return best
     enough = _NEAR_BEST * best.error if goal.relative_error is None else max(best.error, goal.relative_error)
-    return min((one for one in options if one.error <= enough), key=lambda one: (one.cells, one.nonzeros, one.error))
+    return min(
+        (option for option in options if option.error <= enough),
+        key=lambda option: (option.cells, option.nonzeros, option.error),
+    )
 
 
 def _epsilon_needed(streams: StreamFacts, goal: Goal, protection: Protection) -> float | None:
@@ -132,4 +135,4 @@ def _cells_needed(streams: StreamFacts, goal: Goal, protection: Protection) -> i
     if goal.max_cells >= MAX_SKETCH_DIM:
         return None
     wider = options_for(streams, dataclasses.replace(goal, max_cells=MAX_SKETCH_DIM), protection)
-    return min((one.cells for one in wider if one.reaches(float(goal.relative_error or 0))), default=None)
+    return min((option.cells for option in wider if option.reaches(float(goal.relative_error or 0))), default=None)

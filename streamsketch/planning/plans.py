@@ -55,10 +55,10 @@ class Plan(ShownAsText):
     Examples
     --------
     >>> from streamsketch import L1, plan
-    >>> found = plan(StreamFacts(dim=1 << 40, squared_distances=4000), epsilon=1.0, neighbours=L1(1))
-    >>> found.projection(seed=2024)
+    >>> sales = plan(StreamFacts(dim=1 << 40, squared_distances=4000), epsilon=1.0, neighbours=L1(1))
+    >>> sales.projection(seed=2024)
     CountSketch(dim=2**40, sketch_dim=1024, seed=2024, resolution=1, independence=6)
-    >>> found.release_arguments["mechanism"]
+    >>> sales.release_arguments["mechanism"]
     'laplace'
     """
 
@@ -105,19 +105,19 @@ class Plan(ShownAsText):
     @property
     def raw(self) -> Option | None:
         """Noise on the raw histogram with the better mechanism; None if the domain is too large."""
-        return min((one for one in self.options if one.is_raw), key=lambda one: one.error, default=None)
+        return min((option for option in self.options if option.is_raw), key=lambda option: option.error, default=None)
 
     @property
     def other_mechanism(self) -> Option | None:
         """The recommended map with the best other mechanism; None if no other gives the guarantee."""
         same = self.chosen.projection.replace(resolution=1)
         others = [
-            one
-            for one in self.options
-            if one.mechanism != self.chosen.mechanism and one.projection.replace(resolution=1) == same
+            option
+            for option in self.options
+            if option.mechanism != self.chosen.mechanism and option.projection.replace(resolution=1) == same
         ]
         # the one that the rule names, if it is there
-        return min(others, key=lambda one: (not one.by_rule, one.error), default=None)
+        return min(others, key=lambda option: (not option.by_rule, option.error), default=None)
 
     @property
     def visible_squared_distance(self) -> float:
@@ -129,17 +129,17 @@ class Plan(ShownAsText):
 
         They are the best of other sizes and sparsities, the other mechanism, and the raw histogram.
         """
-        sketches = [one for one in self.options if not one.is_raw]
-        found = [self.chosen]
+        sketches = [option for option in self.options if not option.is_raw]
+        options = [self.chosen]
         for best in _best(sketches) if self.chosen.is_raw else [self.chosen]:
-            found.append(best)
+            options.append(best)
             for size in (best.cells // 4, best.cells // 2, 2 * best.cells, 4 * best.cells):
-                found += _best(one for one in sketches if one.cells == size)
-            same_size = [one for one in sketches if one.cells == best.cells]
-            for nonzeros in sorted({one.nonzeros for one in same_size} - {best.nonzeros})[:4]:
-                found += _best(one for one in same_size if one.nonzeros == nonzeros)
-        found += [one for one in (self.other_mechanism, self.raw) if one is not None]
-        unique = list({id(one): one for one in found}.values())
+                options += _best(option for option in sketches if option.cells == size)
+            same_size = [option for option in sketches if option.cells == best.cells]
+            for nonzeros in sorted({option.nonzeros for option in same_size} - {best.nonzeros})[:4]:
+                options += _best(option for option in same_size if option.nonzeros == nonzeros)
+        options += [option for option in (self.other_mechanism, self.raw) if option is not None]
+        unique = list({id(option): option for option in options}.values())
         return sorted(unique, key=lambda option: (option.cells, option.nonzeros, option.error))
 
     def to_dict(self) -> Json:
@@ -327,17 +327,19 @@ def _on_sparsity(plan: Plan) -> Iterator[str]:
     chosen = plan.chosen
     if not isinstance(chosen.projection, BlockHashed):
         return
-    same = [one for one in plan.options if one.cells == chosen.cells and isinstance(one.projection, BlockHashed)]
-    fewer = [one for one in same if one.nonzeros == 1 and chosen.nonzeros > 1]
-    more = [one for one in same if one.nonzeros > chosen.nonzeros]
+    same = [
+        option for option in plan.options if option.cells == chosen.cells and isinstance(option.projection, BlockHashed)
+    ]
+    fewer = [option for option in same if option.nonzeros == 1 and chosen.nonzeros > 1]
+    more = [option for option in same if option.nonzeros > chosen.nonzeros]
     if fewer:
-        best = min(fewer, key=lambda one: one.error)
+        best = min(fewer, key=lambda option: option.error)
         yield (
             f"Sparsity s = {chosen.nonzeros} gives lighter tails for differences in few items: "
             f"± {_percent(chosen.error)}, against ± {_percent(best.error)} with s = 1."
         )
     if more:
-        best = min(more, key=lambda one: one.error)
+        best = min(more, key=lambda option: option.error)
         lighter = best.error < chosen.error
         yield (
             f"More nonzeros {'give still lighter tails' if lighter else 'do not help here'}: at best "
@@ -347,12 +349,12 @@ def _on_sparsity(plan: Plan) -> Iterator[str]:
 
 def _on_raw(plan: Plan) -> Iterator[str]:
     raw = plan.raw
-    sketches = [one for one in plan.options if not one.is_raw]
+    sketches = [option for option in plan.options if not option.is_raw]
     if raw is None or not sketches:
         if raw is None and plan.streams.dim < HASHED_DIM:
             yield f"The raw histogram of {plan.streams.dim:,} cells exceeds the limits, so a sketch is needed."
         return
-    best = min(sketches, key=lambda one: one.error)
+    best = min(sketches, key=lambda option: option.error)
     if plan.chosen is raw:
         yield (
             f"The domain is small and known, so a sketch has no advantage: noise on its {_cells(raw)} gives "

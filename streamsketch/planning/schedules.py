@@ -85,7 +85,7 @@ class SchedulePlan(ShownAsText):
         headline = f"a {self.chosen.schedule}, for {relation}"
         if self.is_separate:
             headline = f"each window by itself, for {relation}: no schedule is much better"
-        names = ["all so far" if one == "prefix" else f"any {one:,}" for one in self.ranges]
+        names = ["all so far" if span == "prefix" else f"any {span:,}" for span in self.ranges]
         rows = [["schedule", *names, "sums kept"]]
         for option in self.options[:_SHOWN] + (() if self.separate in self.options[:_SHOWN] else (self.separate,)):
             errors = [f"{error:.2f}" for error in option.errors]
@@ -98,8 +98,8 @@ class SchedulePlan(ShownAsText):
         return {
             "ranges": list(self.ranges),
             "options": [
-                {"schedule": one.schedule.to_dict(), "errors": list(one.errors), "held": one.held}
-                for one in self.options
+                {"schedule": option.schedule.to_dict(), "errors": list(option.errors), "held": option.held}
+                for option in self.options
             ],
         }
 
@@ -156,28 +156,28 @@ def plan_schedule(  # noqa: PLR0913 - what a schedule depends on
     >>> plan_schedule(52, delta=1e-6, max_windows=None).is_separate  # a unit in every week
     True
     """
-    wanted = tuple(dict.fromkeys(_checked(one, horizon) for one in ranges))
+    wanted = tuple(dict.fromkeys(_checked(span, horizon) for span in ranges))
     if not wanted:
         raise InvalidInputError("ranges is empty; pass numbers of windows, such as 7, or 'prefix'")
     who: dict[str, Any] = {"horizon": horizon, "max_windows": max_windows, "gap": gap}
-    found = []
+    options = []
     for schedule in _drawable(_candidates(who, wanted, laplace=delta == 0), agreement, epsilon, delta):
         held = int(np.diff(schedule.row_blocks.offsets).max()) - 1
         if most_held is None or held <= most_held:
-            found.append(
+            options.append(
                 ScheduleOption(schedule, _errors(schedule, wanted, laplace=delta == 0, together=together), held)
             )
-    if not found:
+    if not options:
         raise InvalidInputError(f"no schedule keeps at most {most_held} sums for each key; allow more")
-    best = [min(option.errors[place] for option in found) for place in range(len(wanted))]
+    best = [min(option.errors[place] for option in options) for place in range(len(wanted))]
 
     def regret(option: ScheduleOption) -> float:
         return max(error / least for error, least in zip(option.errors, best, strict=True))
 
-    found.sort(key=regret)
-    close = [option for option in found if regret(option) <= _LITTLE * regret(found[0])]
+    options.sort(key=regret)
+    close = [option for option in options if regret(option) <= _LITTLE * regret(options[0])]
     first = min(close, key=lambda option: option.held)
-    return SchedulePlan(wanted, (first, *(option for option in found if option is not first)))
+    return SchedulePlan(wanted, (first, *(option for option in options if option is not first)))
 
 
 def _drawable(
@@ -209,12 +209,12 @@ def _drawable(
         raise refusal
 
 
-def _checked(one: object, horizon: int) -> Range:
-    if one == "prefix":
+def _checked(value: object, horizon: int) -> Range:
+    if value == "prefix":
         return "prefix"
-    if isinstance(one, str):
-        raise InvalidInputError(f"a range must be a number of windows, or 'prefix', got {short(one)}")
-    return check_int(one, "a range, in windows,", 1, horizon)
+    if isinstance(value, str):
+        raise InvalidInputError(f"a range must be a number of windows, or 'prefix', got {short(value)}")
+    return check_int(value, "a range, in windows,", 1, horizon)
 
 
 def _candidates(who: dict[str, Any], ranges: Sequence[Range], *, laplace: bool) -> Iterator[Schedule]:
@@ -225,12 +225,12 @@ def _candidates(who: dict[str, Any], ranges: Sequence[Range], *, laplace: bool) 
     if laplace:
         return
     yield from (Factorisation(**who, blocks=size) for size in _SIZES)
-    lengths = {one for one in ranges if one != "prefix"}
-    bands = {band for one in lengths for band in (one, 2 * one) if 1 < band <= min(horizon, _LONGEST_BAND)}
+    lengths = {length for length in ranges if length != "prefix"}
+    bands = {band for length in lengths for band in (length, 2 * length) if 1 < band <= min(horizon, _LONGEST_BAND)}
     yield from (Factorisation(**who, band=band) for band in sorted(bands))
 
 
 def _errors(schedule: Schedule, ranges: Sequence[Range], *, laplace: bool, together: bool) -> tuple[float, ...]:
     norms = schedule.norms
     scale = math.sqrt(norms.together / norms.l2_squared) if together and not laplace else 1.0
-    return tuple(scale * schedule.worst_error(None if one == "prefix" else one, laplace=laplace) for one in ranges)
+    return tuple(scale * schedule.worst_error(None if span == "prefix" else span, laplace=laplace) for span in ranges)

@@ -95,15 +95,15 @@ class SignPlan(ShownAsText):
         """
         most = max(option.signs for option in self.options)
 
-        def found(epsilon: float) -> bool:
+        def is_enough(epsilon: float) -> bool:
             return _recall_of(self, self._at(most, epsilon)) >= _ENOUGH
 
-        if not found(_EPSILONS[1]):
+        if not is_enough(_EPSILONS[1]):
             return None
         low, high = _EPSILONS
         for _ in range(_STEPS):
             middle = math.sqrt(low * high)
-            low, high = (low, middle) if found(middle) else (middle, high)
+            low, high = (low, middle) if is_enough(middle) else (middle, high)
         digits = 1 - math.floor(math.log10(high))
         return float(math.ceil(high * 10.0**digits) / 10.0**digits)
 
@@ -130,14 +130,14 @@ class SignPlan(ShownAsText):
         rows: list[tuple[str, ...]] = [("signs", "bytes", "epsilon", "recall", "without flips", "angle")]
         rows += [
             (
-                f"{one.signs:,}",
-                f"{-(-one.signs // 8):,}",
-                f"{one.epsilon:g}",
-                f"{100 * one.recall:.3g} %",
-                f"{100 * one.recall_exact:.3g} %",
-                f"± {math.degrees(one.angle_error):.2g}°" if one.angle_error < math.pi / 2 else "unknown",
+                f"{option.signs:,}",
+                f"{-(-option.signs // 8):,}",
+                f"{option.epsilon:g}",
+                f"{100 * option.recall:.3g} %",
+                f"{100 * option.recall_exact:.3g} %",
+                f"± {math.degrees(option.angle_error):.2g}°" if option.angle_error < math.pi / 2 else "unknown",
             )
-            for one in self.options
+            for option in self.options
         ]
         true = f"{self.nearest:,} true neighbour{'s' * (self.nearest > 1)}"
         expected = (
@@ -250,7 +250,7 @@ def plan_signs(  # noqa: PLR0913 - a plan starts from many facts
     )
     options = []
     for size in sizes:
-        plain = expected_recall(size, [plain_products(math.acos(one)) for one in (*closest, *far)], plan)
+        plain = expected_recall(size, [plain_products(math.acos(value)) for value in (*closest, *far)], plan)
         for epsilon in budgets:
             way = plan._at(size, epsilon)  # noqa: SLF001 - ours
             angle = expected(math.acos(min(closest)), *way, norm=norm).angle
@@ -273,11 +273,11 @@ def expected_recall(signs: int, products: Sequence[SignProducts], plan: SignPlan
     closest, far = len(plan.cosine), len(plan.rest)
     counts = np.repeat([plan.nearest / closest, (plan.members - plan.nearest) / far], [closest, far])
     shifts, chances = _shifts(shared_covariance(products))
-    laws = [_equal_signs(signs, one) for one in products]
+    laws = [_equal_signs(signs, product) for product in products]
     recall = 0.0
     for shift, chance in zip(shifts, chances, strict=True):
         moved = [_tilted(law, math.sqrt(signs) * move / 2) for law, move in zip(laws, shift.tolist(), strict=True)]
-        recall += float(chance * np.mean([_found(moved, counts, one, plan.top) for one in range(closest)]))
+        recall += float(chance * np.mean([_found(moved, counts, own, plan.top) for own in range(closest)]))
     return recall
 
 
@@ -301,15 +301,15 @@ def _equal_signs(signs: int, product: SignProducts) -> Floats:
 def _tilted(law: Floats, move: float) -> Floats:
     """Return a law with another mean: probabilities grow or fall exponentially, so that numbers keep their range."""
     numbers = np.arange(law.size, dtype=np.float64)
-    found: Floats = law / law.sum()
-    mean, rate = float(found @ numbers), 0.0
+    tilted: Floats = law / law.sum()
+    mean, rate = float(tilted @ numbers), 0.0
     wanted = mean + move
     for _ in range(_NEWTON):
-        now = float(found @ numbers)
-        rate += (wanted - now) / max(float(found @ (numbers - now) ** 2), _TINY)
-        found = law * np.exp(np.clip(rate * (numbers - mean), -_MOST_TILT, _MOST_TILT))
-        found /= found.sum()
-    return found
+        now = float(tilted @ numbers)
+        rate += (wanted - now) / max(float(tilted @ (numbers - now) ** 2), _TINY)
+        tilted = law * np.exp(np.clip(rate * (numbers - mean), -_MOST_TILT, _MOST_TILT))
+        tilted /= tilted.sum()
+    return tilted
 
 
 def _shifts(covariance: Floats) -> tuple[Floats, Floats]:
@@ -340,11 +340,11 @@ def _found(laws: Sequence[Floats], counts: Floats, own: int, top: int) -> float:
     seen = np.flatnonzero(laws[own] > _UNSEEN)
     least, chances = np.array([1 - np.cumsum(law)[seen] for law in laws]), np.array([law[seen] for law in laws])
     others = np.maximum(counts - (np.arange(counts.size) == own), 0.0)
-    found = np.zeros(seen.size)
+    probabilities = np.zeros(seen.size)
     for tie, weight in zip((_TIES + 1) / 2, _TIES_CHANCES / 2, strict=True):
         before = np.clip(least + tie * chances, 0.0, 1.0)
-        found += weight * _at_most(top - 1.0, others @ before, others @ (before * (1 - before)))
-    return float(chances[own] @ found / chances[own].sum())
+        probabilities += weight * _at_most(top - 1.0, others @ before, others @ (before * (1 - before)))
+    return float(chances[own] @ probabilities / chances[own].sum())
 
 
 def _at_most(number: float, mean: Floats, variance: Floats) -> Floats:
@@ -355,20 +355,20 @@ def _at_most(number: float, mean: Floats, variance: Floats) -> Floats:
     return np.asarray(np.where(left <= 0, 1.0, scipy_special.betainc(np.maximum(left, _TINY), number + 1, 1 - chance)))
 
 
-def _cosines(given: Cosines, what: str) -> tuple[float, ...]:
-    found = np.atleast_1d(np.asarray(given))
-    if found.dtype.kind not in "if" or found.ndim != 1 or not 1 <= found.size <= _MOST_COSINES:
-        raise InvalidInputError(f"{what} must be a number, or up to {_MOST_COSINES} of them, got {short(given)}")
-    if not ((found >= -1) & (found < 1)).all():
-        raise InvalidInputError(f"{what} must lie in [-1, 1), got {short(given)}")
-    return tuple(found.astype(float).tolist())
+def _cosines(value: Cosines, what: str) -> tuple[float, ...]:
+    cosines = np.atleast_1d(np.asarray(value))
+    if cosines.dtype.kind not in "if" or cosines.ndim != 1 or not 1 <= cosines.size <= _MOST_COSINES:
+        raise InvalidInputError(f"{what} must be a number, or up to {_MOST_COSINES} of them, got {short(value)}")
+    if not ((cosines >= -1) & (cosines < 1)).all():
+        raise InvalidInputError(f"{what} must lie in [-1, 1), got {short(value)}")
+    return tuple(cosines.astype(float).tolist())
 
 
-def _several(given: object, default: object, what: str) -> list[Any]:
-    found = [default] if given is None else list(given) if isinstance(given, Iterable) else [given]
-    if isinstance(given, str) or not 1 <= len(found) <= _MOST_COSINES:
-        raise InvalidInputError(f"{what} must be a number, or up to {_MOST_COSINES} of them, got {short(given)}")
-    return found
+def _several(value: object, default: object, what: str) -> list[Any]:
+    values = [default] if value is None else list(value) if isinstance(value, Iterable) else [value]
+    if isinstance(value, str) or not 1 <= len(values) <= _MOST_COSINES:
+        raise InvalidInputError(f"{what} must be a number, or up to {_MOST_COSINES} of them, got {short(value)}")
+    return values
 
 
 def _notes(plan: SignPlan) -> Iterator[str]:
@@ -378,7 +378,7 @@ def _notes(plan: SignPlan) -> Iterator[str]:
     first = plan.options[0]
     guarantee = plan._at(first.signs, first.epsilon).guarantee  # noqa: SLF001 - ours
     yield f"Each release, with {first.signs:,} signs and ε = {first.epsilon:g}: {guarantee}."
-    most = max(plan.options, key=lambda one: one.signs)
+    most = max(plan.options, key=lambda option: option.signs)
     if most.recall_exact < _ENOUGH:
         yield (
             f"Even without flips, {most.signs:,} signs find {100 * most.recall_exact:.0f} % of the neighbours: take "

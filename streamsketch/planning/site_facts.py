@@ -37,7 +37,7 @@ class Means(NamedTuple):
 
     def plus(self, other: "Means") -> "Means":
         """Return the products of both blocks together."""
-        return Means(*(one + more for one, more in zip(self, other, strict=True)))
+        return Means(*(product + more for product, more in zip(self, other, strict=True)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,37 +188,37 @@ def block_means(features: Features, shift: SiteShift, deviation: float) -> dict[
     numbers = [name for name, column in features.columns.items() if isinstance(column, Number)]
     moved = shift.columns if isinstance(shift, MeanShift | ClassShift) else 0
     shifted = set(numbers[: len(numbers) if moved is None else moved])
-    found, left, spread, movable = {}, 0.0, 0.0, True
+    expected, left, spread, movable = {}, 0.0, 0.0, True
     for block in features.blocks:
         square, column = (block.amplitude / (1 << 15)) ** 2, features.columns.get(block.name)
         if block.name == JOINT:
-            found[block.name] = _scaled(square, _joint(features, shift, deviation, len(numbers), len(shifted)))
+            expected[block.name] = _scaled(square, _joint(features, shift, deviation, len(numbers), len(shifted)))
         elif isinstance(column, Number):
             means, held, varies = _number(column.moments, shift, 2 * deviation, moves=block.name in shifted)
-            found[block.name] = _scaled(square, means)
+            expected[block.name] = _scaled(square, means)
             left, spread = left + square * (1 - held), spread + square**2 * varies
         elif isinstance(column, Category):
             values = len(column.values) if column.values is not None else min(_VALUES, column.cells - 1)
             apart = 2 * shift.moved**2 if isinstance(shift, ShareShift) and movable else 0.0
             movable = False
-            found[block.name] = _scaled(square, Means(1 / values, 1 / values + apart, 1 / values))
+            expected[block.name] = _scaled(square, Means(1 / values, 1 / values + apart, 1 / values))
         elif isinstance(column, Embedding):
-            found[block.name] = _scaled(square, _embedding(column.width, shift))
+            expected[block.name] = _scaled(square, _embedding(column.width, shift))
         elif block.name == REST:
             # (E √R)² = E R - Var R/(4 E R), about
             rest = max(left - spread / (4 * left), 0.0) if left > 0 else 0.0
-            found[block.name] = Means(rest, rest, rest)
-    return found
+            expected[block.name] = Means(rest, rest, rest)
+    return expected
 
 
 def random_share(features: Features, means: dict[str, Means]) -> float:
     """Return the relative variance of the squared distance over seeds: 2/w of what w random frequencies see."""
-    whole = sum(one.apart for one in means.values())
-    found = 0.0
+    whole = sum(mean.apart for mean in means.values())
+    variance = 0.0
     for block in features.blocks:
         if waves := waves_of(features, block):
-            found += 2 / waves * means[block.name].apart ** 2
-    return found / whole**2 if whole else 0.0
+            variance += 2 / waves * means[block.name].apart ** 2
+    return variance / whole**2 if whole else 0.0
 
 
 def waves_of(features: Features, block: Block) -> int:
@@ -235,7 +235,7 @@ def _positive(value: object, name: str, most: float) -> float:
 
 
 def _scaled(factor: float, means: Means) -> Means:
-    return Means(*(factor * one for one in means))
+    return Means(*(factor * mean for mean in means))
 
 
 def _mixed(shift: SiteShift, within: float, between: float) -> Means:
@@ -244,8 +244,8 @@ def _mixed(shift: SiteShift, within: float, between: float) -> Means:
         return Means(within, within, between)
     p, q = shift.share, shift.other_share
 
-    def product(one: float, other: float) -> float:
-        same = one * other + (1 - one) * (1 - other)
+    def product(own: float, other: float) -> float:
+        same = own * other + (1 - own) * (1 - other)
         return same * within + (1 - same) * between
 
     return Means(product(p, p), product(q, q), product(p, q))
@@ -286,7 +286,7 @@ def _number(moments: int, shift: SiteShift, deviation: float, *, moves: bool) ->
         p, q = shift.share, shift.other_share
         first, second = (1 - p) * first + p * second, (1 - q) * first + q * second
     return (
-        Means(*(float(one @ other) / moments for one, other in ((first, first), (second, second), (first, second)))),
+        Means(*(float(own @ other) / moments for own, other in ((first, first), (second, second), (first, second)))),
         held,
         varies,
     )

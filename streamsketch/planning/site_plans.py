@@ -49,19 +49,21 @@ class SiteOption(NamedTuple):
     @property
     def waves(self) -> int:
         """The number of random frequencies, joint ones or else those of embeddings."""
-        of_embeddings = (one.waves for one in self.features.columns.values() if isinstance(one, Embedding))
+        of_embeddings = (column.waves for column in self.features.columns.values() if isinstance(column, Embedding))
         return self.features.joint or max(of_embeddings, default=0)
 
     @property
     def moments(self) -> int:
         """The number of features that each number has by itself."""
-        return max((one.moments for one in self.features.columns.values() if isinstance(one, Number)), default=0)
+        return max(
+            (column.moments for column in self.features.columns.values() if isinstance(column, Number)), default=0
+        )
 
     @property
     def joint_share(self) -> float:
         """The share of joint features in the squared length of a row."""
-        found = [block.amplitude for block in self.features.blocks if block.name == "(joint)"]
-        return (found[0] / (1 << 15)) ** 2 if found else 0.0
+        amplitudes = [block.amplitude for block in self.features.blocks if block.name == "(joint)"]
+        return (amplitudes[0] / (1 << 15)) ** 2 if amplitudes else 0.0
 
     @property
     def shows_columns(self) -> bool:
@@ -170,13 +172,13 @@ class SitePlan(ShownAsText):
         For each number of frequencies these are the options with the most power, with and without features of single
         numbers.
         """
-        found = [self.chosen]
+        options = [self.chosen]
         for shows in (False, True):
             for waves in WAVES:
-                own = [one for one in self.options if (one.waves, one.shows_columns) == (waves, shows)]
-                found += sorted(own, key=lambda one: -one.prediction.power)[:1]
-        unique = {id(one): one for one in found}
-        return sorted(unique.values(), key=lambda one: (one.features.dim, -one.joint_share))
+                own = [option for option in self.options if (option.waves, option.shows_columns) == (waves, shows)]
+                options += sorted(own, key=lambda option: -option.prediction.power)[:1]
+        unique = {id(option): option for option in options}
+        return sorted(unique.values(), key=lambda option: (option.features.dim, -option.joint_share))
 
     def to_dict(self) -> Json:
         """Return the plan as a dict of values that JSON can represent."""
@@ -192,7 +194,7 @@ class SitePlan(ShownAsText):
             "epsilon_needed": self.epsilon_needed,
             "visible": None if self.visible is None else str(self.visible),
             "chosen": _option(self.chosen),
-            "alternatives": [_option(one) for one in self.alternatives()],
+            "alternatives": [_option(option) for option in self.alternatives()],
             "notes": list(_notes(self)),
         }
 
@@ -260,9 +262,9 @@ def plan_sites(  # noqa: PLR0913 - a plan starts from many facts, each of them w
     >>> plan_sites(columns, units=60, shift=MeanShift(0.5), epsilon=1.0, unit="patient").reached
     False
     """
-    given = _features(features)
+    template = _features(features)
     check_text("unit", unit)
-    check_shift(shift, given)
+    check_shift(shift, template)
     if not 0 < power < 1:
         raise InvalidInputError(f"power must lie in (0, 1), got {power:g}")
     numbers = _numbers_of(units)
@@ -272,23 +274,23 @@ def plan_sites(  # noqa: PLR0913 - a plan starts from many facts, each of them w
         delta = min(_MOST_DELTA, 10 ** math.floor(math.log10(_DELTA_SHARE / max(numbers))))
     if epsilon is not None:
         Budget(epsilon, delta)
-    planner, maps = SitePower(shift, deviation), list(_maps(given, shift))
-    asked = [one for one in maps if not columns or _shows(one)]
+    planner, maps = SitePower(shift, deviation), list(_maps(template, shift))
+    asked = [candidate for candidate in maps if not columns or _shows(candidate)]
 
-    def found(units: tuple[float, float], epsilon: float) -> bool:
+    def reaches(units: tuple[float, float], epsilon: float) -> bool:
         noisy = Noisy(units, epsilon, delta)
-        return any(planner.predicted(one, shift, noisy).power >= power for one in asked)
+        return any(planner.predicted(candidate, shift, noisy).power >= power for candidate in asked)
 
-    chosen_epsilon = epsilon if epsilon is not None else least(lambda one: found(numbers, one), *_EPSILONS)
+    chosen_epsilon = epsilon if epsilon is not None else least(lambda value: reaches(numbers, value), *_EPSILONS)
     at = 1.0 if chosen_epsilon is None else chosen_epsilon
     noisy = Noisy(numbers, at, delta)
-    options = tuple(SiteOption(one, planner.predicted(one, shift, noisy)) for one in maps)
+    options = tuple(SiteOption(candidate, planner.predicted(candidate, shift, noisy)) for candidate in maps)
     chosen = _chosen(options, columns, power)
     needed: tuple[float | None, float | None] = (None, None)
     if chosen.prediction.power < power:
         needed = (
-            least(lambda one: found((one, one), at), min(numbers), _MOST_UNITS),
-            least(lambda one: found(numbers, one), at, _EPSILONS[1]) if epsilon is not None else None,
+            least(lambda number: reaches((number, number), at), min(numbers), _MOST_UNITS),
+            least(lambda value: reaches(numbers, value), at, _EPSILONS[1]) if epsilon is not None else None,
         )
     return SitePlan(
         numbers, shift, at, delta, unit, power, deviation, chosen, options, epsilon is not None,
@@ -297,38 +299,40 @@ def plan_sites(  # noqa: PLR0913 - a plan starts from many facts, each of them w
 
 
 def _numbers_of(units: float | Sequence[float]) -> tuple[float, float]:
-    given = list(units) if isinstance(units, Sequence) else [units, units]
-    if len(given) != len(("x", "y")) or not all(isinstance(one, int | float) for one in given):
+    numbers = list(units) if isinstance(units, Sequence) else [units, units]
+    if len(numbers) != len(("x", "y")) or not all(isinstance(number, int | float) for number in numbers):
         raise InvalidInputError(f"units must be one number for both sites, or two numbers, got {short(units)}")
-    if not all(1 <= one <= _MOST_UNITS for one in given):
+    if not all(1 <= number <= _MOST_UNITS for number in numbers):
         raise InvalidInputError(f"units must be between 1 and {_MOST_UNITS:,.0f} a site, got {short(units)}")
-    return float(given[0]), float(given[1])
+    return float(numbers[0]), float(numbers[1])
 
 
-def _features(given: Features | Mapping[str, FeatureColumn] | int) -> Features:
-    if isinstance(given, Features):
-        return given
-    if isinstance(given, Mapping):
-        return Features(given, seed=0, joint=1 if any(isinstance(one, Number) for one in given.values()) else 0)
-    check_int(given, "features", 1, 1 << 10)
-    return Features({f"number {place}": Number(0, 1) for place in range(1, given + 1)}, seed=0)
+def _features(features: Features | Mapping[str, FeatureColumn] | int) -> Features:
+    if isinstance(features, Features):
+        return features
+    if isinstance(features, Mapping):
+        return Features(
+            features, seed=0, joint=1 if any(isinstance(column, Number) for column in features.values()) else 0
+        )
+    check_int(features, "features", 1, 1 << 10)
+    return Features({f"number {place}": Number(0, 1) for place in range(1, features + 1)}, seed=0)
 
 
-def _maps(given: Features, shift: SiteShift) -> Iterator[Features]:
+def _maps(features: Features, shift: SiteShift) -> Iterator[Features]:
     """Yield maps of these columns."""
-    numbers = [one for one in given.columns.values() if isinstance(one, Number)]
-    weight = sum(one.weight for one in numbers)
-    if not numbers and not any(isinstance(one, Embedding) for one in given.columns.values()):
-        yield Features(given.columns, seed=0)
+    numbers = [column for column in features.columns.values() if isinstance(column, Number)]
+    weight = sum(column.weight for column in numbers)
+    if not numbers and not any(isinstance(column, Embedding) for column in features.columns.values()):
+        yield Features(features.columns, seed=0)
         return
     for moments in _MOMENTS if numbers else (0,):
         # a share of people moves in a category, which joint features do not see: they may be of the least weight, 1
         least = (0,) if isinstance(shift, ShareShift) else ()
         for times in (*least, *(_JOINT_TIMES if moments else (1,))):
             for waves in WAVES:
-                columns = {name: _replaced(one, moments, waves) for name, one in given.columns.items()}
+                columns = {name: _replaced(column, moments, waves) for name, column in features.columns.items()}
                 joint: dict[str, Any] = {"joint": waves, "joint_weight": max(times * weight, 1)} if numbers else {}
-                yield Features(columns, seed=0, **joint, width=given.width if numbers else None)
+                yield Features(columns, seed=0, **joint, width=features.width if numbers else None)
 
 
 def _replaced(column: FeatureColumn, moments: int, waves: int) -> FeatureColumn:
@@ -343,13 +347,15 @@ def _shows(features: Features) -> bool:
 
 def _chosen(options: Sequence[SiteOption], columns: bool | None, power: float) -> SiteOption:  # noqa: FBT001
     """Return the option that shows most of columns and still finds the shift; else that which finds it most often."""
-    showing = [one for one in options if one.shows_columns]
-    enough = [one for one in showing if one.prediction.power >= power]
+    showing = [option for option in options if option.shows_columns]
+    enough = [option for option in showing if option.prediction.power >= power]
     if columns is not False and enough:
         # what power is left goes to single columns: their length, and their moments
-        return min(enough, key=lambda one: (one.joint_share, -one.moments, -_rounded(one), one.features.dim))
+        return min(
+            enough, key=lambda option: (option.joint_share, -option.moments, -_rounded(option), option.features.dim)
+        )
     held = showing if columns else options
-    return max(held, key=lambda one: (_rounded(one), one.prediction.z))
+    return max(held, key=lambda option: (_rounded(option), option.prediction.z))
 
 
 def _rounded(option: SiteOption) -> float:
@@ -389,13 +395,13 @@ def _people(plan: SitePlan) -> str:
 
 
 def _expected(plan: SitePlan) -> str:
-    found = plan.chosen.prediction
-    parts = found.discrepancy + found.drawn, found.error, found.drawn
-    value, error, drawn = (format_value(part, found.error) for part in parts)
+    prediction = plan.chosen.prediction
+    parts = prediction.discrepancy + prediction.drawn, prediction.error, prediction.drawn
+    value, error, drawn = (format_value(part, prediction.error) for part in parts)
     return (
         f"With {_people(plan)} and {plan.shift}, the discrepancy (mmd) is {value} ± {error}, of which {drawn} comes "
-        f"from the draw of {plan.units_word}. Without that part, it is {_times(found.z)} times its standard deviation "
-        f"under noise alone. A test at level 5 % finds a difference in {_percent(found.power)} of cases."
+        f"from the draw of {plan.units_word}. Without that part, it is {_times(prediction.z)} times its standard "
+        f"deviation under noise alone. A test at level 5 % finds a difference in {_percent(prediction.power)} of cases."
     )
 
 
@@ -422,7 +428,7 @@ def _verdict(plan: SitePlan) -> str:
 def _choices(plan: SitePlan) -> str:
     rows: list[tuple[str, ...]] = [("choice", "own", "joint share", "features", "discrepancy", "z", "found")]
     for option in plan.alternatives():
-        found = option.prediction
+        prediction = option.prediction
         rows.append(
             (
                 f"{'>' if option is plan.chosen else ' '} "
@@ -430,9 +436,9 @@ def _choices(plan: SitePlan) -> str:
                 f"{option.moments}" if option.features.joint else "-",
                 f"{100 * option.joint_share:.0f} %" if option.features.joint else "-",
                 f"{option.features.dim:,}",
-                f"{found.discrepancy:.2g}",
-                _times(found.z),
-                _percent(found.power),
+                f"{prediction.discrepancy:.2g}",
+                _times(prediction.z),
+                _percent(prediction.power),
             )
         )
     return f"Choices ('own': features of each number):\n{aligned(rows, left=1)}"

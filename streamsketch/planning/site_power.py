@@ -69,8 +69,8 @@ def noise_of(cells: int, epsilon: float, delta: float) -> tuple[Noise, Layout]:
         return noise_of(_MANY_CELLS, epsilon, delta)
     projection, neighbours = Features({"x": Category(hashed=cells - 1)}, seed=0).projection, SketchL2(1, max_keys=1)
     layout = Layout(counting_of(projection, neighbours))  # as `agree` counts them, whatever ε will be
-    found = candidates(sensitivity_of(projection, neighbours, layout), Budget(epsilon, delta))
-    return min((one.noise for one in found), key=lambda one: one.cumulants.k2), layout
+    options = candidates(sensitivity_of(projection, neighbours, layout), Budget(epsilon, delta))
+    return min((option.noise for option in options), key=lambda noise: noise.cumulants.k2), layout
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,10 +142,10 @@ class SitePower:
     def visible(self, features: Features, noisy: Noisy, power: float) -> SiteShift | None:
         """Return the least shift that is found."""
 
-        def found(factor: float) -> bool:
+        def is_enough(factor: float) -> bool:
             return self.predicted(features, self.shift.scaled(factor), noisy).power >= power
 
-        factor = least(found, *_FACTORS, digits=3)
+        factor = least(is_enough, *_FACTORS, digits=3)
         return None if factor is None else self.shift.scaled(factor)
 
 
@@ -184,11 +184,11 @@ def _power(apart: float, spread: float, drawn: float, cells: int, test: SiteTest
     """Return how often the test finds a squared distance, on average over seeds, where it has a Gamma law."""
     chances = (np.arange(_SEEDS) + 0.5) / _SEEDS
     factors = scipy_special.gammaincinv(1 / spread, chances) * spread if spread else np.ones(1)
-    one = drawn / _SPREAD
-    found = tail_of(
-        test.line, np.sqrt(apart * factors), test.noise + one, drawn - one + test.of_counts, test.noise, cells
+    part = drawn / _SPREAD
+    powers = tail_of(
+        test.line, np.sqrt(apart * factors), test.noise + part, drawn - part + test.of_counts, test.noise, cells
     )
-    return float(np.mean(found))
+    return float(np.mean(powers))
 
 
 def least(holds: Callable[[float], bool], low: float, high: float, digits: int = 2) -> float | None:

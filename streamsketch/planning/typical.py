@@ -73,22 +73,22 @@ class TypicalUnit(UnitFacts):
     catalogue: float | None = None
 
     def __post_init__(self) -> None:
-        given = {name: _numbers(getattr(self, name), name) for name in ("items", "pieces", "keys")}
-        longest = max(len(numbers) for numbers in given.values())
-        for name, numbers in given.items():
+        stated = {name: _numbers(getattr(self, name), name) for name in ("items", "pieces", "keys")}
+        longest = max(len(numbers) for numbers in stated.values())
+        for name, numbers in stated.items():
             if len(numbers) not in {0, 1, longest}:
                 raise InvalidInputError(
                     f"{name} must have 1 number or {longest}, as the other lists have, got {len(numbers)}"
                 )
         if self.shares is not None:
             object.__setattr__(self, "shares", _shares(self.shares, longest))
-        pieces = given["pieces"] or given["items"]
-        if (np.array(pieces) < np.array(given["items"])).any():
+        pieces = stated["pieces"] or stated["items"]
+        if (np.array(pieces) < np.array(stated["items"])).any():
             raise InvalidInputError(
                 "pieces must be at least items, because a unit adds one piece or more of each item; got "
                 f"pieces={short(self.pieces)} and items={short(self.items)}"
             )
-        if any(number % 1 for number in given["keys"]):
+        if any(number % 1 for number in stated["keys"]):
             raise InvalidInputError(f"keys must be whole numbers, got {short(self.keys)}")
         self._check_match()
         cosines = np.atleast_1d(np.asarray(_COSINE if self.cosine is None else self.cosine))
@@ -99,7 +99,7 @@ class TypicalUnit(UnitFacts):
         assumed = self._left_open(several=longest > 1)
         object.__setattr__(self, "_assumed", {name: words for name, words in assumed.items() if words})
         object.__setattr__(self, "cosine", tuple(cosines.tolist()))
-        for name, numbers in (given | {"pieces": pieces}).items():
+        for name, numbers in (stated | {"pieces": pieces}).items():
             object.__setattr__(self, name, numbers)
 
     def _check_match(self) -> None:
@@ -145,17 +145,19 @@ class TypicalUnit(UnitFacts):
 
     def others(self) -> "dict[str, TypicalUnit]":
         """Return the same unit with a third of the match, and with three times as much."""
-        known: dict[str, Any] = {name: getattr(self, name) for name in ("items", "pieces", "keys", "shares", "cosine")}
-        found: dict[str, TypicalUnit] = {}
+        fields: dict[str, Any] = {name: getattr(self, name) for name in ("items", "pieces", "keys", "shares", "cosine")}
+        others: dict[str, TypicalUnit] = {}
         for words, factor in (("a third", 1 / _OFF), ("three times as large", _OFF)):
             match = min(self.likely_match * factor, 1.0)
-            found[f"match is {words}, {match:.2g}"] = TypicalUnit(**known, match=match)
-        return found
+            others[f"match is {words}, {match:.2g}"] = TypicalUnit(**fields, match=match)
+        return others
 
     @functools.cached_property
     def sizes(self) -> UnitSizes:
         """How much units add, with one entry for each of the given numbers."""
-        items, pieces, keys = np.broadcast_arrays(*(np.array(given) for given in (self.items, self.pieces, self.keys)))
+        items, pieces, keys = np.broadcast_arrays(
+            *(np.array(numbers) for numbers in (self.items, self.pieces, self.keys))
+        )
         squares = pieces**2 / items
         return UnitSizes(pieces, squares, keys * squares, keys)
 
@@ -195,13 +197,15 @@ class TypicalUnit(UnitFacts):
 
 def key_sizes(units: float | Sequence[float], most: int = MOST_SUMS) -> tuple[float, ...]:
     """Return how many units each key has, as one or several numbers say; `InvalidInputError` for others."""
-    given = tuple(units) if isinstance(units, Sequence) and not isinstance(units, str) else (units,)
-    real = all(isinstance(one, int | float) and not isinstance(one, bool) and 1 <= one <= _MOST_UNITS for one in given)
-    if not real or not 1 <= len(given) <= most:
+    sizes = tuple(units) if isinstance(units, Sequence) and not isinstance(units, str) else (units,)
+    real = all(
+        isinstance(size, int | float) and not isinstance(size, bool) and 1 <= size <= _MOST_UNITS for size in sizes
+    )
+    if not real or not 1 <= len(sizes) <= most:
         raise InvalidInputError(
             f"units must be a number from 1 to {_MOST_UNITS:g}, or up to {most:,} of them, got {short(units)}"
         )
-    return tuple(float(one) for one in given)
+    return tuple(float(size) for size in sizes)
 
 
 def modelled_norms(
@@ -238,7 +242,7 @@ def modelled_sums(
     """
     match, cosines = alike
     group = np.array(units if len(units) > 1 else 2 * [*units])
-    many, one = np.tile(group, len(cosines)), np.repeat(np.arange(len(cosines)), group.size)
+    many, places = np.tile(group, len(cosines)), np.repeat(np.arange(len(cosines)), group.size)
 
     everything = np.ones_like(weights)
     whole, squares = modelled_norms(sizes, often, match, many, everything, everything)
@@ -247,7 +251,7 @@ def modelled_sums(
     products = alone * np.sqrt(np.outer(squares, squares)) * np.outer(left / whole, left / whole)
     np.fill_diagonal(products, norms)
     first, second = np.triu_indices(many.size, 1)
-    compared = one[first] == one[second]
+    compared = places[first] == places[second]
     return UnitSums(
         (first[compared], second[compared]),
         products,
@@ -257,23 +261,23 @@ def modelled_sums(
     )
 
 
-def _shares(given: Sequence[float], count: int) -> tuple[float, ...]:
-    shares = tuple(given)
+def _shares(values: Sequence[float], count: int) -> tuple[float, ...]:
+    shares = tuple(values)
     real = all(isinstance(share, int | float) and 0 < share <= _LARGEST for share in shares)
     if not real or len(shares) != count:
         raise InvalidInputError(f"shares must be {count} numbers above 0, as many as sizes, got {short(shares)}")
     return shares
 
 
-def _numbers(given: Any, what: str) -> tuple[float, ...]:
-    if given is None and what == "pieces":
+def _numbers(value: Any, what: str) -> tuple[float, ...]:
+    if value is None and what == "pieces":
         return ()
-    found = np.atleast_1d(np.asarray(given))
-    if found.ndim != 1 or found.dtype.kind not in "iuf" or not 1 <= found.size <= _MOST_SIZES:
-        raise InvalidInputError(f"{what} must be a number, or up to {_MOST_SIZES} of them, got {short(given)}")
-    if not ((found >= 1) & (found <= _LARGEST)).all():
-        raise InvalidInputError(f"{what} must lie in [1, {_LARGEST:g}], got {short(given)}")
-    return tuple(found.tolist())
+    numbers = np.atleast_1d(np.asarray(value))
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iuf" or not 1 <= numbers.size <= _MOST_SIZES:
+        raise InvalidInputError(f"{what} must be a number, or up to {_MOST_SIZES} of them, got {short(value)}")
+    if not ((numbers >= 1) & (numbers <= _LARGEST)).all():
+        raise InvalidInputError(f"{what} must lie in [1, {_LARGEST:g}], got {short(value)}")
+    return tuple(numbers.tolist())
 
 
 def either(numbers: Any) -> str:

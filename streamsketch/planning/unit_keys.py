@@ -124,11 +124,11 @@ class KeyPlanner:
         if not below.any():
             return []
         middle = float(np.median(self.units[below]))
-        found = [self._larger_epsilon(chosen, budget, middle), self._other_option(chosen, options)]
+        remedies = [self._larger_epsilon(chosen, budget, middle), self._other_option(chosen, options)]
         needed = self.least_units(chosen, NoiseFloor.even)
         if math.isfinite(needed):
-            found.append(Remedy(int((~below).sum()), merged=math.ceil(needed / middle * (1 - 1e-9))))
-        return [remedy for remedy in found if remedy is not None]
+            remedies.append(Remedy(int((~below).sum()), merged=math.ceil(needed / middle * (1 - 1e-9))))
+        return [remedy for remedy in remedies if remedy is not None]
 
     def standing(self, option: UnitOption) -> int:
         """Return how many keys are more likely than not to stand out."""
@@ -160,7 +160,8 @@ class KeyPlanner:
         if most <= self.standing(chosen):
             return None
         best = min(
-            (one for one, count in zip(options, counts, strict=True) if count == most), key=lambda one: one.error
+            (option for option, count in zip(options, counts, strict=True) if count == most),
+            key=lambda option: option.error,
         )
         return Remedy(most, option=best)
 

@@ -128,12 +128,12 @@ def unit_options(
     InvalidInputError
         If there is none.
     """
-    given = None if bounds is None else sorted(set(bounds))
+    stated = None if bounds is None else sorted(set(bounds))
     everything = np.ones_like(facts.sizes.pieces)
     exact = facts.sums(goal.units, everything, everything)
-    found: list[UnitOption] = []
+    options: list[UnitOption] = []
     refusal: InvalidInputError | None = None
-    for neighbours, clip in _ways(facts, goal, given):
+    for neighbours, clip in _ways(facts, goal, stated):
         left = facts.sums(goal.units, *clipped(facts, neighbours, clip))
         kinds: list[Kind] = []
         for projection in projections_within(goal.limits, goal.dim):
@@ -141,12 +141,12 @@ def unit_options(
                 kinds += kinds_of(projection, neighbours, budget, counted=goal.counted)
             except InvalidInputError as error:  # noise too wide to sample; that of another may not be
                 refusal = refusal or error
-        found += options_of(kinds, neighbours, clip, goal.question, (exact, left))
-    if not found:
+        options += options_of(kinds, neighbours, clip, goal.question, (exact, left))
+    if not options:
         raise refusal or InvalidInputError(
             f"no sketch has at most {goal.limits.max_cells} cells; raise max_cells to {_LEAST_CELLS} or more"
         )
-    return found
+    return options
 
 
 def clipped(facts: UnitFacts, neighbours: Neighbours, clip: Clip) -> tuple[Floats, Floats]:
@@ -162,17 +162,17 @@ def clipped(facts: UnitFacts, neighbours: Neighbours, clip: Clip) -> tuple[Float
     return (weights if clip == "equal" else np.minimum(1.0, weights)), kept
 
 
-def _ways(facts: UnitFacts, goal: UnitGoal, given: list[Fraction] | None) -> Iterator[tuple[Neighbours, Clip]]:
+def _ways(facts: UnitFacts, goal: UnitGoal, bounds: list[Fraction] | None) -> Iterator[tuple[Neighbours, Clip]]:
     """Yield each bound with a way to clip to it."""
     sizes = facts.sizes
     most = goal.max_keys or int(sizes.keys.max())
     for keys in sorted({1, min(int(np.median(sizes.keys)), most), most}):
-        for bound in _bounds(sizes.pieces, _FEWER) if given is None else given:
+        for bound in _bounds(sizes.pieces, _FEWER) if bounds is None else bounds:
             yield L1(bound, goal.unit, keys), "scale"
     lengths = np.sqrt(sizes.whole_squares)
-    for bound in _bounds(lengths) if given is None else given:
+    for bound in _bounds(lengths) if bounds is None else bounds:
         yield SketchL2(bound, goal.unit, most), "scale"
-    for bound in [Fraction(1)] if goal.question == "cosine" else _bounds(lengths) if given is None else given:
+    for bound in [Fraction(1)] if goal.question == "cosine" else _bounds(lengths) if bounds is None else bounds:
         yield SketchL2(bound, goal.unit, most), "equal"
 
 
@@ -183,10 +183,10 @@ def _bounds(sizes: Floats, series: tuple[int, ...] = _TENTHS) -> list[Fraction]:
         step = Fraction(10) ** (math.floor(math.log10(most)) - 2)
         return [math.ceil(Fraction(most) * (1 - _ROUNDING) / step) * step]
     decades = range(math.floor(math.log10(least)), math.floor(math.log10(most)) + 2)
-    found = [Fraction(tenths, 10) * Fraction(10) ** decade for decade in decades for tenths in series]
-    first = next(place for place, bound in enumerate(found) if bound > least)
-    last = next(place for place, bound in enumerate(found) if bound >= most)
-    return found[max(first - 1, 0) : last + 1][-_MOST_BOUNDS:]
+    bounds = [Fraction(tenths, 10) * Fraction(10) ** decade for decade in decades for tenths in series]
+    first = next(place for place, bound in enumerate(bounds) if bound > least)
+    last = next(place for place, bound in enumerate(bounds) if bound >= most)
+    return bounds[max(first - 1, 0) : last + 1][-_MOST_BOUNDS:]
 
 
 def projections_within(limits: Goal, dim: int) -> Iterator[Projection]:
@@ -229,8 +229,8 @@ def kinds_of(projection: Projection, neighbours: Neighbours, budget: Budget, *, 
     """Return each noise that gives the guarantee, with the map on a grid that is fine enough."""
     projection = _on_fine_grid(projection, neighbours)
     layout = Layout.counted(projection, neighbours, delta=budget.delta) if counted else CELLS
-    found = candidates(sensitivity_of(projection, neighbours, layout), budget)
-    return tuple(Kind(projection, layout, one.mechanism, one.noise) for one in found)
+    options = candidates(sensitivity_of(projection, neighbours, layout), budget)
+    return tuple(Kind(projection, layout, option.mechanism, option.noise) for option in options)
 
 
 def _on_fine_grid(projection: Projection, neighbours: Neighbours) -> Projection:
@@ -245,9 +245,9 @@ def _on_fine_grid(projection: Projection, neighbours: Neighbours) -> Projection:
 
 def _pairs(sums: UnitSums) -> tuple[Floats, Floats, Floats]:
     """Return the squared norms of both sums of each pair of keys, and their inner product."""
-    one, other = sums.pairs
+    first, second = sums.pairs
     norms: Floats = np.maximum(np.diagonal(sums.products), _TINY)
-    return norms[one], norms[other], sums.products[one, other]
+    return norms[first], norms[second], sums.products[first, second]
 
 
 Parts: TypeAlias = tuple[Floats, Floats, Floats]
@@ -322,18 +322,20 @@ def _errors_of_means(kinds: Sequence[Kind], count_errors: Floats, exact: UnitSum
     An error of n counts to first order: the squared distance moves by 2(‖x/n‖² - ⟨x/n, y/m⟩) times the relative error.
     """
     of = _columns(kinds)
-    wanted, (found, (x, y, product), (n, m)) = _of_means(exact)[0], _of_means(left)
+    wanted, (distances, (x, y, product), (n, m)) = _of_means(exact)[0], _of_means(left)
     k2, k4 = of.k2 * (1 / n**2 + 1 / m**2), of.k4 * (1 / n**4 + 1 / m**4)
     of_counts = (2 * (x - product) * count_errors / n) ** 2 + (2 * (y - product) * count_errors / m) ** 2
-    of_noise = OutputNoise(of.cells).squared_norm_variance(found, k2, k4) + of_counts
-    of_map = np.array([[kind.projection.variance.of_squared_norm(one) for one in found] for kind in kinds])
-    return of_map / wanted**2, of_noise / wanted**2, (found / wanted - 1) ** 2
+    of_noise = OutputNoise(of.cells).squared_norm_variance(distances, k2, k4) + of_counts
+    of_map = np.array(
+        [[kind.projection.variance.of_squared_norm(distance) for distance in distances] for kind in kinds]
+    )
+    return of_map / wanted**2, of_noise / wanted**2, (distances / wanted - 1) ** 2
 
 
 def _of_means(sums: UnitSums) -> tuple[Floats, Parts, tuple[Floats, Floats]]:
     """Return the squared distances between the averages of pairs of keys, their products, and how many units."""
-    one, other = sums.pairs
-    n, m = sums.units[one], sums.units[other]
+    first, second = sums.pairs
+    n, m = sums.units[first], sums.units[second]
     x, y, product = _pairs(sums)
     x, y, product = x / n**2, y / m**2, product / (n * m)
     return np.maximum(x + y - 2 * product, _TINY), (x, y, product), (n, m)

@@ -141,24 +141,26 @@ def plan_units(  # noqa: PLR0913 - a plan starts from many facts
     others = {name: unit_options(other, goal, budget, wanted) for name, other in facts.others().items()}  # in one order
     # with equal weights, what large units lose and small ones gain cancels in sizes only if all units are known
     fair = [
-        place for place, one in enumerate(options) if question == "cosine" or facts.knows_all or one.clip != "equal"
+        place
+        for place, option in enumerate(options)
+        if question == "cosine" or facts.knows_all or option.clip != "equal"
     ]
     place = _least_regret(facts, [options, *others.values()], fair)
     return _plan_of(facts, (many, names, unit, question), budget, options, others, fair, place)
 
 
-def _least_regret(facts: UnitFacts, found: Sequence[Sequence[UnitOption]], fair: Sequence[int]) -> int:
+def _least_regret(facts: UnitFacts, outlooks: Sequence[Sequence[UnitOption]], fair: Sequence[int]) -> int:
     """Return the place of the option to recommend, by its errors under facts that fit as well, of which some are fair.
 
     Its error over the best one is nearly the least, in the worst case of the facts. They are the stated ones alone, if
     it is stated how often pieces match.
     """
-    errors = np.array([[options[place].error for place in fair] for options in found])
+    errors = np.array([[options[place].error for place in fair] for options in outlooks])
     errors = errors[: None if "match" in facts.unstated else 1]
     regrets = (errors / errors.min(axis=1, keepdims=True)).max(axis=0)
     enough = NEAR_BEST[facts.knows_all] * regrets.min()
     candidates = (place for place, regret in zip(fair, regrets, strict=True) if regret <= enough)
-    return min(candidates, key=lambda place: preference(found[0][place]))
+    return min(candidates, key=lambda place: preference(outlooks[0][place]))
 
 
 def _plan_of(
@@ -172,10 +174,10 @@ def _plan_of(
 ) -> UnitPlan:
     """Return the plan whose option is at a place."""
     outlooks = {
-        name: Outlook(found[place].error, min((found[one] for one in fair), key=lambda one: one.error))
-        for name, found in others.items()
+        name: Outlook(choices[place].error, min((choices[index] for index in fair), key=lambda option: option.error))
+        for name, choices in others.items()
     }
-    ordered = tuple(sorted(options, key=lambda one: (one.cells, one.nonzeros, one.error)))
+    ordered = tuple(sorted(options, key=lambda option: (option.cells, option.nonzeros, option.error)))
     return UnitPlan(facts, *asked, budget.epsilon, budget.delta, options[place], ordered, outlooks)
 
 
@@ -234,13 +236,13 @@ def plan_sizes(
     budget = Budget(epsilon, delta).warn_if_weak()
     everything, clip = np.ones_like(facts.sizes.pieces), agreement.clip_of()
     kinds = [
-        min(kinds_of(one, neighbours, budget, counted=counted), key=lambda kind: kind.noise.cumulants.k2)
-        for one in (projection, *projections_within(goal.limits, goal.dim))
+        min(kinds_of(option, neighbours, budget, counted=counted), key=lambda kind: kind.noise.cumulants.k2)
+        for option in (projection, *projections_within(goal.limits, goal.dim))
     ]
 
-    def sized(known: UnitFacts) -> list[UnitOption]:
-        exact = known.sums(goal.units, everything, everything)
-        left = known.sums(goal.units, *clipped(known, neighbours, clip))
+    def sized(facts: UnitFacts) -> list[UnitOption]:
+        exact = facts.sums(goal.units, everything, everything)
+        left = facts.sums(goal.units, *clipped(facts, neighbours, clip))
         return options_of(kinds, neighbours, clip, "cosine", (exact, left))
 
     options, others = sized(facts), {name: sized(other) for name, other in facts.others().items()}

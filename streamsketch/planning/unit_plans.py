@@ -186,7 +186,9 @@ class UnitPlan(ShownAsText):
         option = self.chosen
         if option.is_raw or self.question != "cosine":
             return option.cells
-        sizes = {one.cells for one in self.options if not one.is_raw and one.cells <= _TOGETHER * option.cells}
+        sizes = {
+            sketch.cells for sketch in self.options if not sketch.is_raw and sketch.cells <= _TOGETHER * option.cells
+        }
         return max(sizes)
 
     @property
@@ -202,8 +204,12 @@ class UnitPlan(ShownAsText):
     @functools.cached_property
     def remedies(self) -> tuple[Remedy, ...]:
         """What would lift the median key of those below the noise floor above it, if anything does."""
-        same = [one for one in self.options if (one.neighbours, one.clip) == (self.chosen.neighbours, self.chosen.clip)]
-        options = [*same, *(one for one in self.alternatives() if one not in same)]
+        same = [
+            option
+            for option in self.options
+            if (option.neighbours, option.clip) == (self.chosen.neighbours, self.chosen.clip)
+        ]
+        options = [*same, *(option for option in self.alternatives() if option not in same)]
         return tuple(self._planner.remedies(self.chosen, options, Budget(self.epsilon, self.delta)))
 
     @functools.cached_property
@@ -215,11 +221,11 @@ class UnitPlan(ShownAsText):
         kinds: dict[str, list[UnitOption]] = {}
         for option in self.options:
             kinds.setdefault(_kind(option), []).append(option)
-        found = [
+        best = [
             self.chosen if kind == _kind(self.chosen) else best_of(options, NEAR_BEST[True])
             for kind, options in kinds.items()
         ]
-        return sorted(found, key=lambda option: (option is not self.chosen, option.error))
+        return sorted(best, key=lambda option: (option is not self.chosen, option.error))
 
     def to_dict(self) -> Json:
         """Return the plan as a dict of values that JSON can represent."""
@@ -228,7 +234,8 @@ class UnitPlan(ShownAsText):
             "assumed": self.facts.assumed(self.unit),
             "unstated": self.facts.unstated,
             "outlooks": {
-                condition: {"error": one.error, "best": _option(one.best)} for condition, one in self.outlooks.items()
+                condition: {"error": outlook.error, "best": _option(outlook.best)}
+                for condition, outlook in self.outlooks.items()
             },
             "units": self.units,
             "projection": self.chosen.fields_of_map,
@@ -257,8 +264,8 @@ class UnitPlan(ShownAsText):
 def best_of(options: Iterable[UnitOption], factor: float) -> UnitOption:
     """Return the option to recommend: the smallest of those with nearly the least error, preferably without a bound."""
     options = list(options)
-    enough = factor * min(one.error for one in options)
-    return min((one for one in options if one.error <= enough), key=preference)
+    enough = factor * min(option.error for option in options)
+    return min((option for option in options if option.error <= enough), key=preference)
 
 
 def preference(option: UnitOption) -> tuple[Any, ...]:
@@ -326,7 +333,7 @@ def _range_of(plan: UnitPlan) -> str:
     """Return between which errors the truth is, where something was not stated."""
     if "match" not in plan.facts.unstated:
         return ""
-    errors = [plan.chosen.error, *(one.error for one in plan.outlooks.values())]
+    errors = [plan.chosen.error, *(outlook.error for outlook in plan.outlooks.values())]
     return f", from ± {_shown(plan, min(errors))} to ± {_shown(plan, max(errors))} by how often pieces match"
 
 
@@ -348,19 +355,19 @@ def _choices(plan: UnitPlan) -> str:
 
 def _keys(plan: UnitPlan) -> str:
     """Return a table of the keys, or of some of all sizes, largest first."""
-    ordered = sorted(plan.keys, key=lambda one: -one.units)
+    ordered = sorted(plan.keys, key=lambda key: -key.units)
     places = np.linspace(0, len(ordered) - 1, min(len(ordered), _SHOWN_KEYS)).round().astype(int)
     rows: list[tuple[str, ...]] = [("key", f"{plan.unit}s", "length", "below", "cosine", "visible")]
     rows += [
         (
-            short_name(one.key, _KEY_WIDTH),
-            f"{one.units:,.6g}",
-            f"{one.length:,.3g}",
-            f"{100 * one.below:.0f} %",
-            f"± {format_value(one.cosine_error, one.cosine_error)}",
-            f"{one.visible_distance:,.3g}",
+            short_name(key.key, _KEY_WIDTH),
+            f"{key.units:,.6g}",
+            f"{key.length:,.3g}",
+            f"{100 * key.below:.0f} %",
+            f"± {format_value(key.cosine_error, key.cosine_error)}",
+            f"{key.visible_distance:,.3g}",
         )
-        for one in (ordered[place] for place in places)
+        for key in (ordered[place] for place in places)
     ]
     some = f" ({places.size} of {len(ordered):,})" if places.size < len(ordered) else ""
     what = "average" if plan.question == "mean" else "sum"
@@ -375,12 +382,12 @@ def _keys(plan: UnitPlan) -> str:
 def _standing(plan: UnitPlan) -> Iterator[str]:
     """Yield sentences on which keys stand out, and on what would lift the others."""
     lost = _lost(plan)
-    below = [one for one in plan.keys if one.below >= NoiseFloor.even]
-    above = [one for one in plan.keys if one.below < NoiseFloor.even]
+    below = [key for key in plan.keys if key.below >= NoiseFloor.even]
+    above = [key for key in plan.keys if key.below < NoiseFloor.even]
     count = len(plan.keys)
     if count > 1 and below:
         if plan.names == numbered(count):
-            which = f"those of {max(one.units for one in below):,.6g} {plan.unit}s or fewer"
+            which = f"those of {max(key.units for key in below):,.6g} {plan.unit}s or fewer"
         else:
             few = above and len(above) < _NAMED_KEYS < len(below)
             which = f"all but {_named(above)}" if few else _named(below)
@@ -396,7 +403,7 @@ def _standing(plan: UnitPlan) -> Iterator[str]:
     else:
         yield f"A key will probably be {lost}, whatever its number of {plan.unit}s."
     for remedy in plan.remedies:
-        yield f"{_remedy(plan, remedy, [one.units for one in below])}."
+        yield f"{_remedy(plan, remedy, [key.units for key in below])}."
 
 
 def _lost(plan: UnitPlan) -> str:
@@ -422,7 +429,7 @@ def _remedy(plan: UnitPlan, remedy: Remedy, below: list[float]) -> str:
 
 def _named(keys: list[PlannedKey]) -> str:
     """Return the names of keys, of many the first and how many more."""
-    names = [short_name(one.key, _KEY_WIDTH) for one in keys]
+    names = [short_name(key.key, _KEY_WIDTH) for key in keys]
     if len(names) > _NAMED_KEYS:
         return f"{', '.join(names[: _NAMED_KEYS - 1])} and {len(names) - _NAMED_KEYS + 1:,} more"
     return " and ".join([part for part in (", ".join(names[:-1]), names[-1]) if part])
@@ -468,7 +475,7 @@ def _notes(plan: UnitPlan) -> Iterator[str]:
             f"max_keys."
         )
     # of one bound and noise the better way of clipping says it
-    others = {(one.neighbours.kind, one.mechanism): one for one in reversed(plan.alternatives()[1:])}
+    others = {(option.neighbours.kind, option.mechanism): option for option in reversed(plan.alternatives()[1:])}
     for other in reversed(others.values()):
         if (
             other.error > _WORTH_SAYING * chosen.error
@@ -479,11 +486,11 @@ def _notes(plan: UnitPlan) -> Iterator[str]:
                 f"For comparison: {other.mechanism.title()} noise on {other.neighbours.label} gives "
                 f"± {_shown(plan, other.error)} instead of ± {_shown(plan, chosen.error)}."
             )
-    raw = [one for one in plan.alternatives() if one.is_raw]
+    raw = [option for option in plan.alternatives() if option.is_raw]
     if chosen.is_raw:
         yield f"All {chosen.cells:,} possible indices are known, so a sketch has no advantage."
     elif raw:
-        error = min(one.error for one in raw)
+        error = min(option.error for option in raw)
         yield f"Noise on the raw histogram of {raw[0].cells:,} cells would leave ± {_shown(plan, error)}."
     if plan.question != "cosine":
         yield (

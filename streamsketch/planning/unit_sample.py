@@ -133,8 +133,8 @@ class UnitSample(UnitFacts):
         everything = np.ones(self._key_of.size)
         sums = self.sums(self.units, everything, everything)
         norms = np.diagonal(sums.products)
-        one, other = sums.pairs
-        return np.asarray(sums.products[one, other] / np.sqrt(norms[one] * norms[other]))
+        first, second = sums.pairs
+        return np.asarray(sums.products[first, second] / np.sqrt(norms[first] * norms[second]))
 
     def squared_norms(self, units: Floats, weights: Floats, kept: Floats) -> Floats:
         """Return the squared norms of sums of that many units; see `UnitFacts.squared_norms`.
@@ -165,8 +165,8 @@ class UnitSample(UnitFacts):
         held = self._key_of >= 0
 
         def typical(what: Floats) -> Floats:
-            found: Floats = ratio * np.sqrt((popular * what**2).sum(axis=1))
-            return found
+            values: Floats = ratio * np.sqrt((popular * what**2).sum(axis=1))
+            return values
 
         present = ratio * _total(self._key_of[held], kept[held])
         pairs = np.triu_indices(present.size, 1)
@@ -196,16 +196,17 @@ class UnitSample(UnitFacts):
     @functools.cached_property
     def _pairs(self) -> tuple[Ints, Ints, Ints, Floats]:
         """For each two entries of one unit in compared keys: both, their place among pairs of keys, and the product."""
-        one, other = self._products.coords
-        held = (self._key_of[one] >= 0) & (self._key_of[other] >= 0)
-        one, other = one[held], other[held]
-        return one, other, self._key_of[one] * (self._key_of.max() + 1) + self._key_of[other], self._products.data[held]
+        first, second = self._products.coords
+        held = (self._key_of[first] >= 0) & (self._key_of[second] >= 0)
+        first, second = first[held], second[held]
+        places = self._key_of[first] * (self._key_of.max() + 1) + self._key_of[second]
+        return first, second, places, self._products.data[held]
 
     def _own(self, weights: Floats) -> Floats:
         """Return what units' own entries add to the inner products of the keys' sums: (n_keys, n_keys)."""
         size = int(self._key_of.max()) + 1
-        one, other, place, products = self._pairs
-        return _total(place, weights[one] * weights[other] * products, size * size).reshape(size, size)
+        first, second, place, products = self._pairs
+        return _total(place, weights[first] * weights[second] * products, size * size).reshape(size, size)
 
     def assumed(self, unit: str) -> str:
         """Return the assumptions in words; ``unit`` is what one unit is called."""
@@ -223,9 +224,9 @@ def _total(places: Ints, values: Floats, size: int = 0) -> Floats:
 
 def _codes(table: "pa.Table", columns: Sequence[str]) -> Ints:
     """Return a number for each row, the same for rows that are equal in these columns: int64, (n,)."""
-    found: Ints = np.zeros(table.num_rows, dtype=np.int64)
+    numbers: Ints = np.zeros(table.num_rows, dtype=np.int64)
     for name in columns:
         codes = pc.dictionary_encode(table[name].combine_chunks(), null_encoding="encode").indices
-        both = found * (len(codes) + 1) + codes.to_numpy(zero_copy_only=False)
-        found = np.unique(both, return_inverse=True)[1].astype(np.int64)
-    return found
+        both = numbers * (len(codes) + 1) + codes.to_numpy(zero_copy_only=False)
+        numbers = np.unique(both, return_inverse=True)[1].astype(np.int64)
+    return numbers
