@@ -119,7 +119,7 @@ def check_comparable(sketches: Sequence[AnySketch]) -> None:
     warn_of_mismatches(releases)
 
 
-def streams_of(given: object, needed: str) -> list[Any]:
+def streams_of(sketches: object, needed: str) -> list[Any]:
     """Return the sketches in a table or another mapping, in the order of its keys, or in another iterable.
 
     Raises
@@ -127,7 +127,7 @@ def streams_of(given: object, needed: str) -> list[Any]:
     TypeError
         For anything else, such as a path or one sketch.
     """
-    return list(given.values()) if isinstance(given, Mapping) else listed(given, needed, SKETCHES)
+    return list(sketches.values()) if isinstance(sketches, Mapping) else listed(sketches, needed, SKETCHES)
 
 
 def is_secret(sketches: Iterable[AnySketch]) -> bool:
@@ -146,20 +146,22 @@ def block_of(sketches: Sequence[AnySketch]) -> Block:
     A raw sketch has no noise, and is comparable with any place of noise: the first sketch with noise decides.
     """
     projection, noises = sketches[0].projection, list(map(_noise_of, sketches))
-    units = np.array([_units_of(one) for one in sketches])
-    equal = np.array([equal_units_of(one) for one in sketches])
+    units = np.array([_units_of(sketch) for sketch in sketches])
+    equal = np.array([equal_units_of(sketch) for sketch in sketches])
     noisy = next((sketch for sketch, noise in zip(sketches, noises, strict=True) if noise.k2 > 0), sketches[0])
     noisy_place = noisy.noise_place if isinstance(noisy, PrivateSketch) else "output"
     return Block(
-        np.array([one.values if isinstance(one, PrivateSketch) else one.state() for one in sketches]),
-        np.array([one.cell_unit if isinstance(one, PrivateSketch) else projection.cell_unit for one in sketches]),
+        np.array([sketch.values if isinstance(sketch, PrivateSketch) else sketch.state() for sketch in sketches]),
+        np.array(
+            [sketch.cell_unit if isinstance(sketch, PrivateSketch) else projection.cell_unit for sketch in sketches]
+        ),
         np.array([noise.k2 for noise in noises]),
         np.array([noise.k4 for noise in noises]),
         projection.variance,
         effect_of(projection, noisy_place),
         None if np.isnan(units).all() else Units(units[:, 0], units[:, 1]),
         is_secret(sketches),
-        np.array([_step_of(one) for one in sketches]),
+        np.array([_step_of(sketch) for sketch in sketches]),
         _shown_by_cells(projection) if noisy_place == "output" else 0,
         EqualUnits(equal[:, 0], equal[:, 1]) if np.isfinite(equal[:, 0]).any() else None,
     )

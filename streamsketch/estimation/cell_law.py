@@ -84,15 +84,15 @@ class CellLaw:
         shares = np.cumsum(chances) - chances / 2
         ends = np.concatenate([[0.0], np.cumsum(chances)])
         factor = half * math.comb(self.count, half)
-        found = np.empty(size.shape)
+        tails = np.empty(size.shape)
         for place, t in np.ndenumerate(size):
             below = slice(0, np.searchsorted(values, -t))
             x, share = values[below], shares[below]
             other = (ends[np.searchsorted(values, -2 * t - x)] + ends[np.searchsorted(values, -2 * t - x, "right")]) / 2
             terms = share ** (half - 1) * ((1 - share) ** half - np.minimum(1 - other, 1.0) ** half)
             # the term's sign: -2t - x > x where x < -t, so F there is the larger one
-            found[place] = factor * float(chances[below] @ terms)
-        even: Floats = np.minimum(2 * found, 1.0)
+            tails[place] = factor * float(chances[below] @ terms)
+        even: Floats = np.minimum(2 * tails, 1.0)
         return even
 
     def reach(self, confidence: float) -> float:
@@ -106,16 +106,16 @@ class CellLaw:
         if self.count % 2:
             above = 2 * float(special.betaincinv(half + 1, half + 1, miss / 2))
             place = int(np.searchsorted(np.cumsum(self.weights), 1 - above - 1e-12))
-            found, known = float(self.sizes[min(place, self.sizes.size - 1)]), above >= self.weights[-1]
+            size, is_known = float(self.sizes[min(place, self.sizes.size - 1)]), above >= self.weights[-1]
         else:
             low, high = 0.0, float(self.sizes[-1])
             for _ in range(_BISECTIONS):
                 middle = (low + high) / 2
                 low, high = (middle, high) if float(self._tail(middle)) > miss else (low, middle)
-            found = high
-            known = self.sizes.size > 1 and float(self._tail(self.sizes[-2])) <= miss
-        if known:
-            return self.unit * found
+            size = high
+            is_known = self.sizes.size > 1 and float(self._tail(self.sizes[-2])) <= miss
+        if is_known:
+            return self.unit * size
         # in the largest cell an item errs by what is there without it, which the next size allows for
         wide: float = quantile(confidence, "normal") * self.variance**0.5
         return max(self.unit * float(self.sizes[-2:].sum()), wide)
@@ -145,15 +145,15 @@ class CellLaw:
         array([ 2.,  6., 16.])
         """
         distinct, place = np.unique(numbers, return_inverse=True)
-        known = distinct
+        knots = distinct
         if distinct.size > most:
-            known = np.unique(np.rint(np.geomspace(distinct[0], distinct[-1], most)).astype(np.int64))
+            knots = np.unique(np.rint(np.geomspace(distinct[0], distinct[-1], most)).astype(np.int64))
         reaches = [
-            self.reach(confidence) if number == 1 else self._sum_reach(int(number), confidence) for number in known
+            self.reach(confidence) if number == 1 else self._sum_reach(int(number), confidence) for number in knots
         ]
-        roots = np.sqrt(known)
-        found: Floats = np.interp(np.sqrt(distinct), roots, np.array(reaches) / roots) * np.sqrt(distinct)
-        return found[place]
+        roots = np.sqrt(knots)
+        sizes: Floats = np.interp(np.sqrt(distinct), roots, np.array(reaches) / roots) * np.sqrt(distinct)
+        return sizes[place]
 
     def _sum_reach(self, number: int, confidence: float) -> float:
         """Return the reach of a sum of so many medians."""
@@ -182,12 +182,12 @@ class CellLaw:
 
     def _tails(self, sizes: Floats) -> Floats:
         """Return `tail` of many sizes; of an even number interpolated between quantiles of the cells."""
-        known, tails = self._known_tails
+        knots, tails = self._known_tails
         if self.count % 2:
-            odd: Floats = tails[np.searchsorted(known, sizes, side="right") - 1]
+            odd: Floats = tails[np.searchsorted(knots, sizes, side="right") - 1]
             return odd
-        found: Floats = np.interp(sizes, known, tails, right=0.0)
-        return found
+        even: Floats = np.interp(sizes, knots, tails, right=0.0)
+        return even
 
     @functools.cached_property
     def _known_tails(self) -> tuple[Floats, Floats]:

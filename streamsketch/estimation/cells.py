@@ -59,7 +59,7 @@ class Cells(NamedTuple):
     def combined(cls, block: Block, weights: Floats, sketches: Sequence[AnySketch]) -> "Cells":
         """Return those of Σ ``weights``·x of a block of n sketches x, in whichever units the block has each of them."""
         projection = sketches[0].projection
-        units = np.array([float(abs(_multiplier(one))) * projection.cell_unit for one in sketches])
+        units = np.array([float(abs(_multiplier(sketch))) * projection.cell_unit for sketch in sketches])
         noises = terms_in(sketches, (weights * np.abs(block.cell_units) / units).tolist())
         k2, k4 = float(weights**2 @ block.k2), float(weights**4 @ block.k4)
         steps = weights @ block.values / projection.cell_unit
@@ -87,7 +87,7 @@ def _multiplier(sketch: AnySketch) -> Fraction:
 
 def data_step(sketches: Sequence[AnySketch]) -> float:
     """Return the largest number of data units of which the cells of all sketches, without noise, are multiples."""
-    parts = [part for one in sketches if isinstance(one, PrivateSketch) for part in one.as_parts()]
+    parts = [part for sketch in sketches if isinstance(sketch, PrivateSketch) for part in sketch.as_parts()]
     multipliers = [Fraction(part.multiplier) for part in parts]
-    multipliers += [Fraction(1) for one in sketches if not isinstance(one, PrivateSketch)]
+    multipliers += [Fraction(1) for sketch in sketches if not isinstance(sketch, PrivateSketch)]
     return float(functools.reduce(gcd_of_ratios, multipliers)) * sketches[0].projection.cell_unit

@@ -76,8 +76,8 @@ class Changes:
     ...     sketch = projection.sketch()
     ...     sketch.update(["tea"] * sold)
     ...     days[day] = sketch.release(epsilon=1.0, neighbours=L1(1, unit="sale"))
-    >>> found = changes(days, level=1e-6)
-    >>> found.alarms, found.table.column_names[:3]
+    >>> series = changes(days, level=1e-6)
+    >>> series.alarms, series.table.column_names[:3]
     (['Wed'], ['window', 'before', 'estimate'])
     """
 
@@ -97,8 +97,8 @@ class Changes:
     @property
     def alarms(self) -> list[Any]:
         """The names of the windows that have changed, in time order."""
-        found: list[Any] = self.table.filter(self.table["alarm"])["window"].to_pylist()
-        return found
+        names: list[Any] = self.table.filter(self.table["alarm"])["window"].to_pylist()
+        return names
 
     @property
     def measure(self) -> str:
@@ -107,7 +107,7 @@ class Changes:
 
     def to_dict(self) -> Json:
         """Return the result as a dict that JSON can hold, if it can hold the names of windows."""
-        found = {
+        fields = {
             "tolerance": self.tolerance,
             "against": self.against,
             "by": self.by,
@@ -117,8 +117,8 @@ class Changes:
             "alarms": self.alarms,
             "windows": self.table.to_pylist(),
         }
-        found |= {} if self.joint is None else {"joint": self.joint.to_dict()}
-        return found | ({"secret": True} if self.secret else {})
+        fields |= {} if self.joint is None else {"joint": self.joint.to_dict()}
+        return fields | ({"secret": True} if self.secret else {})
 
     def __repr__(self) -> str:
         notes = [str(note) for note in (self.joint, SECRECY if self.secret else None) if note is not None]
@@ -274,23 +274,23 @@ def changes(
     series = _series(releases, against, by)
     pairs = [(series.sketches[i], None if j is None else series.sketches[j]) for i, j in enumerate(series.before)][1:]
     measure = {"distance": squared_distance, "mean": mean_distance}.get(by, distance_of_multiples)
-    known = [measure(a, b) for a, b in pairs if b is not None] if tolerance == "typical" else []
-    allowed = typical_tolerance(known) if tolerance == "typical" else float(tolerance)
+    estimates = [measure(a, b) for a, b in pairs if b is not None] if tolerance == "typical" else []
+    allowed = typical_tolerance(estimates) if tolerance == "typical" else float(tolerance)
     tests = tuple(None if b is None else sameness(a, b, allowed, by=by, samples=samples) for a, b in pairs)
     options = SeriesOptions(allowed, against, by, samples, level, control)
     names = [None if j is None else series.names[j] for j in series.before[1:]]
-    found = changes_of(series.names[1:], names, tests, options, secret=is_secret(series.sketches))
-    return _with_joint(found, series) if together else found
+    findings = changes_of(series.names[1:], names, tests, options, secret=is_secret(series.sketches))
+    return _with_joint(findings, series) if together else findings
 
 
-def _with_joint(found: Changes, series: _Series) -> Changes:
+def _with_joint(findings: Changes, series: _Series) -> Changes:
     """Return changes with joint estimates of their distances beside the tested ones."""
     joint = joint_between(block_of(series.sketches), "distance", in_time=True)
     pairs = [(i, j) for i, j in enumerate(series.before) if j is not None]
-    table = found.table.append_column("joint", pa.array([float(joint.value[pair]) for pair in pairs]))
+    table = findings.table.append_column("joint", pa.array([float(joint.value[pair]) for pair in pairs]))
     table = table.append_column("joint_error", pa.array([float(joint.standard_error[pair]) for pair in pairs]))
     metadata = {JOINT_METADATA: json.dumps(joint.model.to_dict()), **(table.schema.metadata or {})}
-    return dataclasses.replace(found, table=table.replace_schema_metadata(metadata), joint=joint.model)
+    return dataclasses.replace(findings, table=table.replace_schema_metadata(metadata), joint=joint.model)
 
 
 def changes_of(
@@ -327,9 +327,9 @@ def changes_of(
 def check_series_options(against: str, control: str, level: float) -> None:
     """Raise `InvalidInputError` for unknown options of a series, or a level outside (0, 1)."""
     check_level(level)
-    for name, value, known in (("against", against, get_args(Against)), ("control", control, get_args(Control))):
-        if value not in known:
-            first, second = map(repr, known)
+    for name, value, choices in (("against", against, get_args(Against)), ("control", control, get_args(Control))):
+        if value not in choices:
+            first, second = map(repr, choices)
             raise InvalidInputError(f"{name} must be {first} or {second}, got {short(value)}")
 
 
@@ -347,24 +347,27 @@ def _series(
         raise InvalidInputError(sentences.FEW_WINDOWS.format(windows=len(present)))
     names, sketches = [name for name, _ in present], [sketch for _, sketch in present]
     check_comparable(sketches)
-    known = ~few_units(block_of(sketches)) if by == "mean" else np.ones(len(sketches), dtype=np.bool_)
+    defined = ~few_units(block_of(sketches)) if by == "mean" else np.ones(len(sketches), dtype=np.bool_)
     before: list[int | None] = []
     last: int | None = None
-    for place, is_known in enumerate(known):
+    for place, is_known in enumerate(defined):
         before.append(last if is_known else None)
         if is_known and (against == "previous" or last is None):
             last = place
     return _Series(names, sketches, before)
 
 
-def typical_tolerance(found: list[Estimate]) -> float:
+def typical_tolerance(estimates: list[Estimate]) -> float:
     """Return the distance that the windows of a series usually have, by robust statistics of its estimates."""
-    if len(found) < _LEAST_TYPICAL:
+    if len(estimates) < _LEAST_TYPICAL:
         raise InvalidInputError(
-            f"tolerance='typical' needs at least {_LEAST_TYPICAL} distances, got {len(found)}: pass a tolerance as a "
-            "number, in data units"
+            f"tolerance='typical' needs at least {_LEAST_TYPICAL} distances, got {len(estimates)}: pass a tolerance as "
+            "a number, in data units"
         )
-    return typical_distance(np.array([one.value for one in found]), np.array([one.standard_error for one in found]))
+    return typical_distance(
+        np.array([estimate.value for estimate in estimates]),
+        np.array([estimate.standard_error for estimate in estimates]),
+    )
 
 
 def typical_distance(values: Floats, errors: Floats) -> float:
@@ -378,18 +381,18 @@ def typical_distance(values: Floats, errors: Floats) -> float:
 
 def controlled(p_values: Floats, level: float, control: Control) -> tuple[float, Any]:
     """Return the p-value up to which there is an alarm, and where there is one: Holm's, or Benjamini and Hochberg's."""
-    known = np.sort(p_values[~np.isnan(p_values)])
-    count = known.size
+    ordered = np.sort(p_values[~np.isnan(p_values)])
+    count = ordered.size
     ranks = np.arange(1, count + 1)
     if control == "any":
-        below = known <= level / (count + 1 - ranks)
+        below = ordered <= level / (count + 1 - ranks)
         alarms = count if below.all() else int(np.argmin(below))  # up to the first that is not
         line = level / max(count - alarms, 1)
     else:
-        below = known <= level * ranks / count
+        below = ordered <= level * ranks / count
         alarms = int(np.flatnonzero(below)[-1]) + 1 if below.any() else 0  # up to the last that is
         line = level * min(alarms + 1, count) / max(count, 1)
-    largest = known[alarms - 1] if alarms else -1.0
+    largest = ordered[alarms - 1] if alarms else -1.0
     with np.errstate(invalid="ignore"):
         return line, p_values <= largest
 

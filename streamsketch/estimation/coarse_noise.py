@@ -74,27 +74,27 @@ def _beyond(terms: tuple[NoiseTerm, ...]) -> tuple[float, Floats, bool]:
 
 def reach_of(terms: Iterable[NoiseTerm], *, alone: bool) -> NoiseReach | None:
     """Return the reach of a sum of noises; None if there are none, or too many for their law to be computed."""
-    found: dict[tuple[object, float], NoiseTerm] = {}
+    kinds: dict[tuple[object, float], NoiseTerm] = {}
     for term in terms:
         if isinstance(term.noise, NoiseMoments) or term.draws.denominator > 1:
             return None
         name = term.noise, term.step
-        found[name] = term._replace(draws=term.draws + found[name].draws) if name in found else term
-    if not found or len(found) > _MOST_KINDS or sum(term.draws for term in found.values()) > _MOST_DRAWS:
+        kinds[name] = term._replace(draws=term.draws + kinds[name].draws) if name in kinds else term
+    if not kinds or len(kinds) > _MOST_KINDS or sum(term.draws for term in kinds.values()) > _MOST_DRAWS:
         return None
-    return NoiseReach(tuple(sorted(found.values(), key=repr)), alone)
+    return NoiseReach(tuple(sorted(kinds.values(), key=repr)), alone)
 
 
 def terms_in(releases: Sequence[object], factors: Sequence[float]) -> tuple[NoiseTerm, ...] | None:
     """Return the noises in a cell of a sum of sketches, each times a factor; None if a law is not known."""
-    found: list[NoiseTerm] = []
+    noises: list[NoiseTerm] = []
     for release, factor in zip(releases, factors, strict=True):
         if isinstance(release, PrivateSketch):
             terms = stated_terms(release)
             if terms is None:
                 return None
-            found += [term.scaled(abs(factor)) for term in terms if factor]
-    return tuple(found)
+            noises += [term.scaled(abs(factor)) for term in terms if factor]
+    return tuple(noises)
 
 
 def grain_of_norms(variance: MapVariance, size: Floats, k2: Floats, k4: Floats, steps: Floats | None) -> Grain | None:

@@ -63,7 +63,7 @@ def cosines_between(rows: Block, columns: Block, *, same: bool) -> Estimates:
     InvalidInputError
         If the noise was added before the map.
     """
-    found = cosines(
+    estimates = cosines(
         rows.values @ columns.values.T,
         (rows.squared_norms[:, None], columns.squared_norms),
         (rows.k2[:, None], columns.k2),
@@ -73,19 +73,23 @@ def cosines_between(rows: Block, columns: Block, *, same: bool) -> Estimates:
         steps_of_pairs(rows, columns),
     )
     if same:
-        known = ~np.isnan(np.diagonal(found.value))
-        for array, value in ((found.value, 1.0), (found.projection_variance, 0.0), (found.noise_variance, 0.0)):
-            array[known, known] = value
-            np.fill_diagonal(array, np.where(known, value, np.nan))
-    return mark_secret(found, rows, columns)
+        defined = ~np.isnan(np.diagonal(estimates.value))
+        for array, value in (
+            (estimates.value, 1.0),
+            (estimates.projection_variance, 0.0),
+            (estimates.noise_variance, 0.0),
+        ):
+            array[defined, defined] = value
+            np.fill_diagonal(array, np.where(defined, value, np.nan))
+    return mark_secret(estimates, rows, columns)
 
 
 def profiles_from(cosines: Estimates) -> Estimates:
     """Return the squared distances 2 - 2c between streams scaled to length 1, from their cosines c."""
     parts = (2 - 2 * cosines.value, 4 * cosines.projection_variance, 4 * cosines.noise_variance)
     grain = cosines.grain.scaled(2.0) if isinstance(cosines.grain, Grain) else None
-    found = Estimates(*parts, lowest=0.0, highest=4.0, grain=grain, error_law="cosine")
-    return found.as_secret() if cosines.secret else found
+    profiles = Estimates(*parts, lowest=0.0, highest=4.0, grain=grain, error_law="cosine")
+    return profiles.as_secret() if cosines.secret else profiles
 
 
 def cosines(
@@ -128,11 +132,11 @@ def cosines(
         raise InvalidInputError(
             "the cosine has no standard error for noise added before the map; use inner_product and squared_norm"
         )
-    known = np.broadcast_to(True, np.shape(product))  # noqa: FBT003 - an array of True
+    defined = np.broadcast_to(True, np.shape(product))  # noqa: FBT003 - an array of True
     for norm, second, fourth in zip(norms, k2, k4, strict=True):
-        known = known & (norm > least_norm(effect, second, fourth))
-    norm_x, norm_y = (np.where(known, norm, 1.0) for norm in norms)
-    value = np.where(known, product, np.nan) / np.sqrt(norm_x * norm_y)
+        defined = defined & (norm > least_norm(effect, second, fourth))
+    norm_x, norm_y = (np.where(defined, norm, 1.0) for norm in norms)
+    value = np.where(defined, product, np.nan) / np.sqrt(norm_x * norm_y)
     bounded = np.minimum(np.abs(value), 1.0)
     # each part as a share of the squared cosine's scale: product / √(norm_x · norm_y), norm / norm
     noise_x, noise_y = k2[0] / norm_x, k2[1] / norm_y

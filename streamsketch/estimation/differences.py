@@ -18,7 +18,7 @@ from streamsketch.estimation.coarse_noise import NoiseReach
 from streamsketch.estimation.estimate import SECRECY, SECRET_METADATA
 from streamsketch.estimation.intervals import ErrorModel, Intervals, heavier, invert, quantile
 from streamsketch.estimation.items import Groups, distinct_items, groups_of
-from streamsketch.estimation.means import averages_of, check_known
+from streamsketch.estimation.means import averages_of, check_defined
 from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.estimation.points import PointEstimator, Points, SharedCells, check_point_estimator, points_from
 from streamsketch.sketching.sketch import Sketch
@@ -53,8 +53,8 @@ class Differences:
     >>> north, south = projection.sketch(), projection.sketch()
     >>> north.update(["tea", "milk"], [900, 100])
     >>> south.update(["tea", "milk"], [100, 100])
-    >>> found = top_differences(north, south, ["tea", "milk", "bread"])
-    >>> found.candidates, found.separated["item"].to_pylist()
+    >>> differences = top_differences(north, south, ["tea", "milk", "bread"])
+    >>> differences.candidates, differences.separated["item"].to_pylist()
     (3, ['tea'])
     """
 
@@ -224,8 +224,8 @@ def top_differences(  # noqa: PLR0913 - those of frequency and top, and what a d
     >>> x.update(["tea", "jam", "salt"], [30, 4, 3])
     >>> y.update(["tea", "jam", "milk"], [20, 9, 3])
     >>> goods = pa.table({"item": ["tea", "jam", "salt", "milk"], "kind": ["drink", "food", "food", "drink"]})
-    >>> found = top_differences(x, y, goods.select(["item"]), 2)
-    >>> found.separated.select(["item", "estimate"]).to_pylist()
+    >>> differences = top_differences(x, y, goods.select(["item"]), 2)
+    >>> differences.separated.select(["item", "estimate"]).to_pylist()
     [{'item': 'tea', 'estimate': 10.0}, {'item': 'jam', 'estimate': -5.0}]
     >>> top_differences(x, y, goods, category="kind").table.column("estimate").to_pylist()
     [7.0, -2.0]
@@ -240,8 +240,8 @@ def top_differences(  # noqa: PLR0913 - those of frequency and top, and what a d
             "item"
         )
     names, indices, groups = _items_of(dictionary, category, [a, b], agreement)
-    found = differences_of(a, b, indices, groups, by, estimator)
-    return _shown(names, found, n, len(names), (by, confidence, is_secret([a, b])))
+    estimates = differences_of(a, b, indices, groups, by, estimator)
+    return _shown(names, estimates, n, len(names), (by, confidence, is_secret([a, b])))
 
 
 def differences_from_others(
@@ -268,9 +268,9 @@ def differences_from_others(
     names, indices, groups = _items_of(dictionary, category, sketches, agreement)
     count = len(sketches)
     weights = (np.eye(count) * count - 1) / (count - 1)
-    found = _contrasts(sketches, weights, indices, groups, by, estimator)
+    contrasts = _contrasts(sketches, weights, indices, groups, by, estimator)
     options = by, confidence, is_secret(sketches)
-    return [_shown(names, one, n, count * len(names), options) for one in found]
+    return [_shown(names, contrast, n, count * len(names), options) for contrast in contrasts]
 
 
 def differences_of_pairs(
@@ -297,35 +297,36 @@ def differences_of_pairs(
     names, indices, groups = _items_of(dictionary, category, sketches, agreement)
     first, second = np.triu_indices(len(sketches), 1)
     pairs = zip(first.tolist(), second.tolist(), strict=True)
-    found: Iterator[Found]
+    differences: Iterator[Found]
     if by == "distance":
-        found = (differences_of(sketches[i], sketches[j], indices, groups, by, estimator) for i, j in pairs)
+        differences = (differences_of(sketches[i], sketches[j], indices, groups, by, estimator) for i, j in pairs)
     else:
         weights = np.eye(len(sketches))
-        found = _contrasts(sketches, weights[first] - weights[second], indices, groups, by, estimator)
+        differences = _contrasts(sketches, weights[first] - weights[second], indices, groups, by, estimator)
     options = by, confidence, is_secret(sketches)
-    return (_shown(names, one, n, len(names), options) for one in found)
+    return (_shown(names, difference, n, len(names), options) for difference in differences)
 
 
 def _items_of(
     dictionary: object, category: object, sketches: Sequence[AnySketch], agreement: Agreement | None
 ) -> "tuple[pa.Array, Ints, Groups | None]":
     """Return the names of what is to be estimated, the indices of items, and which of them are added up."""
-    known = next((one for one in sketches if isinstance(one, Sketch)), sketches[0])  # a sketch knows its agreement
+    # a sketch knows its agreement
+    reference = next((sketch for sketch in sketches if isinstance(sketch, Sketch)), sketches[0])
     if category is None:
-        names, indices = distinct_items(dictionary, known, agreement)
+        names, indices = distinct_items(dictionary, reference, agreement)
         return names, indices, None
-    groups = groups_of(dictionary, category, known, agreement)
+    groups = groups_of(dictionary, category, reference, agreement)
     return groups.names, groups.indices, groups
 
 
 def _shown(
-    names: "pa.Array", found: Found, n: int, candidates: int, options: tuple[DifferenceBy, float, bool]
+    names: "pa.Array", estimates: Found, n: int, candidates: int, options: tuple[DifferenceBy, float, bool]
 ) -> Differences:
     by, confidence, secret = options
-    low, high = found.interval(confidence, candidates)
-    order = np.argsort(-np.abs(found.value), kind="stable")[:n]
-    columns = {"estimate": found.value, "error": found.standard_error, "low": low, "high": high}
+    low, high = estimates.interval(confidence, candidates)
+    order = np.argsort(-np.abs(estimates.value), kind="stable")[:n]
+    columns = {"estimate": estimates.value, "error": estimates.standard_error, "low": low, "high": high}
     table = pa.table({"item": names.take(pa.array(order)), **{name: part[order] for name, part in columns.items()}})
     if secret:
         table = table.replace_schema_metadata(SECRET_METADATA)
@@ -354,27 +355,27 @@ def _contrasts(
     spreads, sides = np.zeros(len(sketches)), list[_Side]()
     if by == "mean":
         averages = averages_of(block)
-        check_known(averages.known)
+        check_defined(averages.defined)
         block, spreads = averages.block, averages.spread
         for row in np.eye(len(sketches)):
             side = _estimated(Cells.combined(block, row, sketches), indices, groups, estimator)
             sides.append(_Side(side.value, side.of_cells))
     for row in weights:
-        found = _estimated(Cells.combined(block, row, sketches), indices, groups, estimator)
-        yield _with_counts(found, row, sides, spreads) if sides else found
+        estimates = _estimated(Cells.combined(block, row, sketches), indices, groups, estimator)
+        yield _with_counts(estimates, row, sides, spreads) if sides else estimates
 
 
-def _with_counts(found: Found, weights: Floats, sides: list[_Side], spreads: Floats) -> Found:
+def _with_counts(estimates: Found, weights: Floats, sides: list[_Side], spreads: Floats) -> Found:
     """Add what the errors of the numbers of units do: each scales all of one average (Theory 4.6)."""
-    of_counts, slope, curvature = (np.zeros(found.value.shape) for _ in range(3))
+    of_counts, slope, curvature = (np.zeros(estimates.value.shape) for _ in range(3))
     # squares without what errors of estimates add to them; a difference that is off by 1 puts a share into each side
     sizes = [
-        weight * np.sign(one.value) * np.sqrt(np.maximum(one.value**2 - one.of_cells, 0.0))
-        for weight, one in zip(weights, sides, strict=True)
+        weight * np.sign(side.value) * np.sqrt(np.maximum(side.value**2 - side.of_cells, 0.0))
+        for weight, side in zip(weights, sides, strict=True)
     ]
     variances = [
-        weight**2 * one.of_cells + t * size**2
-        for weight, one, t, size in zip(weights, sides, spreads, sizes, strict=True)
+        weight**2 * side.of_cells + t * size**2
+        for weight, side, t, size in zip(weights, sides, spreads, sizes, strict=True)
     ]
     total = np.sum(variances, axis=0)
     for t, size, variance in zip(spreads, sizes, variances, strict=True):
@@ -382,7 +383,9 @@ def _with_counts(found: Found, weights: Floats, sides: list[_Side], spreads: Flo
         of_counts += t * size**2
         slope += 2 * t * share * size
         curvature += t * share**2
-    return found._replace(of_counts=of_counts, slope=found.slope + slope, curvature=found.curvature + curvature)
+    return estimates._replace(
+        of_counts=of_counts, slope=estimates.slope + slope, curvature=estimates.curvature + curvature
+    )
 
 
 def _estimated(cells: Cells, indices: Ints, groups: Groups | None, estimator: PointEstimator) -> Found:

@@ -30,11 +30,11 @@ def distances_between(rows: Block, columns: Block, *, same: bool) -> Estimates:
         for array in (value, projection_variance, noise_variance, slope, curvature):
             np.fill_diagonal(array, 0.0)
     steps = None if rows.steps is None or columns.steps is None else np.maximum(rows.steps[:, None], columns.steps)
-    found = Estimates(
+    estimates = Estimates(
         value, projection_variance, noise_variance, lowest=0.0, slope=slope, curvature=curvature,
         grain=grain_of_norms(rows.variance, size, k2, k4, steps),
     )  # fmt: skip
-    return mark_secret(found, rows, columns)
+    return mark_secret(estimates, rows, columns)
 
 
 def norms_of(block: Block) -> Estimates:
@@ -72,7 +72,7 @@ def products_between(rows: Block, columns: Block) -> Estimates:
     norms = np.maximum(rows.squared_norms, 0.0)[:, None], np.maximum(columns.squared_norms, 0.0)
     k2, k4 = (rows.k2[:, None], columns.k2), (rows.k4[:, None], columns.k4)
     of_map = map_part_of_products(rows, columns, value, norms)
-    found = Estimates(
+    estimates = Estimates(
         value,
         of_map.variance,
         np.maximum(rows.effect.inner_product_variance(*norms, *k2), 0.0),
@@ -80,7 +80,7 @@ def products_between(rows: Block, columns: Block) -> Estimates:
         curvature=of_map.curvature,
         grain=grain_of_products(rows.variance, norms, k2, k4, steps_of_pairs(rows, columns)),
     )
-    return mark_secret(found, rows, columns)
+    return mark_secret(estimates, rows, columns)
 
 
 def map_part_of_products(rows: Block, columns: Block, value: Floats, norms: tuple[Floats, Floats]) -> MapPart:
@@ -103,11 +103,11 @@ def map_part_of_products(rows: Block, columns: Block, value: Floats, norms: tupl
 
 def products_among(block: Block) -> Estimates:
     """Estimate the inner products of a block's n sketches: (n, n) arrays, with squared norms on the diagonal."""
-    found, norms = products_between(block, block), norms_of(block)
-    parts = [np.array(part) for part in found.parts()]
+    products, norms = products_between(block, block), norms_of(block)
+    parts = [np.array(part) for part in products.parts()]
     for part, diagonal in zip(parts, norms.parts(), strict=True):
         np.fill_diagonal(part, diagonal)
-    return found.with_parts(*parts)
+    return products.with_parts(*parts)
 
 
 def steps_of_pairs(rows: Block, columns: Block) -> tuple[Floats, Floats] | None:

@@ -121,8 +121,8 @@ class Estimate:
         A secret estimate also has ``secret``: True.
         """
         low, high = self.interval(confidence)
-        found = {"value": self.value, "standard_error": self.standard_error, "low": low, "high": high}
-        return found | self._marked()
+        fields = {"value": self.value, "standard_error": self.standard_error, "low": low, "high": high}
+        return fields | self._marked()
 
     def to_dict(self, name: str = "value") -> Json:
         """Return the estimate, under a name, and its errors as a dict that JSON can hold."""

@@ -383,16 +383,16 @@ class Estimates:
         )
         names = self.names if self.names is not None and self.value.shape == (len(self.names),) * 2 else None
         shown = [self[place] for place in places]
-        ends = [one.interval(0.95) for one in shown]
-        drawn = [notebooks.Drawn(low, one.value, high) for one, (low, high) in zip(shown, ends, strict=True)]
+        ends = [estimate.interval(0.95) for estimate in shown]
+        drawn = [notebooks.Drawn(low, estimate.value, high) for estimate, (low, high) in zip(shown, ends, strict=True)]
         scale = notebooks.scale_of(drawn, self.lowest, self.highest)
         rows = [
             [
                 *(place if names is None else [notebooks.name_of(names[part]) for part in place]),
-                *(["undefined", "", ""] if math.isnan(one.value) else estimate_cells(one, end)),
-                notebooks.interval_bar(bar, scale, f"95 % interval {interval_text(one, end)}"),
+                *(["undefined", "", ""] if math.isnan(estimate.value) else estimate_cells(estimate, end)),
+                notebooks.interval_bar(bar, scale, f"95 % interval {interval_text(estimate, end)}"),
             ]
-            for place, one, end, bar in zip(places, shown, ends, drawn, strict=True)
+            for place, estimate, end, bar in zip(places, shown, ends, drawn, strict=True)
         ]
         axes = ["first", "second"] if self.value.ndim == 2 else [f"index {axis}" for axis in range(self.value.ndim)]
         count = self.distinct if pairs else self.value.size

@@ -95,7 +95,7 @@ class FewCells(Law):
 
     def line(self, level: float) -> float:
         """Return the least whole number of squared steps with P(T ≥ it) ≤ ``level``."""
-        mean, deviation = (one / self.step**2 for one in self.moments)
+        mean, deviation = (value / self.step**2 for value in self.moments)
         low, high = 0, math.ceil(mean + 4 * deviation) + 1
         while self._tail_from(high) > level:
             low, high = high, 2 * high

@@ -263,7 +263,7 @@ class GapLaw:
         if deviation * (deviation + 2 * distance) <= _SMALL * spread:
             return typical
         chances, distances = _drifted(drift, distance, spread, *_CLASSES[distance == 0 and items is None])
-        return Mixture(chances, tuple(self._of(float(one), items) for one in distances))
+        return Mixture(chances, tuple(self._of(float(length), items) for length in distances))
 
     def _of(self, distance: float, items: int | None) -> Law:
         """Return the law at a distance."""

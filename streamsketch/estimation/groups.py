@@ -156,8 +156,8 @@ def linkage(
             f"{floor.level}. Leave out those at places {places}, or compare by 'distance'"
         )
     matrix = tree_of(squares, method)
-    found = _groups(matrix)
-    counts = dict.fromkeys(found, 0)
+    groups = _groups(matrix)
+    counts = dict.fromkeys(groups, 0)
     source = Source(seed)
     redrawn = Redrawn(block)
     for _ in range(draws):
@@ -167,7 +167,7 @@ def linkage(
         for group in _groups(tree_of(again, method)):
             if group in counts:
                 counts[group] += 1
-    stability = np.array([counts[group] for group in found], dtype=np.float64) / (draws or np.nan)
+    stability = np.array([counts[group] for group in groups], dtype=np.float64) / (draws or np.nan)
     return Linkage(matrix, stability, block.secret, together)
 
 
@@ -213,13 +213,13 @@ class Source:
         self._read += 1
         state = hashlib.shake_256(f"streamsketch.linkage {self._seed} {self._read}".encode())
         words = np.frombuffer(state.digest(8 * int(np.prod(shape))), dtype="<u8")
-        found: Floats = (((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52).reshape(shape)
-        return found
+        values: Floats = (((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52).reshape(shape)
+        return values
 
     def normal(self, shape: tuple[int, ...]) -> Floats:
         """Return standard normal variables."""
-        found: Floats = scipy_special.ndtri(self.uniform(shape))
-        return found
+        values: Floats = scipy_special.ndtri(self.uniform(shape))
+        return values
 
 
 class Redrawn:
@@ -268,10 +268,10 @@ def _squares(block: Block, by: By, *, together: bool, order: Literal["time"] | N
 def _groups(matrix: Floats) -> list[int]:
     """Return the streams of each row's group as the bits of an integer."""
     n = len(matrix) + 1
-    found = [1 << place for place in range(n)]
+    groups = [1 << place for place in range(n)]
     for first, second in matrix[:, :2].astype(np.int64).tolist():
-        found.append(found[first] | found[second])
-    return found[n:]
+        groups.append(groups[first] | groups[second])
+    return groups[n:]
 
 
 def _places(group: int) -> list[int]:

@@ -177,13 +177,13 @@ def entropy(release: AnySketch, *, nonnegative: bool = False) -> Estimate:
         published = published_counts(release).get("total")
         if published is not None:
             candidates.append((published.value / unit, published.variance / unit**2, 0.0))
-    known = [one for one in candidates if one[0] > _LEAST_TOTAL * math.sqrt(one[1])]
-    if not known:
+    totals = [entry for entry in candidates if entry[0] > _LEAST_TOTAL * math.sqrt(entry[1])]
+    if not totals:
         raise InvalidInputError(
             f"{sentences.NO_ENTROPY}. Check l1_norm, and release with a larger epsilon or a smaller domain"
         )
-    found = [_entropy(*one, sizes, size_spread) for one in known]
-    value, variance = min(found, key=lambda one: one[1])
+    estimates = [_entropy(*entry, sizes, size_spread) for entry in totals]
+    value, variance = min(estimates, key=lambda estimate: estimate[1])
     return mark_secret(Estimate(value, 0.0, variance, lowest=0.0, highest=math.log(cells.size)), block)
 
 
@@ -230,18 +230,18 @@ class _Weights(NamedTuple):
         here = function(entries)
         return _Deconvolved(here, np.array([function(entries + step) - here for step in self.steps] or [here * 0]))
 
-    def estimates(self, one: _Deconvolved) -> Floats:
+    def estimates(self, values: _Deconvolved) -> Floats:
         """Return the estimates of f(x_j)."""
-        found: Floats = one.here + self.weights @ one.gaps
-        return found
+        estimates: Floats = values.here + self.weights @ values.gaps
+        return estimates
 
-    def covariances(self, one: _Deconvolved, other: _Deconvolved) -> Floats:
+    def covariances(self, own: _Deconvolved, other: _Deconvolved) -> Floats:
         """Return the covariances of two such estimates, without bias: their products less what estimates f(x)·h(x).
 
         In differences, as squares of large entries would cost digits.
         """
-        products: Floats = (self.weights @ one.gaps) * (self.weights @ other.gaps)
-        return products - self.weights @ (one.gaps * other.gaps)
+        products: Floats = (self.weights @ own.gaps) * (self.weights @ other.gaps)
+        return products - self.weights @ (own.gaps * other.gaps)
 
 
 def histogram_of(release: AnySketch) -> tuple[Block, Ints, float]:
@@ -265,7 +265,7 @@ def taken_out_of(release: AnySketch, unit: float, what: str, or_else: str = "") 
     """
     if not isinstance(release, PrivateSketch):
         return _Weights([], np.zeros(1), np.ones(1), -1)
-    found, layers, terms = {0: 1.0}, 0, noise_terms(release)
+    weights, layers, terms = {0: 1.0}, 0, noise_terms(release)
     for term in terms:
         step, draws = round(term.step / unit), int(term.draws)
         whole = abs(term.step - step * unit) <= _ROUNDING * unit and draws == term.draws
@@ -279,23 +279,23 @@ def taken_out_of(release: AnySketch, unit: float, what: str, or_else: str = "") 
             )
         q = term.noise.cumulants.k2 / 2
         for _ in range(draws):
-            found = _with_layer(found, step, q)
-    steps = [step for step in found if step]
+            weights = _with_layer(weights, step, q)
+    steps = [step for step in weights if step]
     lattice = lattice_of(terms)
     half, width = lattice.weights.size // 2, math.sqrt(lattice.variance) / unit
     places = np.arange(min(math.ceil(half * lattice.step / unit) + 1, _MOST_STEPS), dtype=np.float64)
     # between the points of a lattice that is coarser than steps, of which a point has the probability of several
     law = np.interp(places * unit / lattice.step, np.arange(half + 1), lattice.weights[half:]) * unit / lattice.step
     spike = -1 if width < _LEAST_WIDTH else min(math.ceil(width * _SPIKE), _MOST_SPIKE)
-    return _Weights(steps, np.array([found[step] for step in steps]), law, spike)
+    return _Weights(steps, np.array([weights[step] for step in steps]), law, spike)
 
 
 def _with_layer(weights: dict[int, float], step: int, q: float) -> dict[int, float]:
-    found: dict[int, float] = {}
+    convolved: dict[int, float] = {}
     for at, weight in weights.items():
         for place, factor in ((at - step, -q), (at, 1 + 2 * q), (at + step, -q)):
-            found[place] = found.get(place, 0.0) + weight * factor
-    return found
+            convolved[place] = convolved.get(place, 0.0) + weight * factor
+    return convolved
 
 
 def _sums(taken_out: _Weights, cells: Ints, *functions: Entry) -> tuple[list[float], list[float]]:
@@ -307,16 +307,19 @@ def _sums(taken_out: _Weights, cells: Ints, *functions: Entry) -> tuple[list[flo
     values, spreads, spiked = np.zeros(len(functions)), np.zeros(len(pairs)), np.zeros(len(pairs))
     at_zero = 0.0
     for tile in _tiles(cells):
-        found = [taken_out.of(function, tile) for function in functions]
-        values += [taken_out.estimates(one).sum() for one in found]
-        is_near, each = np.abs(tile) <= taken_out.spike, [taken_out.covariances(found[i], found[j]) for i, j in pairs]
-        spreads += [one.sum() for one in each]
-        spiked += [one[is_near].sum() for one in each]
+        parts = [taken_out.of(function, tile) for function in functions]
+        values += [taken_out.estimates(part).sum() for part in parts]
+        is_near, products = (
+            np.abs(tile) <= taken_out.spike,
+            [taken_out.covariances(parts[i], parts[j]) for i, j in pairs],
+        )
+        spreads += [product.sum() for product in products]
+        spiked += [product[is_near].sum() for product in products]
         at_zero += taken_out.at_zero(tile)
     if taken_out.spike >= 0 and at_zero < _FEW:
         places = np.arange(-taken_out.spike, taken_out.spike + 1.0)
-        found = [taken_out.of(function, places) for function in functions]
-        spreads += at_zero * np.array([taken_out.covariances(found[i], found[j]).sum() for i, j in pairs]) - spiked
+        parts = [taken_out.of(function, places) for function in functions]
+        spreads += at_zero * np.array([taken_out.covariances(parts[i], parts[j]).sum() for i, j in pairs]) - spiked
     return values.tolist(), spreads.tolist()
 
 

@@ -31,8 +31,8 @@ class Interval(NamedTuple):
     Examples
     --------
     >>> from streamsketch.estimation import Estimate
-    >>> found = Estimate(10.0, projection_variance=3.0, noise_variance=1.0).interval()
-    >>> round(found.low, 2), round(found.high, 2)
+    >>> interval = Estimate(10.0, projection_variance=3.0, noise_variance=1.0).interval()
+    >>> round(interval.low, 2), round(interval.high, 2)
     (6.08, 13.92)
     """
 
@@ -218,8 +218,8 @@ def quantile(confidence: float, method: str, kurtosis: float = 0.0) -> float:
 
 def heavier(z: float, kurtosis: Real) -> Real:
     """Return a normal quantile for errors of an excess kurtosis; it ascends with z up to `_MOST_KURTOSIS`."""
-    found: Real = z + (z**3 - 3 * z) * np.minimum(kurtosis, _MOST_KURTOSIS) / 24
-    return found
+    corrected: Real = z + (z**3 - 3 * z) * np.minimum(kurtosis, _MOST_KURTOSIS) / 24
+    return corrected
 
 
 def _skewed(curvature: Floats, tail: float, z: float) -> tuple[Floats, Floats]:

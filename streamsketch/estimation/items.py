@@ -46,9 +46,9 @@ class Groups(NamedTuple):
     """Of the categories."""
 
 
-def distinct_items(given: Any, sketch: AnySketch, agreement: Agreement | None) -> Items:
+def distinct_items(dictionary: Any, sketch: AnySketch, agreement: Agreement | None) -> Items:
     """Return the items of a dictionary, each once, in their order; errors as `items_of`, or if there are none."""
-    items = items_of(given, sketch, agreement)
+    items = items_of(dictionary, sketch, agreement)
     _, first = np.unique(items.indices, return_index=True)
     if not first.size:
         raise InvalidInputError("the dictionary has no items: pass those that may occur")
@@ -56,7 +56,7 @@ def distinct_items(given: Any, sketch: AnySketch, agreement: Agreement | None) -
     return Items(items.column.take(pa.array(first)), items.indices[first])
 
 
-def groups_of(given: Any, category: Any, sketch: AnySketch, agreement: Agreement | None) -> Groups:
+def groups_of(dictionary: Any, category: Any, sketch: AnySketch, agreement: Agreement | None) -> Groups:
     """Return the items of a dictionary by category: the name of a column of it, or a column beside it.
 
     Raises
@@ -66,21 +66,21 @@ def groups_of(given: Any, category: Any, sketch: AnySketch, agreement: Agreement
     """
     agreed = _agreement_of(sketch, agreement)
     if isinstance(category, str):
-        if is_one(given) or not _is_table(given):
+        if is_one(dictionary) or not _is_table(dictionary):
             raise InvalidInputError(
                 f"the category {category!r:.60} names a column, but the dictionary is not a table: pass a table, or "
                 "the categories as a column"
             )
-        names, columns = _table_columns(given, None)
+        names, columns = _table_columns(dictionary, None)
         if category not in names:
             raise InvalidInputError(
                 f"the dictionary has no column {category!r:.60} for the category, but {named(names)}"
             )
         column = columns[names.index(category)]
-        kept = [name for name in names if name != category] if agreed is None else [one.name for one in agreed.index]
+        kept = [name for name in names if name != category] if agreed is None else [part.name for part in agreed.index]
         items = items_of(pa.table(columns, names).select(_known(kept, names)), sketch, agreement)
     else:
-        column, items = arrow_column(category, "category"), items_of(given, sketch, agreement)
+        column, items = arrow_column(category, "category"), items_of(dictionary, sketch, agreement)
     if len(column) != items.indices.size:
         raise InvalidInputError(f"the dictionary has {items.indices.size:,} items and {len(column):,} categories")
     if not len(column):
@@ -130,7 +130,7 @@ def single_index(item: Any, sketch: AnySketch, agreement: Agreement | None) -> I
     return np.array([index_of(item, projection.dim, projection.seed)], dtype=np.int64)
 
 
-def items_of(given: Any, sketch: AnySketch, agreement: Agreement | None) -> Items:
+def items_of(items: Any, sketch: AnySketch, agreement: Agreement | None) -> Items:
     """Return one item or many, with their indices in a sketch's stream; see `streamsketch.frequency`.
 
     Raises
@@ -141,15 +141,15 @@ def items_of(given: Any, sketch: AnySketch, agreement: Agreement | None) -> Item
         If the stream followed another agreement, or one that is not given.
     """
     agreed = _agreement_of(sketch, agreement)
-    names, columns = _named_columns(given, agreed)
+    names, columns = _named_columns(items, agreed)
     keys: list[TableKey] = columns
     if agreed is not None:
         rows = range(1, len(columns[0]) + 1)
         keep = agreed.missing == "keep"
         pairs = zip(columns, agreed.index, strict=True)
         keys = [
-            cast(agreed.spelt(_present(column), one), one, rows, keep_times=keep) if len(column) else column
-            for column, one in pairs
+            cast(agreed.spelt(_present(column), part), part, rows, keep_times=keep) if len(column) else column
+            for column, part in pairs
         ]
     indices = sketch.projection.indices_of(*keys)
     columns = [_plain_text(column) for column in columns]
@@ -157,7 +157,7 @@ def items_of(given: Any, sketch: AnySketch, agreement: Agreement | None) -> Item
     return Items(shown, indices)
 
 
-def item_table(given: Any, agreement: Agreement | None = None) -> "pa.Table":
+def item_table(items: Any, agreement: Agreement | None = None) -> "pa.Table":
     """Return items as a table with a column for each part, uncast, of which `items_of` makes the same again.
 
     Raises
@@ -165,7 +165,7 @@ def item_table(given: Any, agreement: Agreement | None = None) -> "pa.Table":
     InvalidInputError
         For columns of several lengths, or another number of them than in the agreement.
     """
-    names, columns = _named_columns(given, agreement)
+    names, columns = _named_columns(items, agreement)
     return pa.table(columns, names=names)
 
 
@@ -186,66 +186,66 @@ def _agreement_of(sketch: AnySketch, agreement: Agreement | None) -> Agreement |
     return sketch.agreement
 
 
-def _named_columns(given: Any, agreed: Agreement | None) -> "tuple[list[str], list[pa.Array]]":
+def _named_columns(items: Any, agreed: Agreement | None) -> "tuple[list[str], list[pa.Array]]":
     """Return the names and the columns of items, all of one length and as many as an agreement's index has."""
     if agreed is not None and agreed.features is not None:
         raise InvalidInputError(
             f"rows of this agreement have features of the columns {', '.join(agreed.features.columns)}, not items: "
             "use column_differences or describe"
         )
-    names, columns = _columns(given, None if agreed is None else [column.name for column in agreed.index])
+    names, columns = _columns(items, None if agreed is None else [column.name for column in agreed.index])
     if len({len(column) for column in columns}) != 1:
         raise InvalidInputError(
             f"the columns of items must have the same length, got {', '.join(str(len(column)) for column in columns)}"
         )
     if agreed is not None and len(columns) != len(agreed.index):
         raise InvalidInputError(
-            f"the agreement's index has the columns {', '.join(one.name for one in agreed.index)}, and items have "
+            f"the agreement's index has the columns {', '.join(part.name for part in agreed.index)}, and items have "
             f"{len(columns)}: pass one for each, in this order"
         )
     return names, columns
 
 
-def _columns(given: Any, names: list[str] | None) -> "tuple[list[str], list[pa.Array]]":
+def _columns(items: Any, names: list[str] | None) -> "tuple[list[str], list[pa.Array]]":
     """Return the names and the columns of items; names are those given, or a table's own, or made up."""
-    if given is None or isinstance(given, os.PathLike) or nature_of(given) in NO_ITEMS:
-        raise InvalidInputError(str(wrong_type("items are one item, a list or a column of them", given, COLUMN)))
-    if is_one(given):
-        parts = given if isinstance(given, tuple) else (given,)
+    if items is None or isinstance(items, os.PathLike) or nature_of(items) in NO_ITEMS:
+        raise InvalidInputError(str(wrong_type("items are one item, a list or a column of them", items, COLUMN)))
+    if is_one(items):
+        parts = items if isinstance(items, tuple) else (items,)
         columns = [
             arrow_column(np.array([part]) if isinstance(part, np.datetime64) else [part], "item") for part in parts
         ]
-    elif isinstance(given, tuple):
-        columns = [arrow_column(part, "item") for part in given]
+    elif isinstance(items, tuple):
+        columns = [arrow_column(part, "item") for part in items]
         if not columns:
             raise InvalidInputError("an item needs at least one part, got an empty tuple")
-    elif _is_table(given):
-        return _table_columns(given, names)
+    elif _is_table(items):
+        return _table_columns(items, names)
     else:
-        columns = [arrow_column(given, "item")]
+        columns = [arrow_column(items, "item")]
     if names is None or len(names) != len(columns):
         names = [f"part_{place}" for place in range(1, len(columns) + 1)]
     return names, columns
 
 
-def _is_table(given: Any) -> bool:
-    if isinstance(given, pa.ChunkedArray | pa.Array):
+def _is_table(value: Any) -> bool:
+    if isinstance(value, pa.ChunkedArray | pa.Array):
         return False
-    return hasattr(given, "collect_batches") or (
-        hasattr(given, "__arrow_c_stream__") and len(getattr(given, "shape", (0, 0))) != 1
+    return hasattr(value, "collect_batches") or (
+        hasattr(value, "__arrow_c_stream__") and len(getattr(value, "shape", (0, 0))) != 1
     )
 
 
-def _table_columns(given: Any, names: list[str] | None) -> "tuple[list[str], list[pa.Array]]":
-    if hasattr(given, "collect_batches"):  # polars' LazyFrame, whose batches come in any order
-        given = given.collect()
-    if isinstance(given, pa.RecordBatch) or not (isinstance(given, pa.Table) or hasattr(given, "columns")):
-        given = pa.RecordBatchReader.from_stream(given).read_all()
+def _table_columns(items: Any, names: list[str] | None) -> "tuple[list[str], list[pa.Array]]":
+    if hasattr(items, "collect_batches"):  # polars' LazyFrame, whose batches come in any order
+        items = items.collect()
+    if isinstance(items, pa.RecordBatch) or not (isinstance(items, pa.Table) or hasattr(items, "columns")):
+        items = pa.RecordBatchReader.from_stream(items).read_all()
     if names is None:
-        names = given.column_names if isinstance(given, pa.Table) else [str(name) for name in given.columns]
+        names = items.column_names if isinstance(items, pa.Table) else [str(name) for name in items.columns]
     if not names:
         raise InvalidInputError("items need at least one column, got a table of none")
-    batches = list(batches_of(given, names))
+    batches = list(batches_of(items, names))
     if not batches:
         return names, [pa.array([], pa.int64()) for _ in names]
     table = pa.Table.from_batches(batches)

@@ -106,26 +106,26 @@ def combine(block: Block, chosen: Chosen) -> Combined:
     """Combine each pair's own cosine with the model's, and project on the cosines that vectors can have."""
     noise, streams = block.k2, len(block.cells)
     own, law = cosines_between(block, block, same=True), law_of(block)
-    known = ~np.isnan(own.value)
+    defined = ~np.isnan(own.value)
     pairs = np.triu_indices(streams, 1)
     borrowed = chosen.whole * _likeness(chosen.whole[pairs])
-    value = np.where(known, np.clip(own.value, -1.0, 1.0), borrowed)
+    value = np.where(defined, np.clip(own.value, -1.0, 1.0), borrowed)
     of_map, of_noise = law.coefficient * (1 - value**2) ** 2, np.maximum(law.level + law.growth * value**2, 0.0)
-    bias, common = error = _errors_of_model(block, chosen, value, (of_map, of_noise), known)
+    bias, common = error = _errors_of_model(block, chosen, value, (of_map, of_noise), defined)
     others = streams > _PAIR  # two streams have no others, whose model could say more of them than they do
     weight = _weights(error, value, of_noise) if others else np.zeros_like(value)
-    weight[~known] = 1.0
+    weight[~defined] = 1.0
     # cut off at 1 only after mixing, as half of the errors of a cosine of 1 would be cut off before
-    beyond = 1 + np.sqrt(np.where(known, of_noise, 0.0))
-    whole = np.where(known, np.clip(own.value, -beyond, beyond), borrowed)
-    mixed = np.clip(whole + weight * np.where(known, chosen.whole - whole, 0.0), -1.0, 1.0)
+    beyond = 1 + np.sqrt(np.where(defined, of_noise, 0.0))
+    whole = np.where(defined, np.clip(own.value, -beyond, beyond), borrowed)
+    mixed = np.clip(whole + weight * np.where(defined, chosen.whole - whole, 0.0), -1.0, 1.0)
     ends = own.interval()
-    mixed = np.where(known, np.clip(mixed, ends.low, ends.high), mixed)
+    mixed = np.where(defined, np.clip(mixed, ends.low, ends.high), mixed)
     np.fill_diagonal(mixed, 1.0)
-    mixed = nearest_cosines(mixed, ~np.diagonal(known))
+    mixed = nearest_cosines(mixed, ~np.diagonal(defined))
     left = (1 - weight * (1 - common)) ** 2 * of_noise + weight**2 * bias
-    expected = np.where(known, of_map + left, np.nan)
-    alone = np.where(known, of_map + of_noise, np.nan)
+    expected = np.where(defined, of_map + left, np.nan)
+    alone = np.where(defined, of_map + of_noise, np.nan)
     for array in (expected, alone):
         np.fill_diagonal(array, 0.0)
     return Combined(mixed, expected, alone, float(weight[pairs].mean()) if noise.any() else 0.0)
@@ -161,7 +161,7 @@ def _likeness(cosines: Floats) -> float:
 
 
 def _errors_of_model(
-    block: Block, chosen: Chosen, value: Floats, variances: tuple[Floats, Floats], known: NDArray[np.bool_]
+    block: Block, chosen: Chosen, value: Floats, variances: tuple[Floats, Floats], defined: NDArray[np.bool_]
 ) -> ModelError:
     """Return how much the model's cosines err.
 
@@ -171,9 +171,9 @@ def _errors_of_model(
     """
     halves, sure = _halves(block)
     pairs = np.triu_indices(len(value), 1)
-    above = (known & np.outer(sure, sure))[pairs]
+    above = (defined & np.outer(sure, sure))[pairs]
     if not above.any():  # nothing shows how good the model is, so it is taken to be as good as the pairs' own
-        total = (variances[0] + variances[1])[pairs][known[pairs]]
+        total = (variances[0] + variances[1])[pairs][defined[pairs]]
         return ModelError(float(total.mean()) if total.size else 0.0, 0.0)
     of_map, of_noise = (part[pairs][above] for part in variances)
     if not of_noise.any():
@@ -197,7 +197,7 @@ def _halves(block: Block) -> tuple[tuple[Floats, Floats], NDArray[np.bool_]]:
     """Return the pairs' own cosines from each half of the cells, and which streams both halves tell of."""
     count = block.cells.shape[1]
     least = _SURE_HALF * 2**0.5 * least_norm(block.effect, block.k2, block.k4)
-    sure, found = np.ones(len(block.cells), dtype=bool), []
+    sure, cosines = np.ones(len(block.cells), dtype=bool), []
     for fold in range(FOLDS):
         half = block.values[:, fold::FOLDS]
         share = count / half.shape[1]
@@ -206,15 +206,15 @@ def _halves(block: Block) -> tuple[tuple[Floats, Floats], NDArray[np.bool_]]:
         above = norms > least
         sure &= above
         lengths = np.sqrt(np.where(above, norms, 1.0))
-        found.append(np.clip(products / np.outer(lengths, lengths), -1.0, 1.0))
-    return (found[0], found[1]), sure
+        cosines.append(np.clip(products / np.outer(lengths, lengths), -1.0, 1.0))
+    return (cosines[0], cosines[1]), sure
 
 
 def law_of(block: Block) -> CosineLaw:
     """Return the law of the pairs' own cosines, by the delta method."""
     effect, k2 = block.effect, block.k2
-    known = block.squared_norms > least_norm(effect, k2, block.k4)
-    norms = np.where(known, block.squared_norms, np.nan)
+    defined = block.squared_norms > least_norm(effect, k2, block.k4)
+    norms = np.where(defined, block.squared_norms, np.nan)
     shares = k2 / norms
     sums = np.add.outer(shares, shares)
     of_norm = effect.squared_norm_variance(norms, k2, block.k4) / norms**2
@@ -264,14 +264,14 @@ def _noises(block: Block) -> Floats:
 
 def _cosines(block: Block, combined: Combined, model: JointModel) -> JointEstimates:
     alone = cosines_between(block, block, same=True)
-    found = _estimates(combined.cosines, _of_cosines(combined), alone, (-1.0, 1.0), model)
-    return dataclasses.replace(found, law=_apart(law_of(block)))
+    estimates = _estimates(combined.cosines, _of_cosines(combined), alone, (-1.0, 1.0), model)
+    return dataclasses.replace(estimates, law=_apart(law_of(block)))
 
 
 def _profiles(block: Block, combined: Combined, model: JointModel) -> JointEstimates:
     alone = profiles_from(cosines_between(block, block, same=True))
-    found = _estimates(2 - 2 * combined.cosines, 4 * _of_cosines(combined), alone, (0.0, 4.0), model)
-    return dataclasses.replace(found, law=dataclasses.replace(_apart(law_of(block)), profile=True))
+    estimates = _estimates(2 - 2 * combined.cosines, 4 * _of_cosines(combined), alone, (0.0, 4.0), model)
+    return dataclasses.replace(estimates, law=dataclasses.replace(_apart(law_of(block)), profile=True))
 
 
 def _of_cosines(combined: Combined) -> Floats:
@@ -293,8 +293,8 @@ def _distances(block: Block, combined: Combined, model: JointModel) -> JointEsti
     np.fill_diagonal(value, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         slopes = 1 - combined.cosines * lengths / norms[:, None]  # of the distance with the squared norm of a row
-    found = _where_better(block, combined, (value, 2 * lengths, slopes), alone, (0.0, np.inf), model)
-    return dataclasses.replace(found, value=nearest_distances(found.value, _noises(block)))
+    estimates = _where_better(block, combined, (value, 2 * lengths, slopes), alone, (0.0, np.inf), model)
+    return dataclasses.replace(estimates, value=nearest_distances(estimates.value, _noises(block)))
 
 
 def _products(block: Block, combined: Combined, model: JointModel) -> JointEstimates:
@@ -303,8 +303,8 @@ def _products(block: Block, combined: Combined, model: JointModel) -> JointEstim
     with np.errstate(divide="ignore", invalid="ignore"):
         slopes = combined.cosines * lengths / (2 * norms[:, None])
     joint = lengths * combined.cosines, lengths, slopes
-    found = _where_better(block, combined, joint, alone, (-np.inf, np.inf), model)
-    return dataclasses.replace(found, value=nearest_products(found.value, _noises(block)))
+    estimates = _where_better(block, combined, joint, alone, (-np.inf, np.inf), model)
+    return dataclasses.replace(estimates, value=nearest_products(estimates.value, _noises(block)))
 
 
 def _where_better(
@@ -361,8 +361,8 @@ def _lengths(block: Block) -> tuple[Floats, Floats]:
 def _reduced(alone: Estimates, factor: Floats, combined: Combined) -> Floats:
     """Return the pairs' own variances, less what better cosines take off a quantity that is ``factor`` times them."""
     less = factor**2 * (combined.alone - combined.variance)
-    found = np.maximum(alone.variance - less, np.minimum(factor**2 * combined.variance, alone.variance))
-    return np.where(np.isnan(found), alone.variance, found)
+    variances = np.maximum(alone.variance - less, np.minimum(factor**2 * combined.variance, alone.variance))
+    return np.where(np.isnan(variances), alone.variance, variances)
 
 
 def _estimates(
@@ -371,7 +371,7 @@ def _estimates(
     """Return joint estimates with these variances, of which the map has the share that it has in the pairs' own."""
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.nan_to_num(alone.projection_variance / alone.variance)
-    found = JointEstimates(
+    estimates = JointEstimates(
         value, share * variance, (1 - share) * variance, lowest=ends[0], highest=ends[1], alone=alone, model=model
     )
-    return found.as_secret() if alone.secret else found
+    return estimates.as_secret() if alone.secret else estimates

@@ -45,8 +45,8 @@ class Top:
     >>> from streamsketch import CountSketch, top
     >>> sketch = CountSketch(sketch_dim=256, seed=7).sketch()
     >>> sketch.update(["tea", "milk"], [900, 100])
-    >>> found = top(sketch, ["tea", "milk", "bread"], n=2)
-    >>> found.candidates, found.table["item"].to_pylist()
+    >>> items = top(sketch, ["tea", "milk", "bread"], n=2)
+    >>> items.candidates, items.table["item"].to_pylist()
     (3, ['tea', 'milk'])
     """
 
@@ -122,8 +122,8 @@ def top(
     >>> from streamsketch import SJLT
     >>> x = SJLT(sketch_dim=1280, sparsity=5, seed=7).sketch()
     >>> x.update(["tea", "jam", "salt"], [30, 4, 3])
-    >>> found = top(x, ["salt", "jam", "tea", "milk"], 2)
-    >>> found.table.column("item").to_pylist()
+    >>> items = top(x, ["salt", "jam", "tea", "milk"], 2)
+    >>> items.table.column("item").to_pylist()
     ['tea', 'jam']
     >>> print(top(x, ["tea", "jam"]))
     <Top 2 of 2 items, missed 10 ± 37 of 925 ± 26, secret: from a raw sketch>
@@ -160,9 +160,9 @@ def _missed(block: Block, projection: Projection, indices: Ints, means: Floats) 
         return Estimate(0.0, 0.0, k4 + 2 * k2**2, lowest=0.0)  # nothing is left out: the noise of one cell, not none
     share = 1 + variance.inner + variance.fourth
     error = variance.norms * norm + k2
-    known = (float(means @ means) - means.size * error) / share
-    value = norm - known
-    squares = [min(max(one, 0.0), max(norm, 0.0)) for one in (known, value)]
+    listed = (float(means @ means) - means.size * error) / share
+    value = norm - listed
+    squares = [min(max(part, 0.0), max(norm, 0.0)) for part in (listed, value)]
     rounded = (_ROUNDING * max(norm, 0.0)) ** 2  # a small difference of two large sums
     of_norm = variance.norms * max(norm, 0.0)
     if variance.norms == 0:  # each item has a cell of its own: the noise of the others is left

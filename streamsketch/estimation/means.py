@@ -49,7 +49,7 @@ class Averages(NamedTuple):
     """The share of their squared norms that the error of n̂ adds on average."""
     spread: Floats
     """t = τ²/n̂², the squared relative standard error of n̂."""
-    known: NDArray[np.bool_]
+    defined: NDArray[np.bool_]
     """Whether there is an average."""
     numbers: Floats
     """n̂, with noise."""
@@ -180,11 +180,11 @@ def mean_distances_between(rows: Block, columns: Block, *, same: bool) -> Estima
         return fourth_power_sums(x, y, (a.k2[:, None] + b.k2, a.k4[:, None] + b.k4), a, sizes)
 
     steps = None if a.steps is None or b.steps is None else np.maximum(a.steps[:, None], b.steps)
-    found = _distances(squared_gaps(x, y, a, b), sides, rows.effect, rows.variance, fourths, steps)
+    estimates = _distances(squared_gaps(x, y, a, b), sides, rows.effect, rows.variance, fourths, steps)
     if same:
-        for array in found.parts()[:5]:
+        for array in estimates.parts()[:5]:
             np.fill_diagonal(array, 0.0)
-    return mark_secret(_where(first.known[:, None] & second.known, found), rows, columns)
+    return mark_secret(_where(first.defined[:, None] & second.defined, estimates), rows, columns)
 
 
 def mean_distances_in(rows: Block, columns: Block, places: Sequence[slice]) -> Estimates:
@@ -199,22 +199,24 @@ def mean_distances_in(rows: Block, columns: Block, places: Sequence[slice]) -> E
     """
     first, second = averages_of(rows), averages_of(columns)
     a, b = first.block, second.block
-    ends = np.array([(one.start, one.stop) for one in places], dtype=np.intp)
+    ends = np.array([(place.start, place.stop) for place in places], dtype=np.intp)
     counts: Any = (ends[:, 1] - ends[:, 0]).astype(np.float64)
     effect = OutputNoise(counts)  # its formulas are those of arrays, too
 
     def sums(values: Floats) -> Floats:
-        found: Floats = np.add.reduceat(np.append(values**2, 0.0), ends.ravel())[::2]
-        return found
+        totals: Floats = np.add.reduceat(np.append(values**2, 0.0), ends.ravel())[::2]
+        return totals
 
     if a.cell_units[0] == b.cell_units[0]:
         apart = a.cell_units[0] * difference(a.cells[0], b.cells[0])
     else:
         apart = a.values[0] - b.values[0]
-    sides = [_side(one, sums(one.block.values[0]) - counts * one.block.k2) for one in (first, second)]
+    sides = [
+        _side(averages, sums(averages.block.values[0]) - counts * averages.block.k2) for averages in (first, second)
+    ]
     steps = None if a.steps is None or b.steps is None else np.maximum(a.steps, b.steps)
-    found = _distances(sums(apart), (sides[0], sides[1]), effect, rows.variance, lambda _: None, steps)
-    return mark_secret(_where(first.known & second.known, found), rows, columns)
+    estimates = _distances(sums(apart), (sides[0], sides[1]), effect, rows.variance, lambda _: None, steps)
+    return mark_secret(_where(first.defined & second.defined, estimates), rows, columns)
 
 
 class _Side(NamedTuple):
@@ -286,7 +288,7 @@ def mean_products_between(rows: Block, columns: Block) -> Estimates:
     relative = spreads[0] + spreads[1] + spreads[0] * spreads[1]
     longer = norms[0] * (1 + spreads[0]), norms[1] * (1 + spreads[1])
     of_noise = np.maximum(effect.inner_product_variance(*longer, *k2), 0.0) + relative * value**2
-    found = Estimates(
+    estimates = Estimates(
         value,
         of_map.variance,
         of_noise,
@@ -294,7 +296,7 @@ def mean_products_between(rows: Block, columns: Block) -> Estimates:
         curvature=of_map.curvature + relative,
         grain=grain_of_products(variance, norms, k2, (a.k4[:, None], b.k4), steps_of_pairs(a, b)),
     )
-    return mark_secret(_where(first.known[:, None] & second.known, found), rows, columns)
+    return mark_secret(_where(first.defined[:, None] & second.defined, estimates), rows, columns)
 
 
 def mean_norms_of(block: Block) -> Estimates:
@@ -305,7 +307,7 @@ def mean_norms_of(block: Block) -> Estimates:
     size = np.maximum(value, 0.0)
     of_map, _ = map_part_of_norms(scaled, size)
     of_noise = np.maximum(effect.squared_norm_variance(size * (1 + t), scaled.k2, scaled.k4), 0.0)
-    found = Estimates(
+    estimates = Estimates(
         value,
         of_map.variance,
         of_noise + (4 * t + 2 * t**2) * size**2,
@@ -314,7 +316,7 @@ def mean_norms_of(block: Block) -> Estimates:
         curvature=of_map.curvature + 1.75 * t,
         grain=grain_of_norms(block.variance, size, scaled.k2, scaled.k4, scaled.steps),
     )
-    return mark_secret(_where(averages.known, found), block)
+    return mark_secret(_where(averages.defined, estimates), block)
 
 
 def few_units(block: Block) -> NDArray[np.bool_]:
@@ -332,15 +334,15 @@ def few_units(block: Block) -> NDArray[np.bool_]:
 
 def averages_of(block: Block) -> Averages:
     """Return a block divided by its numbers of units, or by 1 where these are too few; raises as `few_units`."""
-    units, known = _counted(block), ~few_units(block)
-    number, variance = np.where(known, units.number, 1.0), np.where(known, units.variance, 0.0)
+    units, defined = _counted(block), ~few_units(block)
+    number, variance = np.where(defined, units.number, 1.0), np.where(defined, units.variance, 0.0)
     weight, t = number / (number**2 + variance), variance / number**2
     scaled = block._replace(
         cell_units=block.cell_units * weight, k2=block.k2 * weight**2, k4=block.k4 * weight**4, units=None,
         steps=None if block.steps is None else block.steps * weight,
         equal=None if block.equal is None else block.equal.scaled(weight),
     )  # fmt: skip
-    return Averages(scaled, t * (1 - t) / (1 + 3 * t), t, known, number)
+    return Averages(scaled, t * (1 - t) / (1 + 3 * t), t, defined, number)
 
 
 def _counted(block: Block) -> Units:
@@ -353,20 +355,20 @@ def _counted(block: Block) -> Units:
     return block.units
 
 
-def _where(known: NDArray[np.bool_], estimates: Estimates) -> Estimates:
-    """Return estimates that are NaN where they are not known."""
-    return estimates.with_parts(*(np.where(known, part, np.nan) for part in estimates.parts()))
+def _where(defined: NDArray[np.bool_], estimates: Estimates) -> Estimates:
+    """Return estimates that are NaN where they are not defined."""
+    return estimates.with_parts(*(np.where(defined, part, np.nan) for part in estimates.parts()))
 
 
 def _defined(estimates: Estimates) -> Estimates:
     """Return estimates of one pair; raise `InvalidInputError` if there is no average."""
-    check_known(~np.isnan(estimates.value))
+    check_defined(~np.isnan(estimates.value))
     return estimates
 
 
-def check_known(known: NDArray[np.bool_]) -> None:
-    """Raise `InvalidInputError` unless all of these averages are known."""
-    if not known.all():
+def check_defined(defined: NDArray[np.bool_]) -> None:
+    """Raise `InvalidInputError` unless all of these averages are defined."""
+    if not defined.all():
         raise InvalidInputError(
             "the average is undefined: the number of units in a sketch is within two standard errors of zero. Check "
             "release.units, and release more units together, with a larger epsilon or a larger weight of the count"

@@ -96,8 +96,8 @@ def pairwise(
         check_by(by)
     check_together(by, together=together, order=order)
     check_comparable(sketches)
-    found = compare_all(block_of(sketches), by, together=together, order=order)
-    return found if names is None else dataclasses.replace(found, names=names)
+    estimates = compare_all(block_of(sketches), by, together=together, order=order)
+    return estimates if names is None else dataclasses.replace(estimates, names=names)
 
 
 def check_together(by: str, *, together: bool, order: str | None) -> None:

@@ -65,8 +65,8 @@ class NoiseTerm(NamedTuple):
     @property
     def moments(self) -> NoiseMoments:
         """The cumulants of their sum, in data units."""
-        one = self.noise if isinstance(self.noise, NoiseMoments) else self.noise.cumulants
-        return one.times(self.draws).scaled(self.step)
+        cumulants = self.noise if isinstance(self.noise, NoiseMoments) else self.noise.cumulants
+        return cumulants.times(self.draws).scaled(self.step)
 
     def scaled(self, factor: float) -> "NoiseTerm":
         """Return ``factor`` times the noise, for ``factor`` > 0."""
@@ -80,11 +80,11 @@ def noise_terms(release: PrivateSketch) -> tuple[NoiseTerm, ...]:
     for part in release.as_parts():
         stated = part.guarantee.mechanism.the_noise
         left -= 0 if stated is None else stated.layout.most_blocks
-        known = stated is not None and stated.noise.log_weights(np.zeros(1)) is not None
+        has_law = stated is not None and stated.noise.log_weights(np.zeros(1)) is not None
         step = float(part.multiplier) * unit
-        if stated is not None and known and _alike(stated.cumulants, part.noise):
+        if stated is not None and has_law and _alike(stated.cumulants, part.noise):
             terms.append(NoiseTerm(stated.noise, step, stated.draws * part.count))
-        elif stated is not None and known and left >= 0 and (solved := _solved(part, stated)):
+        elif stated is not None and has_law and left >= 0 and (solved := _solved(part, stated)):
             terms += [term.scaled(unit) for term in solved]
         else:
             terms.append(NoiseTerm(part.noise, step, Fraction(part.count)))
@@ -123,9 +123,9 @@ def _of_rows(part: NoisePart, stated: AddedNoise, weights: Floats) -> list[Noise
 
 def weights_of_ranges(*ranges: PrivateSketch) -> list[Floats]:
     """Return the factors of all rows of a history in each of its ranges: (rows,) each."""
-    found = [one.history.weights(one.guarantee.mechanism.layout) for one in ranges if one.history is not None]
-    rows = max(weights.size for weights in found)
-    return [np.pad(weights, (0, rows - weights.size)) for weights in found]
+    factors = [part.history.weights(part.guarantee.mechanism.layout) for part in ranges if part.history is not None]
+    rows = max(weights.size for weights in factors)
+    return [np.pad(weights, (0, rows - weights.size)) for weights in factors]
 
 
 def terms_between(first: PrivateSketch, second: PrivateSketch, s: float, t: float) -> tuple[NoiseTerm, ...]:
@@ -199,8 +199,8 @@ def lattice_of(terms: tuple[NoiseTerm, ...]) -> Lattice:
     lumpy = any(_is_coarse(law) and law.step > step * (1 + _ROUNDING) for law in laws)
     if lumpy and not exact and (listed := _outward(laws, deviation / _FINER)) is not None:
         return Lattice(deviation / _FINER, listed, exact=False, lumpy=True)
-    found = functools.reduce(_convolved, [_placed(law, step) for law in laws])
-    return Lattice(step, found, exact, lumpy and exact)
+    weights = functools.reduce(_convolved, [_placed(law, step) for law in laws])
+    return Lattice(step, weights, exact, lumpy and exact)
 
 
 def _law(term: NoiseTerm) -> Lattice:
@@ -235,8 +235,8 @@ def _log_weights(noise: Noise, steps: Floats) -> Floats:
     log = noise.log_weights(np.append(steps, 0.0))
     if log is None:
         raise InvalidInputError(f"the distribution of {noise} is not known: pass its cumulants")
-    found: Floats = log[:-1] - log[-1]
-    return found
+    ratios: Floats = log[:-1] - log[-1]
+    return ratios
 
 
 def _of_moments(moments: NoiseMoments) -> Lattice:
@@ -262,8 +262,8 @@ def _log_density(places: Floats, shape: float) -> Floats:
         normal: Floats = -(places**2) / 2
         return normal
     order, size = shape - 0.5, np.abs(places) * math.sqrt(2 * shape)
-    found: Floats = order * np.log(size / 2) + special.log_kv(order, size) - special.gammaln(shape)
-    return found
+    density: Floats = order * np.log(size / 2) + special.log_kv(order, size) - special.gammaln(shape)
+    return density
 
 
 def _common_step(laws: Sequence[Lattice], deviation: float) -> float:
@@ -331,10 +331,10 @@ def on_grid(law: tuple[Floats, Floats], step: float, ends: tuple[int, int]) -> F
     rest = points - nearest
     rest = np.where(np.abs(rest - np.rint(rest)) < _ROUNDING * np.maximum(np.abs(points), 1.0), np.rint(rest), rest)
     places, size = (nearest - ends[0]).astype(np.int64), ends[1] - ends[0] + 1
-    found = np.zeros(size)
+    sums = np.zeros(size)
     for shift, share in ((-1, rest * (rest - 1) / 2), (0, 1 - rest**2), (1, rest * (rest + 1) / 2)):
-        found += np.bincount(places + shift, weights * share, size)
-    return found
+        sums += np.bincount(places + shift, weights * share, size)
+    return sums
 
 
 def with_normal(law: Lattice, deviation: float) -> Lattice:
@@ -367,8 +367,8 @@ def _coarser(weights: Floats) -> Floats:
     """Return a law on a lattice of twice the step, of the same variance."""
     half = weights.size // 2
     size = half // 2 + 2
-    found = on_grid((np.arange(-half, half + 1, dtype=np.float64), weights), 2.0, (-size, size))
-    return _trimmed((found + found[::-1]) / 2)
+    coarse = on_grid((np.arange(-half, half + 1, dtype=np.float64), weights), 2.0, (-size, size))
+    return _trimmed((coarse + coarse[::-1]) / 2)
 
 
 def _with_variance(weights: Floats, variance: float) -> Floats:
@@ -380,5 +380,5 @@ def _with_variance(weights: Floats, variance: float) -> Floats:
 
 def terms_of(releases: Iterable[tuple[PrivateSketch, float]]) -> tuple[NoiseTerm, ...]:
     """Return the noises in a cell of a sum of releases, each times a factor; their order has no meaning."""
-    found = [term.scaled(abs(factor)) for release, factor in releases for term in noise_terms(release)]
-    return tuple(sorted(found, key=repr))
+    terms = [term.scaled(abs(factor)) for release, factor in releases for term in noise_terms(release)]
+    return tuple(sorted(terms, key=repr))

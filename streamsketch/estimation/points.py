@@ -110,24 +110,24 @@ class Points(NamedTuple):
     def interval(self, confidence: float, candidates: int = 1) -> Intervals:
         """Return intervals that hold with this confidence for ``candidates`` items at once (Bonferroni)."""
         quantile(confidence, "normal")
-        one = 1 - (1 - confidence) / candidates
+        coverage = 1 - (1 - confidence) / candidates
         if self.law is not None:
-            width = self.law.reach(one)
+            width = self.law.reach(coverage)
             return Intervals(self.value - width, self.value + width)
-        reach = heavier(quantile(one, "normal"), self.kurtosis)
+        reach = heavier(quantile(coverage, "normal"), self.kurtosis)
         curvature = np.full(self.value.shape, self.curvature)
         parts = (self.value, self.projection_variance, self.noise_variance, self.slope, curvature)
         stated = ErrorModel(*parts, -math.inf, math.inf, self.grain)
         low, high = stated.widened(invert(stated, reach), (1 - confidence) / candidates)
         if self.shared is not None and candidates > 1:
-            least = self.shared.reach(np.ones(1, dtype=np.int64), one)
+            least = self.shared.reach(np.ones(1, dtype=np.int64), coverage)
             low, high = np.minimum(low, self.value - least), np.maximum(high, self.value + least)
         return Intervals(low, high)
 
     def only(self, place: int) -> Estimate:
         """Return the estimate at one place."""
-        found = self._only(place)
-        return found.as_secret() if self.secret else found
+        estimate = self._only(place)
+        return estimate.as_secret() if self.secret else estimate
 
     def _only(self, place: int) -> Estimate:
         parts = (self.value, self.projection_variance, self.noise_variance)
@@ -257,15 +257,15 @@ def frequency(
     if not is_installed("pyarrow") and (index := single_index(item, release, agreement)) is not None:
         return points_of(release, index, estimator).only(0)
     items = items_of(item, release, agreement)
-    found = points_of(release, items.indices, estimator)
-    return found.only(0) if is_one(item) else found.table(items.column, confidence)
+    points = points_of(release, items.indices, estimator)
+    return points.only(0) if is_one(item) else points.table(items.column, confidence)
 
 
 def check_point_estimator(estimator: str) -> None:
     """Raise `InvalidInputError` unless there is such an estimator of items."""
     if estimator not in get_args(PointEstimator):
-        known = ", ".join(map(repr, get_args(PointEstimator)))
-        raise InvalidInputError(f"estimator must be one of {known}, got {short(estimator)}")
+        names = ", ".join(map(repr, get_args(PointEstimator)))
+        raise InvalidInputError(f"estimator must be one of {names}, got {short(estimator)}")
 
 
 def points_of(sketch: AnySketch, indices: Ints, estimator: PointEstimator = "auto") -> Points:
@@ -321,21 +321,23 @@ def _values(cells: Cells, indices: Ints, estimator: str) -> Floats:
     Sums of s cells stay below 2^63·2^24, far within floats.
     """
     projection, weight = cells.projection, cells.weight
-    found = np.empty(indices.size)
+    estimates = np.empty(indices.size)
     sparse = projection.sparse_entries(np.zeros(1, dtype=np.int64)) is not None
     tile = max(1, _TILE // projection.nonzeros * 4 if sparse else _TILE_CELLS // projection.sketch_dim)
     for start in range(0, indices.size, tile):
         part = indices[start : start + tile]
         entries = projection.sparse_entries(part) if sparse else None
         if entries is None:
-            found[start : start + tile] = float(weight) * (cells.steps @ projection.columns(part).astype(np.float64))
+            estimates[start : start + tile] = float(weight) * (
+                cells.steps @ projection.columns(part).astype(np.float64)
+            )
             continue
         signed = cells.steps[entries[0]] * entries[1]
         if estimator == "median" and projection.nonzeros > _LEAST_MEDIAN:
-            found[start : start + tile] = float(weight * projection.nonzeros) * np.median(signed, axis=1)
+            estimates[start : start + tile] = float(weight * projection.nonzeros) * np.median(signed, axis=1)
         else:
-            found[start : start + tile] = float(weight) * signed.sum(axis=1)
-    return found
+            estimates[start : start + tile] = float(weight) * signed.sum(axis=1)
+    return estimates
 
 
 def _mean_points(cells: Cells, value: Floats) -> Points:
@@ -343,11 +345,11 @@ def _mean_points(cells: Cells, value: Floats) -> Points:
     variance, effect = cells.projection.variance, cells.effect
     norm = np.full(value.shape, cells.squared_norm)
     square = np.minimum(value**2, norm)
-    one, none = np.ones(value.shape), np.zeros(value.shape)
-    of_map = np.maximum(variance.of_inner_product(norm, one, np.sqrt(square), square), 0.0)
-    of_noise = np.maximum(effect.inner_product_variance(norm, one, cells.k2 * one, none), 0.0)
+    ones, zeros = np.ones(value.shape), np.zeros(value.shape)
+    of_map = np.maximum(variance.of_inner_product(norm, ones, np.sqrt(square), square), 0.0)
+    of_noise = np.maximum(effect.inner_product_variance(norm, ones, cells.k2 * ones, zeros), 0.0)
     growth = variance.inner + variance.fourth
-    kurtosis = none
+    kurtosis = zeros
     if isinstance(effect, OutputNoise):  # of s independent noises, of the whole error
         with np.errstate(divide="ignore", invalid="ignore"):
             shared = cells.k4 / cells.projection.nonzeros / (of_map + of_noise) ** 2
@@ -377,4 +379,4 @@ def reach_of_items(cells: Cells) -> NoiseReach | None:
         return None
     scale = float(projection.scale_squared) ** 0.5
     draws = projection.nonzeros
-    return reach_of((one.scaled(scale)._replace(draws=one.draws * draws) for one in cells.noises), alone=plain)
+    return reach_of((term.scaled(scale)._replace(draws=term.draws * draws) for term in cells.noises), alone=plain)

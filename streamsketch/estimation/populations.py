@@ -18,7 +18,7 @@ from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_com
 from streamsketch.estimation.estimate import SECRET_METADATA, Estimate
 from streamsketch.estimation.estimate_arrays import Estimates
 from streamsketch.estimation.intervals import ErrorModel, Intervals, invert, invert_selected, quantile
-from streamsketch.estimation.means import averages_of, check_known, few_units, mean_distances_in, mean_norms_of
+from streamsketch.estimation.means import averages_of, check_defined, few_units, mean_distances_in, mean_norms_of
 from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.features.columns import Category, Embedding, Number
 from streamsketch.features.features import JOINT, REST, Features
@@ -162,7 +162,7 @@ def column_differences(
     order = np.argsort(-clearness, kind="stable")
     columns = {"estimate": stated.value, "error": error, "low": low, "high": np.minimum(high, 4.0)}
     table = pa.table(
-        {"column": [blocks[place].name for place in order], **{name: one[order] for name, one in columns.items()}}
+        {"column": [blocks[place].name for place in order], **{name: values[order] for name, values in columns.items()}}
     )
     return table.replace_schema_metadata(SECRET_METADATA) if parts.secret else table
 
@@ -250,19 +250,19 @@ def describe(
         if column is None:
             continue
         if isinstance(column, Number):
-            found = population.number(block, column)
+            measures = population.number(block, column)
         elif isinstance(column, Category):
-            found = population.category(block, column, list(asked.get(block.name, ())), features)
+            measures = population.category(block, column, list(asked.get(block.name, ())), features)
         else:
-            found = [population.share(block, column.cells - 1, "missing")]
-        rows += [(block.name, one) for one in found]
-    ends = [one.ends(reach) for _, one in rows]
+            measures = [population.share(block, column.cells - 1, "missing")]
+        rows += [(block.name, measure) for measure in measures]
+    ends = [measure.ends(reach) for _, measure in rows]
     table = pa.table(
         {
             "column": pa.array([name for name, _ in rows], pa.string()),
-            "measure": pa.array([one.name for _, one in rows], pa.string()),
-            "estimate": pa.array([one.estimate for _, one in rows], pa.float64()),
-            "error": pa.array([one.error for _, one in rows], pa.float64()),
+            "measure": pa.array([measure.name for _, measure in rows], pa.string()),
+            "estimate": pa.array([measure.estimate for _, measure in rows], pa.float64()),
+            "error": pa.array([measure.error for _, measure in rows], pa.float64()),
             "low": pa.array([low for low, _ in ends], pa.float64()),
             "high": pa.array([high for _, high in ends], pa.float64()),
         }
@@ -368,18 +368,18 @@ class _Population(NamedTuple):
         One row is A long in a listed category's block of this length, and variances are not below 0. The direction of
         several rows is the mean of these, lengthened to 1.
         """
-        found = []
+        excesses = []
         for block, column in zip(features.blocks, features.columns.values(), strict=False):
             if isinstance(column, Number) and column.moments > 1:
                 moments = self.moments(block, column)
-                found.append((-moments.spread, moments.of_spread))
+                excesses.append((-moments.spread, moments.of_spread))
             elif isinstance(column, Category) and column.values is not None:
                 length = block.amplitude / (1 << 15)
                 ratio = float(self.cells[block.places].sum()) / (length * self.units)
                 variance = self._of_ratio(ratio, block.cells * self.k2 / length**2, self.units, self.units_variance)
-                found.append((ratio - 1, variance))
-        reach = -float(special.ndtri(_DOUBT / max(len(found), 1)))
-        return any(excess > reach * math.sqrt(variance) for excess, variance in found)
+                excesses.append((ratio - 1, variance))
+        reach = -float(special.ndtri(_DOUBT / max(len(excesses), 1)))
+        return any(excess > reach * math.sqrt(variance) for excess, variance in excesses)
 
     def category(self, block: FeatureBlock, column: Category, asked: list[str], features: Features) -> list["_Measure"]:
         """Return the share of each listed category, others and missing; of hashed ones, of those asked for."""
@@ -390,13 +390,13 @@ class _Population(NamedTuple):
         cells = self.cells[block.first : block.first + column.cells - 1] / (block.amplitude / (1 << 15))
         noise = self.k2 / (block.amplitude / (1 << 15)) ** 2
         squares = max(float(cells @ cells) - cells.size * noise, 0.0) / self.units**2
-        found = [missing]
+        shares = [missing]
         for value in asked:
             place, sign = features.cell_of(block.name, value)
             share = self.share(block, place, f"share of {value}", sign)
             mixed = max(squares - share.estimate**2, 0.0) / cells.size
-            found.append(self.share(block, place, f"share of {value}", sign, mixed))
-        return found
+            shares.append(self.share(block, place, f"share of {value}", sign, mixed))
+        return shares
 
     def _of_ratio(self, ratio: float, variance: float, below: float, below_variance: float) -> float:
         """Return the variance of a sum over a number, to first order."""
@@ -488,21 +488,21 @@ def _parts(features: Features, x: AnySketch, y: AnySketch) -> tuple[Estimates, F
     places = [slice(0, features.dim), *(block.places for block in features.blocks)]
     for block, number in zip(features.blocks, waves, strict=True):
         places += [slice(block.first + 2 * wave, block.first + 2 * wave + 2) for wave in range(number)]
-    found = mean_distances_in(first, second, places)
-    check_known(~np.isnan(found.value))
+    estimates = mean_distances_in(first, second, places)
+    check_defined(~np.isnan(estimates.value))
     after, relative = len(waves) + 1, np.zeros(len(waves))
     for place, (block, number) in enumerate(zip(features.blocks, waves, strict=True)):
         column = features.columns.get(block.name)
         if number:
             own = slice(after, after + number)
-            values, noise = found.value[own], float(found.noise_variance[own].sum())
+            values, noise = estimates.value[own], float(estimates.noise_variance[own].sum())
             after += number
             seen = max(float(((values - values.mean()) ** 2).sum()) * number - (number - 1) * noise, 0.0)
-            squares = max(found.value[place + 1], 0.0) ** 2 + found.noise_variance[place + 1]
+            squares = max(estimates.value[place + 1], 0.0) ** 2 + estimates.noise_variance[place + 1]
             relative[place] = ((seen / squares if squares else 0.0) + _PRIOR * 2 / number) / (number - 1 + _PRIOR)
         elif isinstance(column, Category) and column.values is None:
             relative[place] = 2 / (block.cells - 1)
-    return found, relative + (2 * _stretch(features)) ** 2
+    return estimates, relative + (2 * _stretch(features)) ** 2
 
 
 def _waves(features: Features, block: FeatureBlock) -> int:
@@ -519,11 +519,11 @@ def _sampled_reach(blocks: Sequence[FeatureBlock], x: AnySketch, y: AnySketch, t
     the longest tail (Székely and Bakirov 2003).
     """
     expected = np.zeros(len(blocks))
-    for one in pair_of(x, y):
-        averages = averages_of(one)
+    for side in pair_of(x, y):
+        averages = averages_of(side)
         fewest = max(float(averages.numbers[0] * (1 - _FEWER * math.sqrt(averages.spread[0]))), 1.0)
         for place, block in enumerate(blocks):
-            own = one._replace(cells=one.cells[:, block.places], effect=OutputNoise(block.cells))
+            own = side._replace(cells=side.cells[:, block.places], effect=OutputNoise(block.cells))
             norm = mean_norms_of(own)[0].scaled((1 << 30) / block.amplitude**2)
             least = norm.value - _FEWER * norm.standard_error
             expected[place] += (1 - min(max(least, 0.0), 1.0)) / fewest

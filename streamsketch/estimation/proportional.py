@@ -109,7 +109,7 @@ def _scale(cells: tuple[Floats, Floats], noises: tuple[tuple[NoiseTerm, ...], tu
     variances = [sum(term.moments.k2 for term in terms) for terms in noises]
     if all(variances):
         return 2.0 ** round(math.log2(variances[0] / variances[1]) / 2)
-    squares = [float(one @ one) for one in cells]
+    squares = [float(values @ values) for values in cells]
     if not all(squares):
         return 1.0
     times = math.log2(squares[0] / squares[1]) / 2
@@ -201,8 +201,8 @@ class _Search:
             count = 2**self._depth
             node = round(min(max(self.lines[line].nearest, 0.0), 1.0) * count) / count
             return self._found(LEAST if self.is_noisy else 0.0, line, node)
-        found = self._largest(cells)
-        return found._replace(p_value=max(found.p_value, LEAST))
+        largest = self._largest(cells)
+        return largest._replace(p_value=max(largest.p_value, LEAST))
 
     def _multiple_within(self) -> tuple[int, float] | None:
         """Return a line and its coarsest node that is no evidence against the tolerance, if it is found at once.
@@ -324,7 +324,9 @@ def _length_of(law: GapLaw, level: float) -> float:
 
 
 def _square_beyond(law: GapLaw, deviations: float) -> float:
-    return max(*(mean + deviations * deviation for mean, deviation in (one.moments for one in law.laws)), _LEAST_SQUARE)
+    return max(
+        *(mean + deviations * deviation for mean, deviation in (part.moments for part in law.laws)), _LEAST_SQUARE
+    )
 
 
 def _tail(law: GapLaw, length: float) -> float:
@@ -337,13 +339,13 @@ def _tail(law: GapLaw, length: float) -> float:
 
 def _quick_tail(law: GapLaw, square: float) -> float:
     """Return a tail, or up to 1e-11 more."""
-    return max(one.rough_tail(square) for one in law.laws) + _ERROR
+    return max(part.rough_tail(square) for part in law.laws) + _ERROR
 
 
 @functools.lru_cache(maxsize=_KEPT_TAILS)
 def _tails_of(law: GapLaw) -> tuple[Floats, Floats]:
     """Return squared lengths and their tails: those of all nodes in a series, whose laws would fill the memory."""
     last = max(_length_of(law, _LEVELS[1]) ** 2, _square_beyond(law, 4))
-    first = max(min(mean - _BELOW * deviation for mean, deviation in (one.moments for one in law.laws)), 0.0)
+    first = max(min(mean - _BELOW * deviation for mean, deviation in (part.moments for part in law.laws)), 0.0)
     squares = np.append(0.0, np.linspace(first, last, _KNOTS))
-    return squares, np.max([one.rough_tails(squares) for one in law.laws], axis=0) + _ERROR
+    return squares, np.max([part.rough_tails(squares) for part in law.laws], axis=0) + _ERROR

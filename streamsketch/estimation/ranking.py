@@ -17,8 +17,8 @@ class Ranks(NamedTuple):
     Examples
     --------
     >>> from streamsketch.estimation import Estimates
-    >>> found = Estimates(np.array([100.0, 40.0, 42.0]), np.full(3, 9.0), np.full(3, 16.0)).ranks()
-    >>> found.low.tolist(), found.high.tolist()  # the second and the third may have either order
+    >>> ranks = Estimates(np.array([100.0, 40.0, 42.0]), np.full(3, 9.0), np.full(3, 16.0)).ranks()
+    >>> ranks.low.tolist(), ranks.high.tolist()  # the second and the third may have either order
     ([3, 1, 1], [3, 2, 2])
     """
 

@@ -17,7 +17,7 @@ from streamsketch.estimation.cosines import cosines, profiles_from
 from streamsketch.estimation.estimate import SECRECY, Estimate, format_value, value_text
 from streamsketch.estimation.estimators import squared_distance, squared_norm
 from streamsketch.estimation.gap_law import GapLaw, gap_law
-from streamsketch.estimation.means import Averages, averages_of, check_known, mean_distance, mean_product
+from streamsketch.estimation.means import Averages, averages_of, check_defined, mean_distance, mean_product
 from streamsketch.estimation.measures import MEASURES, pairwise
 from streamsketch.estimation.noise_effect import OutputNoise, noise_unit
 from streamsketch.estimation.noise_law import NoiseTerm, noise_terms, terms_between, terms_of, weights_of_ranges
@@ -75,8 +75,8 @@ class SameTest:
     >>> north.update(["tea"] * 900 + ["milk"] * 100)
     >>> south.update(["tea"] * 100 + ["milk"] * 900)
     >>> sale = L1(1, unit="sale")
-    >>> found = sameness(north.release(epsilon=1.0, neighbours=sale), south.release(epsilon=1.0, neighbours=sale))
-    >>> print(f"p = {found.p_value:.3f}, power {found.power(distance=1000.0):.3f}")
+    >>> test = sameness(north.release(epsilon=1.0, neighbours=sale), south.release(epsilon=1.0, neighbours=sale))
+    >>> print(f"p = {test.p_value:.3f}, power {test.power(distance=1000.0):.3f}")
     p = 0.000, power 1.000
     """
 
@@ -117,12 +117,12 @@ class SameTest:
         but not on how far apart the streams are. By profile and cosine it is a distance between profiles, from 0 to √2,
         and depends on the streams' lengths. It is infinite if no distance is found.
         """
-        found = self.law.visible(power, level)
+        distance = self.law.visible(power, level)
         if self.by not in OF_SHAPE:
-            return found
-        if found**2 >= self.squared_norm:
+            return distance
+        if distance**2 >= self.squared_norm:
             return math.inf
-        return math.sqrt(2 - 2 * math.sqrt(1 - found**2 / self.squared_norm))
+        return math.sqrt(2 - 2 * math.sqrt(1 - distance**2 / self.squared_norm))
 
     def line(self, level: float = 0.05) -> float:
         """Return the smallest estimate with a p-value of at most ``level``; the largest cosine.
@@ -165,15 +165,17 @@ class SameTest:
 
     def to_dict(self) -> Json:
         """Return the result as a dict that JSON can hold."""
-        found = {
+        fields = {
             "p_value": self.p_value,
             **self.distance.to_dict(MEASURES[self.by].column if self.by in OF_SHAPE else "squared_distance"),
             "tolerance": self.tolerance,
             "by": self.by,
             "samples": self.samples,
         }
-        found = {name: None if isinstance(one, float) and math.isnan(one) else one for name, one in found.items()}
-        return found | ({"secret": True} if self.secret else {})
+        fields = {
+            name: None if isinstance(value, float) and math.isnan(value) else value for name, value in fields.items()
+        }
+        return fields | ({"secret": True} if self.secret else {})
 
     def __str__(self) -> str:
         return self._sentence
@@ -285,8 +287,8 @@ def sameness(
     >>> x.update(["tea", "jam"], [3000, 400])
     >>> y.update(["tea", "jam"], [3000, 900])
     >>> sale = L1(1, unit="sale")
-    >>> found = sameness(x.release(epsilon=1, neighbours=sale), y.release(epsilon=1, neighbours=sale))
-    >>> print(f"{found.p_value:.0e}, {found.visible():.0f}")
+    >>> test = sameness(x.release(epsilon=1, neighbours=sale), y.release(epsilon=1, neighbours=sale))
+    >>> print(f"{test.p_value:.0e}, {test.visible():.0f}")
     1e-15, 36
     >>> half = projection.sketch()
     >>> half.update(["tea", "jam"], [1500, 200])
@@ -302,7 +304,7 @@ def sameness(
     drift: tuple[NoiseTerm, ...] = ()
     if by == "distance":
         cells, distance = Cells.of_difference(a, b), squared_distance(a, b)
-        noise, gap = terms_of([(one, 1.0) for one in _releases(a, b)]), cells.mean_square * cells.steps.size
+        noise, gap = terms_of([(release, 1.0) for release in _releases(a, b)]), cells.mean_square * cells.steps.size
     else:
         noise, gap, drift = _averages(a, b, float(tolerance), samples=samples)
         distance = mean_distance(a, b)
@@ -329,8 +331,8 @@ def same_as_zero(difference: PrivateSketch, tolerance: float = 0.0) -> SameTest:
     gap = cells.mean_square * cells.steps.size
     noise, step = terms_of([(difference, 1.0)]), data_step([difference])
     law = gap_law(difference.projection, noise, _place(difference), float(tolerance), (), step)
-    found = squared_norm(difference)
-    return SameTest(law.p_value(gap), found, float(tolerance), "distance", samples=False, law=law, gap=gap)
+    norm = squared_norm(difference)
+    return SameTest(law.p_value(gap), norm, float(tolerance), "distance", samples=False, law=law, gap=gap)
 
 
 def check_tolerance(tolerance: float) -> None:
@@ -353,22 +355,22 @@ def check_same_by(by: str, *, samples: bool) -> None:
 def _of_shape(a: AnySketch, b: AnySketch, by: SameBy, tolerance: float) -> SameTest:
     """Test whether two streams are proportional, or one is within a tolerance of a multiple of the other."""
     first, second = block_of([a, b]).values
-    found = proportional(a.projection, _place(a, b), (first, second), _noise_of(a, b), tolerance)
-    return _test_of_shape(found, pairwise([a, b], by=by)[0, 1], tolerance, by)
+    outcome = proportional(a.projection, _place(a, b), (first, second), _noise_of(a, b), tolerance)
+    return _test_of_shape(outcome, pairwise([a, b], by=by)[0, 1], tolerance, by)
 
 
 def same_shape_of_ranges(a: PrivateSketch, b: PrivateSketch, by: SameBy, tolerance: float = 0.0) -> SameTest:
     """Test whether two ranges of one history are proportional, with the noise that they share; as `sameness`."""
     block = block_of([a, b])
     first, second = block.values
-    found = proportional(a.projection, _place(a), (first, second), _noise_of(a, b), tolerance)
+    outcome = proportional(a.projection, _place(a), (first, second), _noise_of(a, b), tolerance)
     own, other = weights_of_ranges(a, b)
     covariance = float(block.k2[0] * (own @ other) / (own @ own))
     product = np.array([[float(first @ second) - block.effect.count * covariance]])
     norms, k2, k4 = ((part[:1, None], part[1:]) for part in (block.squared_norms, block.k2, block.k4))
     cosine = cosines(product, norms, k2, k4, block.effect, block.variance, covariance=covariance)
     estimate = (profiles_from(cosine) if by == "profile" else cosine)[0, 0]
-    return _test_of_shape(found, estimate, tolerance, by)
+    return _test_of_shape(outcome, estimate, tolerance, by)
 
 
 def _noise_of(a: AnySketch, b: AnySketch) -> NoiseOf:
@@ -378,7 +380,9 @@ def _noise_of(a: AnySketch, b: AnySketch) -> NoiseOf:
 
     def noise_of(s: float, t: float) -> tuple[NoiseTerm, ...]:
         factors = ((a, s), (b, t))
-        return terms_of([(one, factor) for one, factor in factors if factor and isinstance(one, PrivateSketch)])
+        return terms_of(
+            [(sketch, factor) for sketch, factor in factors if factor and isinstance(sketch, PrivateSketch)]
+        )
 
     return noise_of
 
@@ -392,7 +396,7 @@ def distance_of_multiples(a: AnySketch, b: AnySketch) -> Estimate:
     first, second = block.values
     s, t = nearest_multiple((first, second))
     moments = [term.moments for term in _noise_of(a, b)(s, t)]
-    k2, k4 = sum(one.k2 for one in moments), sum(one.k4 for one in moments)
+    k2, k4 = sum(part.k2 for part in moments), sum(part.k4 for part in moments)
     value = float(((s * first - t * second) ** 2).sum()) - block.effect.count * k2
     size = max(value, 0.0)
     return Estimate(
@@ -400,26 +404,26 @@ def distance_of_multiples(a: AnySketch, b: AnySketch) -> Estimate:
     )
 
 
-def _test_of_shape(found: Proportional, estimate: Estimate, tolerance: float, by: SameBy) -> SameTest:
+def _test_of_shape(outcome: Proportional, estimate: Estimate, tolerance: float, by: SameBy) -> SameTest:
     return SameTest(
-        found.p_value,
+        outcome.p_value,
         estimate,
         tolerance,
         by,
         samples=False,
-        law=found.law,
-        gap=found.gap,
-        squared_norm=found.squared_norm,
+        law=outcome.law,
+        gap=outcome.gap,
+        squared_norm=outcome.squared_norm,
     )
 
 
 def _releases(*sketches: AnySketch) -> list[PrivateSketch]:
     """Return those sketches that have noise."""
-    return [one for one in sketches if isinstance(one, PrivateSketch)]
+    return [sketch for sketch in sketches if isinstance(sketch, PrivateSketch)]
 
 
 def _place(*sketches: AnySketch) -> NoisePlace:
-    return next((one.noise_place for one in _releases(*sketches)), "output")
+    return next((release.noise_place for release in _releases(*sketches)), "output")
 
 
 def _averages(
@@ -433,7 +437,7 @@ def _averages(
     """
     block = block_of([a, b])
     averages = averages_of(block)
-    check_known(averages.known)
+    check_defined(averages.defined)
     weights = averages.block.cell_units / block.cell_units  # about 1/n
     scaled = averages.block
     longest = longest_norms(scaled.squared_norms, scaled.effect, scaled.k2, scaled.k4)
@@ -493,7 +497,7 @@ def without_counts(averages: Averages, gap: float, apart: float, along: float) -
 
 def _sampled(a: AnySketch, b: AnySketch, averages: Averages) -> float:
     """Return a bound on the expected squared distance of averages of two samples of one population."""
-    bound = max(_length(one) for one in (a, b))
+    bound = max(_length(sketch) for sketch in (a, b))
     alike = mean_product(a, b)
     of_counts = (averages.spread.sum() + averages.spread.prod()) * alike.value**2
     error = math.sqrt(max(alike.variance - of_counts, 0.0))

@@ -86,7 +86,7 @@ def of_sparse(noise: Lattice, count: int, items: int, size: float, chance: float
     hit = [math.comb(items, number) * chance**number * (1 - chance) ** (items - number) for number in range(most + 1)]
     walks = [_walk(number, size) for number in range(most + 1)]
     sizes = np.concatenate([walk[0] for walk in walks])
-    chances = np.concatenate([one * walk[1] for one, walk in zip(hit, walks, strict=True)])
+    chances = np.concatenate([weight * walk[1] for weight, walk in zip(hit, walks, strict=True)])
     return _sum(noise, [(sizes, chances / chances.sum())], (count,), size)
 
 

@@ -77,14 +77,14 @@ class SiteComparison:
     @property
     def outstanding(self) -> list[str]:
         """The names of the sites that stand out."""
-        found: list[str] = self.sites.filter(self.sites["stands_out"])["site"].to_pylist()
-        return found
+        names: list[str] = self.sites.filter(self.sites["stands_out"])["site"].to_pylist()
+        return names
 
     def differing(self, site: str) -> list[str]:
         """Return the columns in which a site differs from the others, clearest first."""
         rows = self.columns.filter(pa.compute.equal(self.columns["site"], site))
-        found: list[str] = rows.filter(rows["differs"])["column"].to_pylist()
-        return found
+        names: list[str] = rows.filter(rows["differs"])["column"].to_pylist()
+        return names
 
     def to_dict(self) -> Json:
         """Return all numbers as a dict that JSON can hold, with null for those that do not exist."""
@@ -141,67 +141,67 @@ def compare_sites(
     >>> from streamsketch.features import Category, Features
     >>> wards = {"north": "AB" * 2000, "south": "AB" * 1500, "east": "AAAB" * 900}
     >>> rows = {
-    ...     site: pa.table({"patient": range(len(found)), "ward": list(found)}) for site, found in wards.items()
+    ...     site: pa.table({"patient": range(len(ward)), "ward": list(ward)}) for site, ward in wards.items()
     ... }
     >>> agreement = agree(rows["north"], features=Features({"ward": Category(["A", "B"])}, seed=7), unit="patient")
     >>> releases = {
-    ...     site: bound(one, agreement).release(epsilon=1, delta=1e-6, neighbours=agreement.neighbours)
-    ...     for site, one in rows.items()
+    ...     site: bound(table, agreement).release(epsilon=1, delta=1e-6, neighbours=agreement.neighbours)
+    ...     for site, table in rows.items()
     ... }
-    >>> found = compare_sites(releases, agreement)
-    >>> found.outstanding, found.differing("east"), found.others
+    >>> comparison = compare_sites(releases, agreement)
+    >>> comparison.outstanding, comparison.differing("east"), comparison.others
     (['east'], ['ward'], ('north', 'south'))
     """
     check_level(level)
     check_tolerance(tolerance)
-    given = dict(releases)
-    for site, release in given.items():
+    sites = dict(releases)
+    for site, release in sites.items():
         if not isinstance(release, PrivateSketch):
             raise TypeError(f"sites publish PrivateSketch objects, got a {type(release).__name__} of {site}")
         describe(release, agreement, shares=shares)  # checks agreement and shares
-    check_comparable(list(given.values()))
-    few = few_units(block_of(list(given.values()))) if given else np.empty(0, np.bool_)
-    clear = [site for site, unknown in zip(given, few, strict=True) if not unknown]
+    check_comparable(list(sites.values()))
+    few = few_units(block_of(list(sites.values()))) if sites else np.empty(0, np.bool_)
+    clear = [site for site, unknown in zip(sites, few, strict=True) if not unknown]
     if len(clear) < 2:
         raise InvalidInputError(
-            f"fewer than two of {len(given)} sites have enough units to stand out from the noise, so none can be "
+            f"fewer than two of {len(sites)} sites have enough units to stand out from the noise, so none can be "
             "compared: release more units of a site together, or with a larger epsilon"
         )
-    _check_disjoint(given, clear)
-    search = Search([given[site] for site in clear], tolerance, level)
-    p_values, stand_out, alike = search.found()
+    _check_disjoint(sites, clear)
+    search = Search([sites[site] for site in clear], tolerance, level)
+    p_values, stand_out, alike = search.result()
     reference = alike or list(range(len(clear)))
     pools = search.pools(reference)
     rows = [
-        {"site": site, **_units(given[site]), **_numbers(mmd(given[site], pool, agreement)), "p_value": p_value}
+        {"site": site, **_units(sites[site]), **_numbers(mmd(sites[site], pool, agreement)), "p_value": p_value}
         | {"stands_out": place in stand_out}
         for place, (site, pool, p_value) in enumerate(zip(clear, pools, p_values, strict=True))
     ]
     confidence = 1 - level / max(len(stand_out), 1)
     columns = [
-        pa.table({"site": [clear[place]] * len(found), **{name: found[name] for name in found.column_names}})
+        pa.table({"site": [clear[place]] * len(table), **{name: table[name] for name in table.column_names}})
         for place in sorted(stand_out)
-        for found in [
-            column_differences(given[clear[place]], pools[place], agreement, confidence=confidence, samples=True)
+        for table in [
+            column_differences(sites[clear[place]], pools[place], agreement, confidence=confidence, samples=True)
         ]
     ]
     every = pa.concat_tables(columns) if columns else _EMPTY
-    described = [(site, describe(given[site], agreement, shares=shares)) for site in clear]
+    described = [(site, describe(sites[site], agreement, shares=shares)) for site in clear]
     whole = search.together([search.releases[place] for place in reference])
     block = block_of(search.releases)
     distances = mean_distances_between(block, block, same=True)
     return SiteComparison(
         pa.Table.from_pylist(rows, schema=_SITES),
         pa.Table.from_pylist(
-            [{"site": site, **_units(given[site])} for site in given if site not in clear],
+            [{"site": site, **_units(sites[site])} for site in sites if site not in clear],
             schema=pa.schema(list(_SITES)[:4]),
         ),
         tuple(clear[place] for place in reference),
         every.append_column("differs", pa.compute.greater(every["low"], 0.0)),
         pa.concat_tables(
             [
-                pa.table({"site": [site] * len(one), **{name: one[name] for name in one.column_names}})
-                for site, one in described
+                pa.table({"site": [site] * len(table), **{name: table[name] for name in table.column_names}})
+                for site, table in described
             ]
         ),
         describe(whole, agreement, shares=shares),
@@ -244,7 +244,7 @@ class Search:
         self._values, self._k2, self._numbers = block.values, block.k2, block.units.number
         self._tests: dict[tuple[int, frozenset[int]], float] = {}
 
-    def found(self) -> tuple[list[float | None], set[int], list[int]]:
+    def result(self) -> tuple[list[float | None], set[int], list[int]]:
         """Return adjusted p-values, the places of those that stand out, and of those that are alike."""
         inside, out = list(range(len(self.releases))), []
         p_values: list[float | None] = [None] * len(inside)
@@ -261,11 +261,11 @@ class Search:
             if alarm is None:
                 break
             least = max(least, p_values[alarm] or 0.0)
-            found = inside if tests == 1 else [alarm]
-            out += found
-            for place in found:
+            places = inside if tests == 1 else [alarm]
+            out += places
+            for place in places:
                 p_values[place] = least
-            inside = [place for place in inside if place not in found]
+            inside = [place for place in inside if place not in places]
         for place in out if inside else ():
             again = self._test(place, [*inside, place], len(self.releases))
             first = p_values[place] or 0.0
@@ -275,13 +275,13 @@ class Search:
 
     def pools(self, among: Sequence[int]) -> list[PrivateSketch]:
         """Return, for each site, the release of some sites together, without this one."""
-        given = [self.releases[place] for place in among]
-        first, last = _running(given), _running(given[::-1])
-        found = [first[-1]] * len(self.releases)
+        releases = [self.releases[place] for place in among]
+        first, last = _running(releases), _running(releases[::-1])
+        pools = [first[-1]] * len(self.releases)
         for rank, place in enumerate(among):
-            before, after = first[:rank][-1:], last[: len(given) - 1 - rank][-1:]
-            found[place] = self.together([*before, *after])
-        return found
+            before, after = first[:rank][-1:], last[: len(releases) - 1 - rank][-1:]
+            pools[place] = self.together([*before, *after])
+        return pools
 
     @staticmethod
     def together(releases: Sequence[PrivateSketch]) -> PrivateSketch:
@@ -301,12 +301,12 @@ class Search:
         rest = [other for other in among if other != place]
         if self._is_surely_above(place, rest, self.level / tests):
             return None
-        known = place, frozenset(rest)
-        if known not in self._tests:
+        key = place, frozenset(rest)
+        if key not in self._tests:
             pool = self.together([self.releases[other] for other in rest])
             test = sameness(self.releases[place], pool, self._tolerance, by="mean", samples=True)
-            self._tests[known] = test.p_value
-        return self._tests[known]
+            self._tests[key] = test.p_value
+        return self._tests[key]
 
     def _averages(self, place: int, rest: Sequence[int]) -> tuple[Floats, Floats, Floats, Floats]:
         """Return the averages of a site and of others together, (2, D), with the variances of noise and numbers."""
@@ -320,11 +320,11 @@ class Search:
 
         Two samples of one population are at most (1 - ‖μ‖²)(1/n + 1/m) apart on average; here with a larger ‖μ‖.
         """
-        one, others, k2, numbers = self._averages(place, rest)
-        cells, noise = one.size, float(k2.sum())
-        apart = float(((one - others) ** 2).sum()) - cells * noise
-        alike = float(one @ others)
-        error = math.sqrt(cells * float(k2.prod()) + float(((one**2).sum() * k2[1]) + ((others**2).sum() * k2[0])))
+        own, others, k2, numbers = self._averages(place, rest)
+        cells, noise = own.size, float(k2.sum())
+        apart = float(((own - others) ** 2).sum()) - cells * noise
+        alike = float(own @ others)
+        error = math.sqrt(cells * float(k2.prod()) + float(((own**2).sum() * k2[1]) + ((others**2).sum() * k2[0])))
         of_samples = (1 - min(max(alike + _USUAL * error, 0.0), 1.0)) * float((1 / numbers).sum())
         spread = math.sqrt(2 * cells * noise**2 + 2 * of_samples**2 + 4 * of_samples * noise)
         z = (apart - of_samples) / spread if spread else math.inf
@@ -335,17 +335,17 @@ class Search:
         """Return sites by how far they are from the others at least, so that few units do not come first by noise."""
 
         def least(place: int) -> float:
-            one, others, k2, numbers = self._averages(place, [other for other in inside if other != place])
+            own, others, k2, numbers = self._averages(place, [other for other in inside if other != place])
             noise = float(k2.sum())
-            apart = float(((one - others) ** 2).sum()) - one.size * noise - float((1 / numbers).sum())
-            return apart - _USUAL * math.sqrt(2 * one.size * noise**2)
+            apart = float(((own - others) ** 2).sum()) - own.size * noise - float((1 / numbers).sum())
+            return apart - _USUAL * math.sqrt(2 * own.size * noise**2)
 
         return sorted(inside, key=lambda place: -least(place))
 
 
 def _running(releases: Sequence[PrivateSketch]) -> list[PrivateSketch]:
     """Return the release of the first, of the first two together, and so on."""
-    return list(itertools.accumulate(releases, lambda one, other: one.combine(other, populations="disjoint")))
+    return list(itertools.accumulate(releases, lambda total, release: total.combine(release, populations="disjoint")))
 
 
 def _check_disjoint(releases: Mapping[str, PrivateSketch], sites: Sequence[str]) -> None:
@@ -410,4 +410,6 @@ def _numbers(estimate: Estimate) -> dict[str, float]:
 
 
 def _plain(row: Mapping[str, object]) -> Json:
-    return {name: None if isinstance(one, float) and not math.isfinite(one) else one for name, one in row.items()}
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()
+    }

@@ -27,7 +27,9 @@ _LEAST = 0.02  # a cosine that rises by less is no concern
 
 
 def _accents_dropped(text: str) -> str:
-    return "".join(one for one in unicodedata.normalize("NFD", text) if not unicodedata.combining(one))
+    return "".join(
+        character for character in unicodedata.normalize("NFD", text) if not unicodedata.combining(character)
+    )
 
 
 def _misread(text: str) -> str:
@@ -132,11 +134,11 @@ class SpellingReport:
 
     def __str__(self) -> str:
         lines = [f"{name}: the dictionary explains {share}" for name, share in self.explained.items()]
-        return "\n".join([*lines, *(f"{found}." for found in self.otherwise)])
+        return "\n".join([*lines, *(f"{finding}." for finding in self.otherwise)])
 
     def _repr_html_(self) -> str:
         rows = [(name, f"explained: {share}") for name, share in self.explained.items()]
-        return facts("Spelling", [*rows, *((one.way, str(one)) for one in self.otherwise)])
+        return facts("Spelling", [*rows, *((finding.way, str(finding)) for finding in self.otherwise)])
 
 
 def spelling(releases: object, dictionary: object, *, agreement: Agreement | None = None) -> SpellingReport:
@@ -180,15 +182,15 @@ def spelling(releases: object, dictionary: object, *, agreement: Agreement | Non
     >>> north, south = (ss.CountSketch(sketch_dim=512, seed=7).sketch() for _ in range(2))
     >>> north.update(names, [90, 80, 70, 60, 50, 40])
     >>> south.update([name.upper() for name in names], [90, 80, 70, 60, 50, 40])
-    >>> found = ss.spelling({"north": north, "south": south}, names)
-    >>> found.otherwise[0].way, [round(share.share, 1) for share in found.explained.values()]
+    >>> report = ss.spelling({"north": north, "south": south}, names)
+    >>> report.otherwise[0].way, [round(share.share, 1) for share in report.explained.values()]
     ('upper case', [1.0, 0.0])
     """
     streams = dict(_named(releases))
     if not streams:
         raise InvalidInputError("spelling needs releases by name, such as {'north': release}, and got none")
     check_comparable(list(streams.values()))
-    explained = {name: _explained(one, dictionary, agreement) for name, one in streams.items()}
+    explained = {name: _explained(stream, dictionary, agreement) for name, stream in streams.items()}
     any_stream = next(iter(streams.values()))
     agreed = agreement if agreement is not None else getattr(any_stream, "agreement", None)
     table = item_table(dictionary, agreed if isinstance(agreed, Agreement) else None)
@@ -196,16 +198,16 @@ def spelling(releases: object, dictionary: object, *, agreement: Agreement | Non
     _, first = np.unique(plain, return_index=True)
     table, plain = table.take(pa.array(np.sort(first))), plain[np.sort(first)]
     ways = dict(_otherwise(table, plain, any_stream, agreement)) if len(streams) > 1 else {}
-    found: list[SpeltOtherwise] = []
+    findings: list[SpeltOtherwise] = []
     if ways:
         decoys = _decoys(table, any_stream, agreement)
-        read = {name: _Read.of(one, plain, ways, decoys) for name, one in streams.items()}
+        read = {name: _Read.of(stream, plain, ways, decoys) for name, stream in streams.items()}
         tests = len(ways) * len(streams) * (len(streams) - 1)
         least = quantile(1 - 2 * _MISTAKES / tests, "normal")  # of one side
         for pair in permutations(streams, 2):
-            found += _clearest(*pair, read[pair[0]], read[pair[1]], ways, least)
-    found.sort(key=lambda one: -one.errors)
-    return SpellingReport(explained, tuple(found), int(plain.size))
+            findings += _clearest(*pair, read[pair[0]], read[pair[1]], ways, least)
+    findings.sort(key=lambda finding: -finding.errors)
+    return SpellingReport(explained, tuple(findings), int(plain.size))
 
 
 def _named(releases: object, before: str = "") -> Iterator[tuple[str, AnySketch]]:
@@ -213,16 +215,16 @@ def _named(releases: object, before: str = "") -> Iterator[tuple[str, AnySketch]
         raise TypeError(
             f"releases must be a dict of names to releases, or a table by key, got a {type(releases).__name__}"
         )
-    for name, one in releases.items():
-        if isinstance(one, Mapping):
-            yield from _named(one, f"{before}{name} ")
+    for name, release in releases.items():
+        if isinstance(release, Mapping):
+            yield from _named(release, f"{before}{name} ")
         else:
-            yield f"{before}{name}", one
+            yield f"{before}{name}", release
 
 
 def _explained(release: AnySketch, dictionary: object, agreement: Agreement | None) -> Explained:
-    found = top(release, dictionary, 1, agreement=agreement)
-    whole, missed = found.squared_norm, found.missed
+    largest = top(release, dictionary, 1, agreement=agreement)
+    whole, missed = largest.squared_norm, largest.missed
     low, high = missed.interval()
     least, most = whole.interval()
     share = 1 - missed.value / whole.value if whole.value > 0 else 0.0
@@ -243,8 +245,8 @@ def _otherwise(
             changed = changed.set_column(changed.column_names.index(name), name, pa.array(words, pa.string()))
         yield from _other_names(way, changed, plain, sketch, agreement)
     if len(texts) == 2:
-        one, other = texts
-        columns = [table.column({one: other, other: one}.get(name, name)) for name in table.column_names]
+        first, second = texts
+        columns = [table.column({first: second, second: first}.get(name, name)) for name in table.column_names]
         swapped = pa.table(columns, names=table.column_names)
         yield from _other_names("columns swapped", swapped, plain, sketch, agreement)
 
@@ -297,7 +299,7 @@ def _clearest(
     first: str, second: str, ours: _Read, theirs: _Read, ways: dict[str, tuple[Ints, Ints]], least: float
 ) -> list[SpeltOtherwise]:
     """Return the way of the second that rises most against the first; none if all are noise."""
-    found = []
+    findings = []
     for way, (places, _) in ways.items():
         own, other = ours.plain[places], theirs.ways[way]
         terms = own * other
@@ -315,5 +317,5 @@ def _clearest(
         before = min(max(together / length, -1.0), 1.0)
         after = min(max(together / length + rise, -1.0), 1.0)
         if rise >= _LEAST:
-            found.append(SpeltOtherwise(first, second, way, before, after, float(terms.sum()) / error))
-    return sorted(found, key=lambda one: -one.errors)[:1]
+            findings.append(SpeltOtherwise(first, second, way, before, after, float(terms.sum()) / error))
+    return sorted(findings, key=lambda finding: -finding.errors)[:1]

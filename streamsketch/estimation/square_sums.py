@@ -45,8 +45,8 @@ class Hits(NamedTuple):
         """Return the probabilities that a cell is hit by 0, 1, … items, ``count`` of them."""
         number = np.arange(count)
         log = special.gammaln(self.items + 1) - special.gammaln(number + 1) - special.gammaln(self.items - number + 1)
-        found: Floats = np.exp(log - number * math.log(self.cells)) * (1 - 1 / self.cells) ** (self.items - number)
-        return found
+        chances: Floats = np.exp(log - number * math.log(self.cells)) * (1 - 1 / self.cells) ** (self.items - number)
+        return chances
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -115,8 +115,8 @@ class Squares(Law):
         places = (values - self.shift) / self.step - self.offset
         if self.exact:
             places = np.ceil(places - _ROUNDING * np.maximum(places, 1.0)) - 0.5
-        found: Floats = np.interp(places + 0.5 - start, np.arange(tails.size), tails, left=1.0, right=0.0)
-        return found
+        probabilities: Floats = np.interp(places + 0.5 - start, np.arange(tails.size), tails, left=1.0, right=0.0)
+        return probabilities
 
     def line(self, level: float) -> float:
         """Return the least value on the grid with P(T ≥ value) ≤ ``level``, between its points if not exact."""
@@ -162,12 +162,12 @@ class Squares(Law):
         counts = [*self.counts]
         if self.hits is not None:
             counts = [self.counts[0] - self.hits.items * self.hits.blocks - 1, *[0] * (len(moments) - 1)]
-        found = []
+        least = []
         for place in range(len(moments)):
             others = [max(count - (place == i and self.hits is None), 0) for i, count in enumerate(counts)]
-            mean, second = (sum(n * one[i] for n, one in zip(others, moments, strict=True)) for i in (0, 1))
-            found.append(max(math.floor(mean - math.sqrt(-2 * math.log(_BELOW) * max(second, 0.0))), 0))
-        return found
+            mean, second = (sum(n * pair[i] for n, pair in zip(others, moments, strict=True)) for i in (0, 1))
+            least.append(max(math.floor(mean - math.sqrt(-2 * math.log(_BELOW) * max(second, 0.0))), 0))
+        return least
 
     @functools.cached_property
     def _untilted(self) -> tuple[int, Floats]:
@@ -248,11 +248,11 @@ class Squares(Law):
         untouched = self.counts[0] - self.hits.items * self.hits.blocks
         kept = np.abs(transforms[0]) ** max(untouched, 0) > _NEGLIGIBLE
         parts = np.array([ratio * transform[kept] for ratio, transform in zip(ratios, transforms, strict=True)])
-        found = np.zeros(kept.size, dtype=np.complex128)
+        product = np.zeros(kept.size, dtype=np.complex128)
         with np.errstate(divide="ignore", invalid="ignore"):
             relative = _power(_block(parts / parts[0], self.hits), self.hits.blocks)
-        found[kept] = np.nan_to_num(relative * _power(parts[0], self.counts[0]))
-        return np.fft.irfft(found / found[0], size)
+        product[kept] = np.nan_to_num(relative * _power(parts[0], self.counts[0]))
+        return np.fft.irfft(product / product[0], size)
 
 
 def _clipped(law: Floats, place: int) -> Floats:

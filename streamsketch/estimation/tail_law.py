@@ -93,8 +93,8 @@ class Gamma(Law):
     def rough_tails(self, values: Floats) -> Floats:
         """Return P(T ≥ each value)."""
         half = self.freedom / 2
-        found: Floats = special.gammaincc(half, half * np.maximum(values, 0.0) / self.mean)
-        return found
+        tails: Floats = special.gammaincc(half, half * np.maximum(values, 0.0) / self.mean)
+        return tails
 
     @property
     def moments(self) -> tuple[float, float]:
@@ -127,10 +127,10 @@ class NormalSquares(Law):
         deviation = math.sqrt(self.variance + self.drift)
         if self.cells == 1:
             ends = np.sqrt(np.maximum(values, 0.0))
-            found: Floats = special.ndtr((self.distance - ends) / deviation) + special.ndtr(
+            single: Floats = special.ndtr((self.distance - ends) / deviation) + special.ndtr(
                 -(self.distance + ends) / deviation
             )
-            return found
+            return single
         places, weights = _normal_rule()
         left = np.maximum(values[:, None] - (self.distance + deviation * places) ** 2, 0.0)
         tails: Floats = special.gammaincc((self.cells - 1) / 2, left / (2 * self.variance)) @ weights
@@ -166,8 +166,8 @@ class Stretched(Law):
             return rough
         factors, weights = self._factors
         places, logs = self._lengths
-        found = np.exp(np.interp(value / factors, places, logs, left=0.0, right=-math.inf))
-        return min(max(float(weights @ found), SMALLEST), 1.0)
+        tails = np.exp(np.interp(value / factors, places, logs, left=0.0, right=-math.inf))
+        return min(max(float(weights @ tails), SMALLEST), 1.0)
 
     def rough_tails(self, values: Floats) -> Floats:
         """Return P(T ≥ each value), from rough tails of L."""
@@ -225,8 +225,8 @@ class Mixture(Law):
     def rough_tails(self, values: Floats) -> Floats:
         """Return the means of rough tails."""
         tails = np.array([law.rough_tails(values) for law in self.laws])
-        found: Floats = np.minimum(self.chances @ tails, 1.0)
-        return found
+        means: Floats = np.minimum(self.chances @ tails, 1.0)
+        return means
 
     @functools.cached_property
     def moments(self) -> tuple[float, float]:

@@ -82,9 +82,9 @@ def nearest_distances(squares: Floats, noises: Floats) -> Floats:
 
     if _is_positive(-(centre @ scaled @ centre)):
         return squares
-    found = negative(_alternated(scaled, negative, _hollow)) * sizes
-    own = np.diagonal(found)
-    nearest: Floats = np.maximum((found + found.T) / 2 - np.add.outer(own, own) / 2, 0.0)
+    projected = negative(_alternated(scaled, negative, _hollow)) * sizes
+    own = np.diagonal(projected)
+    nearest: Floats = np.maximum((projected + projected.T) / 2 - np.add.outer(own, own) / 2, 0.0)
     return _hollow(nearest)
 
 

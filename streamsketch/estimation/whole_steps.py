@@ -69,17 +69,17 @@ def vector_of_alike(squares: int, number: int, cells: int) -> tuple[int, ...]:
 def of_steps(noise: Lattice, vectors: Sequence[tuple[int, ...]], count: int) -> tuple[Law, ...]:
     """Return for each vector the law of ‖z + η‖², z of ``count`` whole steps: its entries, and zeros."""
     laws = sizes_of(noise.weights, {0}.union(*vectors))
-    found: list[Law] = []
+    norms: list[Law] = []
     for vector in vectors:
         if count <= FEW_CELLS_EXACT and noise.weights.size ** (count - 1) <= _MOST_SUMS:
             few = (*vector, *[0] * (count - len(vector)))
-            found.append(FewCells(tuple(laws[entry] for entry in few), noise.step))
+            norms.append(FewCells(tuple(laws[entry] for entry in few), noise.step))
             continue
         numbers = Counter(vector)
         numbers[0] += count - len(vector)
         kept = {entry: number for entry, number in numbers.items() if number}
-        found.append(_of_sizes([laws[entry] for entry in kept], tuple(kept.values()), noise.step))
-    return tuple(found)
+        norms.append(_of_sizes([laws[entry] for entry in kept], tuple(kept.values()), noise.step))
+    return tuple(norms)
 
 
 def _of_sizes(sizes: Sequence[Floats], counts: tuple[int, ...], unit: float) -> Law:
