@@ -98,7 +98,7 @@ def test_the_time_may_be_a_column_that_is_agreed_on(clip: str | None) -> None:
     keys = ["north", "south"]
     times = ["2026-11-22t13:00:00z", "2026-11-22t13:00:01z"]
     told.update(keys, AGREEMENT.projection.indices_of(["a", "b"], times), [1, 2])
-    table, _ = windows.closing()
+    table = windows.closing().table
     assert all(table.sketch_of(key).state().tolist() == told[key].state().tolist() for key in keys)
 
 
