@@ -13,6 +13,7 @@ import streamsketch as ss
 from streamsketch.continual import Releaser, Tree
 from streamsketch.core.limits import reading_limits
 from streamsketch.errors import ReleasedAgainWarning
+from streamsketch.privacy.bounds import Bounds
 from streamsketch.release import AdditiveNoise
 from streamsketch.release.publishers import Publisher
 from streamsketch.release.ready import Calibrated, Ready
@@ -440,3 +441,18 @@ def test_saving_replaces_no_other_release(tmp_path: Path) -> None:
         assert ss.load(path) == first
     second.save(path, overwrite=True)
     assert ss.load(path) == second
+
+
+def test_units_bounded_over_several_keys_pass_the_mechanisms_that_are_proven_for_them() -> None:
+    sale = ss.L1(4, unit="sale")
+    projection = ss.projections.Rademacher(dim=64, sketch_dim=16, seed=1)
+    apart, together = (
+        ss.Sketch.from_state(projection, np.arange(16), 1 << 20, bounds=Bounds(sale, "scale", keys)) for keys in (1, 3)
+    )
+    levels = ss.signs.DPSignRPRRSmooth(epsilon=1.0, neighbours=sale)
+    assert levels.release(apart).guarantee.basis == "enforced"
+    with pytest.raises(ss.InvalidInputError, match=r"bounded over 3 keys together, for which .* is not proven private"):
+        levels.release(together)
+    assert levels.release(together, assert_bounds=True).guarantee.basis == "asserted"
+    for proven in (ss.signs.DPSignLogistic(epsilon=1.0, neighbours=sale), AdditiveNoise(epsilon=1.0, neighbours=sale)):
+        assert proven.release(together).guarantee.basis == "enforced"
