@@ -16,8 +16,8 @@ def read_without_pydantic(parameters: Iterable[Any]) -> None:
     Typer has no public way to do this. Versions that do not use Pydantic lack the attribute, and are not changed.
     """
     for each in parameters:
-        if hasattr(each, "_runtime_param"):
-            each._runtime_param = _Values(each)  # noqa: SLF001 - as above
+        if hasattr(each, "_runtime_param") and not isinstance(each._runtime_param, _Values):  # noqa: SLF001
+            each._runtime_param = _Values(each)  # noqa: SLF001
 
 
 class _Values:

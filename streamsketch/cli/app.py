@@ -3,6 +3,7 @@
 import atexit
 import contextlib
 import difflib
+import functools
 import gc
 import os
 import re
@@ -89,6 +90,7 @@ def _more(file: str) -> str:
     return f"More: streamsketch guide {topic_of(file)}"
 
 
+@functools.cache
 def _quiet_option() -> Any:
     """Return the option that every command has, and that no function of a command sees."""
     alone = typer.Typer(add_completion=False)

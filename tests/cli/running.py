@@ -5,6 +5,7 @@
 """
 
 import contextlib
+import copy
 import errno
 import fcntl
 import gc
@@ -345,13 +346,15 @@ _built: dict[Any, Any] = {}
 
 
 def _built_once(build: Callable[[typer.Typer], Any]) -> Callable[[typer.Typer], Any]:
-    """Build the parser of each command's arguments once, not at each call."""
+    """Build each command once, not at each call; a call gets a list of its own of its parameters, to which it adds."""
 
     def command(of: typer.Typer) -> Any:
         key = tuple(each.callback for each in of.registered_commands) or of
         if key not in _built:
             _built[key] = build(of)
-        return _built[key]
+        own = copy.copy(_built[key])
+        own.params = list(own.params)
+        return own
 
     return command
 
