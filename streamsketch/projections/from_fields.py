@@ -12,16 +12,14 @@ from streamsketch.projections.base import KINDS, Projection
 __all__ = ["projection_from_fields", "sjlt"]
 
 
-_ALONE = {"identity": "identity"}
-"""Kinds in modules that load without the other families."""
-
-
 def projection_from_fields(fields: Json) -> Projection:
     """Build a projection from its kind and fields; raise `InvalidInputError` naming what is wrong."""
     given = dict(fields)
     kind = given.pop("kind", None)
-    if not isinstance(kind, str) or kind not in KINDS:
-        import_module(f"streamsketch.projections.{_ALONE.get(str(kind), 'families')}")  # which registers all kinds
+    if kind == "identity":
+        import_module("streamsketch.projections.identity")  # alone: the other families take long to load
+    elif not isinstance(kind, str) or kind not in KINDS:
+        import_module("streamsketch.projections.families")  # registers all kinds
     if not isinstance(kind, str) or kind not in KINDS:
         raise InvalidInputError(f"unknown projection kind {short(kind)}; this version knows {', '.join(sorted(KINDS))}")
     cls, fixed = KINDS[kind]
