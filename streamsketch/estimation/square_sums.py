@@ -29,6 +29,7 @@ _QUICK = 1e-9, 1e-12  # levels down to the first have lines that are read from i
 _ROUNDING = 1e-9
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _GOLDEN_STEPS = 16
+_STEEPEST = 0.5  # tilt per step: a grid that keeps moments has a few weights below 0, which steeper ones would show
 _BELOW = 1e-5  # the probability of a sum that is further below its mean than is allowed for
 _JUMPS = 8.0  # of the largest square, that a tilted sum is from its mean
 
@@ -128,9 +129,8 @@ class Squares(Law):
         if self.exact or place == 0 or place >= tails.size:
             return self.shift + (self.offset + start + place) * self.step
         above, below = math.log(tails[place - 1]), math.log(max(tails[place], _NEGLIGIBLE))
-        return (
-            self.shift + (self.offset + start + place - (math.log(level) - below) / (above - below) - 0.5) * self.step
-        )
+        between = start + place - (math.log(level) - below) / (above - below) - 0.5  # no square is less than 0
+        return self.shift + (self.offset + max(between, 0.0)) * self.step
 
     @property
     def moments(self) -> tuple[float, float]:
@@ -207,22 +207,22 @@ class Squares(Law):
 
     def _saddle(self, laws: Sequence[Floats], place: int) -> tuple[float, float]:
         """Return the tilt θ ≥ 0 with E T = ``place``, and log E exp(θ(T - place)), which is Chernoff's bound."""
-        kept = [np.flatnonzero(law) for law in laws]
-        parts = [(places, law[places]) for law, places in zip(laws, kept, strict=True)]
+        parts = [_Logarithms.of(law) for law in laws]
 
         def log_size(rate: float) -> float:
-            logs = [_log_mean(places, weights, rate) for places, weights in parts]
-            return self._together(np.array(logs)) - rate * place
+            logs = np.array([part.mean(rate) for part in parts])
+            return self._together(logs) - rate * place if np.isfinite(logs).all() else math.inf
 
-        low, high = 0.0, 1 / (self._moments[1] + 1)
-        while log_size(2 * high) < log_size(high):
+        low, high = 0.0, min(1 / (self._moments[1] + 1), _STEEPEST / 2)
+        while 2 * high <= _STEEPEST and log_size(2 * high) < log_size(high):
             high *= 2
             if log_size(high) < _LOG_SMALLEST:
                 return high, log_size(high)
         high *= 2
         for _ in range(_GOLDEN_STEPS):  # a convex function
             first, second = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-            low, high = (low, second) if log_size(first) < log_size(second) else (first, high)
+            at_second = log_size(second)
+            low, high = (low, second) if at_second == math.inf or log_size(first) < at_second else (first, high)
         rate = (low + high) / 2
         return rate, log_size(rate)
 
@@ -230,27 +230,30 @@ class Squares(Law):
         """Return log E exp(θT) from the logarithms of E exp(θ·square) of each law."""
         if self.hits is None:
             return float(sum(count * log for count, log in zip(self.counts, logs, strict=True)))
-        ratios = np.exp(logs - logs[0])
-        return self.counts[0] * float(logs[0]) + math.log(float(_block(ratios, self.hits))) * self.hits.blocks
+        value, log = _block(np.ones(logs.size), logs - logs[0], self.hits)
+        return self.counts[0] * float(logs[0]) + (math.log(value) + log) * self.hits.blocks
 
     def _law(self, laws: Sequence[Floats], rate: float, size: int) -> Floats:
         """Return the law of T, tilted, modulo ``size``."""
         transforms, logs = [], [0.0] * len(laws)
         if rate:
-            logs = [_log_mean(np.arange(law.size), law, rate) for law in laws]
-        for law, log in zip(laws, logs, strict=True):
-            tilted = law * np.exp(rate * np.arange(law.size) - log) if rate else law / law.sum()
+            sizes = [_Logarithms.of(law) for law in laws]
+            logs = [one.mean(rate) for one in sizes]
+            laws = [one.tilted(rate, log) for one, log in zip(sizes, logs, strict=True)]
+        for law in laws:
+            tilted = law if rate else law / law.sum()
             transforms.append(np.fft.rfft(tilted, size))
         if self.hits is None:
             powers = [_power(*each) for each in zip(transforms, self.counts, strict=True)]
             return np.fft.irfft(functools.reduce(np.multiply, powers), size)
-        ratios = np.exp(np.array(logs) - logs[0])
+        gains = np.array(logs) - logs[0]
         untouched = self.counts[0] - self.hits.items * self.hits.blocks
         kept = np.abs(transforms[0]) ** max(untouched, 0) > _NEGLIGIBLE
-        parts = np.array([ratio * transform[kept] for ratio, transform in zip(ratios, transforms, strict=True)])
+        parts = np.array([transform[kept] for transform in transforms])
         product = np.zeros(kept.size, dtype=np.complex128)
         with np.errstate(divide="ignore", invalid="ignore"):
-            relative = _power(_block(parts / parts[0], self.hits), self.hits.blocks)
+            block, _ = _block(parts / parts[0], gains, self.hits)
+            relative = _power(block / block[0], self.hits.blocks)
         product[kept] = np.nan_to_num(relative * _power(parts[0], self.counts[0]))
         return np.fft.irfft(product / product[0], size)
 
@@ -272,10 +275,32 @@ def _quick_size(size: float) -> int:
     return most * 3 // 4 if size + 16 <= most * 3 // 4 else most
 
 
-def _log_mean(places: NDArray[np.int64], weights: Floats, rate: float) -> float:
-    """Return log Σ weight·exp(rate·place)."""
-    top = rate * float(places[-1])
-    return top + math.log(float(weights @ np.exp(rate * places - top)))
+class _Logarithms(NamedTuple):
+    """A law where it is not 0. A grid that keeps moments has a few weights below 0."""
+
+    places: NDArray[np.int64]
+    sizes: Floats
+    """Logarithms of absolute weights."""
+    signs: Floats
+
+    @classmethod
+    def of(cls, law: Floats) -> "_Logarithms":
+        places = np.flatnonzero(law)
+        weights = law[places]
+        return cls(places, np.log(np.abs(weights)), np.sign(weights))
+
+    def mean(self, rate: float) -> float:
+        """Return log Σ weight·exp(rate·place); infinite where the tilt is too much for the grid."""
+        sizes = self.sizes + rate * self.places
+        top = float(sizes.max())
+        total = float(self.signs @ np.exp(sizes - top))
+        return top + math.log(total) if total > 0 else math.inf
+
+    def tilted(self, rate: float, log: float) -> Floats:
+        """Return weights times exp(rate·place - log)."""
+        law = np.zeros(int(self.places[-1]) + 1)
+        law[self.places] = self.signs * np.exp(self.sizes + rate * self.places - log)
+        return law
 
 
 def _power(values: NDArray[np.complex128], count: int) -> NDArray[np.complex128]:
@@ -297,14 +322,31 @@ def _power(values: NDArray[np.complex128], count: int) -> NDArray[np.complex128]
     return result
 
 
-def _block(ratios: Any, hits: Hits) -> Any:
+def _block(parts: Any, gains: Sequence[float] | Floats, hits: Hits) -> tuple[Any, float]:
     """Return E Π c_{h_i} over the cells of one block, h_i of ``items`` items in cell i at random, and c_0 = 1.
 
     It is m! B^-m times the coefficient of x^m in (Σ_j c_j x^j / j!)^B, by the recurrence for powers of a series.
+
+    Parameters
+    ----------
+    parts, gains
+        c_j is parts[j]·exp(gains[j]), which may be larger than any float far beyond the noise.
+    hits
+        How items meet cells.
+
+    Returns
+    -------
+    value, log
+        The expectation is value·exp(log).
     """
-    series = [ratio / math.factorial(j) for j, ratio in enumerate(ratios)]
-    powers = [series[0] ** 0]
+    powers, sizes = [parts[0] ** 0], [0.0]
     for n in range(1, hits.items + 1):
-        most = min(n, len(series) - 1)
-        powers.append(sum((i * (hits.cells + 1) - n) * series[i] * powers[n - i] for i in range(1, most + 1)) / n)
-    return powers[hits.items] * math.exp(math.lgamma(hits.items + 1) - hits.items * math.log(hits.cells))
+        numbers = range(1, min(n, len(parts) - 1) + 1)
+        size = max(gains[i] + sizes[n - i] for i in numbers)
+        factors = [(i * (hits.cells + 1) - n) / math.factorial(i) for i in numbers]
+        shares = [math.exp(gains[i] + sizes[n - i] - size) for i in numbers]
+        terms = zip(numbers, factors, shares, strict=True)
+        powers.append(sum(factor * share * parts[i] * powers[n - i] for i, factor, share in terms) / n)
+        sizes.append(size)
+    log = sizes[-1] + math.lgamma(hits.items + 1) - hits.items * math.log(hits.cells)
+    return powers[-1], log

@@ -15,6 +15,8 @@ from scipy.stats import chi2, ncx2, norm
 import streamsketch as ss
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import GapLaw, NoiseTerm
+from streamsketch.estimation.square_sums import Squares
+from streamsketch.estimation.tail_law import Gamma
 from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.laplace import DiscreteLaplace
 from streamsketch.privacy.noise import Noise, NoiseMoments
@@ -248,3 +250,44 @@ def test_a_difference_within_the_tolerance_raises_no_more_either(tolerance: floa
     law = GapLaw(Identity(dim=1), (NoiseTerm(noise, 1.0), NoiseTerm(noise, step)), tolerance=tolerance)
     likely = [value for value, chance in exact.items() if chance > 1e-4]
     assert all(tail(exact, value) <= law.p_value(value - 1e-7) + 1e-9 for value in likely)
+
+
+def _collisions(items: int, cells: int) -> Mapping[int, float]:
+    """Return the law of the squared norm of items of size 1, each with a random sign in one of the cells."""
+    found: dict[int, float] = defaultdict(float)
+    for places in itertools.product(range(items), repeat=items):  # a cell is named by the first item in it
+        if any(place > number or places[place] != place for number, place in enumerate(places)):
+            continue
+        apart = len({*places})
+        chance = math.prod((cells - i) / cells for i in range(apart)) / cells ** (items - apart)
+        for signs in itertools.product((1, -1), repeat=items):
+            sums: dict[int, int] = defaultdict(int)
+            for place, sign in zip(places, signs, strict=True):
+                sums[place] += sign
+            found[sum(one**2 for one in sums.values())] += chance / 2**items
+    return found
+
+
+@pytest.mark.parametrize("tolerance", [30.0, 100.0, 300.0, 1000.0])
+@pytest.mark.parametrize("cells", [8, 64])
+def test_tails_of_items_that_meet_in_cells_are_exact_far_beyond_the_noise(cells: int, tolerance: float) -> None:
+    """At the squares that meetings make, where tails fall by as much as the noise is wide."""
+    law = GapLaw(count_sketch(cells), (WIDE,), tolerance=tolerance)
+    laws = {one.hits.items: one for one in law.laws if isinstance(one, Squares) and one.hits is not None}
+    for items in (1, 2, 3):
+        met = _collisions(items, cells)
+        assert sum(met.values()) == pytest.approx(1)
+        for square, z in itertools.product(sorted(met.keys() - {0}), (-1, 0, 1, 2, 3)):
+            value = (tolerance * math.sqrt(square / items) + z) ** 2
+            chances = {one: ncx2.sf(value, cells, max(tolerance**2 * one / items, 1e-12)) for one in met}
+            expected = sum(chance * chances[one] for one, chance in met.items())
+            if expected > 1e-12:
+                assert laws[items].tail(value) == pytest.approx(expected, rel=0.03), (items, square, z)
+                assert law.p_value(value) >= 0.97 * expected
+
+
+@pytest.mark.parametrize("level", [0.9, 0.99, 0.999])
+def test_a_line_is_no_less_than_0(level: float) -> None:
+    noise = NoiseTerm(DiscreteLaplace(Fraction(1000)), 1.0)
+    law = GapLaw(ss.SJLT(sketch_dim=1, sparsity=1, seed=7), (noise, noise))
+    assert law.line(level) >= 0
