@@ -248,10 +248,12 @@ SQUARED_NORMS = "squared norms"
 LIKE_EMPTY = "no larger than noise makes some of so many empty streams"
 EMPTY_OR_SMALL = "These are empty, or too small for their noise: {names}."
 ALARMS = (
-    "An alarm is a change that noise does not explain{typical}: in a series without such a change, the probability of "
-    "any alarm is {level}\u00a0% at most."
+    "An alarm is a change that noise does not explain{typical}: where no series has such a change, the probability of "
+    "any alarm on the page is {level}\u00a0% at most."
 )
-BEYOND_TYPICAL = ", and in series of six windows or more one that is also larger than what is typical of them"
+BEYOND_TYPICAL = (
+    ", and in series of six windows or more one that is also larger than what is typical of them by an estimate"
+)
 NO_ALARM = "There is none."
 EACH_CHANGE = "Changes, each from the window before"
 JOINT_MODEL = "joint estimate: {target}, ν = {strength}, {folds} folds of cells{gain}"

@@ -26,6 +26,8 @@ MOST_KEYS = 24
 """Of a picture: it has a panel for each."""
 LEAST_TYPICAL = 6
 """Windows, for what is typical of a series."""
+LEVEL = 0.05
+"""The probability of any false alarm on a page, in all of its series together."""
 _WIDTH, _LEFT, _RIGHT = 720.0, 64.0, 24.0
 _TALL, _LOW = 260.0, 140.0  # heights of the plot of one key, and of several
 _HEAD, _FOOT, _LEGEND = 30.0, 30.0, 46.0
@@ -235,7 +237,8 @@ def changes_in(releases: Mapping[str, PrivateSketch], by: By, among: int) -> Jso
 
     Compared are averages where the report does, profiles where it compares these or cosines, and sums otherwise. Where
     a key has six windows or more, an alarm is a change larger than is usual in its series, otherwise any change beyond
-    the noise. Intervals hold for ``among`` pairs at once, which are all of the page.
+    the noise. The level of false alarms is that of all series together (Bonferroni), as the first sentence of the page
+    counts the alarms of all. Intervals hold for ``among`` pairs at once, which are all of the page.
     """
     series = {key: windows for key, windows in series_in(releases).items() if len(windows) > 1}
     found: dict[str, Changes] = {}
@@ -246,6 +249,7 @@ def changes_in(releases: Mapping[str, PrivateSketch], by: By, among: int) -> Jso
                 {window: releases[name] for window, name in windows.items()},
                 by="profile" if by in OF_SHAPE else "mean" if MEASURES[by].needs is ENOUGH_UNITS else "distance",
                 tolerance=tolerance,
+                level=LEVEL / len(series),
             )
     if not found:
         return None
@@ -257,7 +261,7 @@ def changes_in(releases: Mapping[str, PrivateSketch], by: By, among: int) -> Jso
         "shown": len(shown),
         "lacking": [shorten(key) for key in series if key not in found],
         "typical": any(one.tolerance for one in found.values()),
-        "level": f"{100 * next(iter(found.values())).level:g}",
+        "level": f"{100 * LEVEL:g}",
         "measure": MEASURES[next(iter(found.values())).by].title,
         "rows": rows,
         "alarms": [f"{key} {window}".strip() for key, one in found.items() for window in one.alarms],

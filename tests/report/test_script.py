@@ -17,6 +17,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.estimation.estimate import format_value
 from streamsketch.report import Dictionary, page_of
+from streamsketch.report.changes import LEVEL
 from tests.report.test_page import Page
 
 CASES = Path(__file__).parents[2] / "web" / "tests" / "page.json"
@@ -81,6 +82,14 @@ def test_the_cases_are_what_pages_say(case: dict[str, Any]) -> None:
         for name in (*AGREED, "groups", "answer", "detail", "listed", "made"):
             assert found[name] == expected[name], name
         assert found["heights"] == pytest.approx(expected["heights"], rel=1e-4)
+
+
+def test_alarms_are_those_of_all_series_of_a_page_together() -> None:
+    (case,) = (one for one in cases() if one["name"] == "by chance")
+    found = read(case)
+    alone = [ss.changes([found[f"{key} 2024-W01"], found[f"{key} 2024-W02"]]).alarms for key in "abcd"]
+    assert sum(map(len, alone)) == 1
+    assert facts_of(found)["answer"].startswith("No change stands out.")
 
 
 def changes_of(case: dict[str, Any]) -> dict[str, Any]:
@@ -171,6 +180,16 @@ def _sold(name: str, projection: ss.projections.Projection) -> dict[str, Any]:
     return {"name": name, "releases": releases, "dictionary": [*items, items[0]]}
 
 
+def _by_chance(projection: ss.projections.Projection) -> dict[str, ss.PrivateSketch]:
+    """Return windows of four keys that did not change, of which one would have an alarm if it were alone."""
+    counts = {f"{key} 2024-W{week:02}": [400, 300, 200] for key in "abcd" for week in (1, 2)}
+    while True:
+        found = _streams(projection, counts, "customer in one window of 604800 s")
+        least = min(ss.sameness(found[f"{key} 2024-W01"], found[f"{key} 2024-W02"]).p_value for key in "abcd")
+        if LEVEL / 3 < least < LEVEL / 1.5:
+            return found
+
+
 WEEKLY = {"sums": HASHED["integers"], "typical": HASHED["integers"]}
 
 
@@ -202,6 +221,7 @@ def current_cases() -> str:
         "noise": lambda: _streams(narrow, {key: [1] for key in "abc"}),
         "two": lambda: _streams(narrow, {"north": [900, 30, 2], "south": [40, 700, 900]}),
         "pairs": lambda: _streams(narrow, mixed),
+        "by chance": lambda: _by_chance(narrow),
     }
     found = {name: known[name] if name in known else streams() for name, streams in made.items()}
     written = [

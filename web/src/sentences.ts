@@ -173,8 +173,8 @@ export const BELOW_FLOOR = "the {numbers} of {count} of the streams are {where}.
 export const SQUARED_NORMS = "squared norms";
 export const LIKE_EMPTY = "no larger than noise makes some of so many empty streams";
 export const EMPTY_OR_SMALL = "These are empty, or too small for their noise: {names}.";
-export const ALARMS = "An alarm is a change that noise does not explain{typical}: in a series without such a change, the probability of any alarm is {level}\u00a0% at most.";
-export const BEYOND_TYPICAL = ", and in series of six windows or more one that is also larger than what is typical of them";
+export const ALARMS = "An alarm is a change that noise does not explain{typical}: where no series has such a change, the probability of any alarm on the page is {level}\u00a0% at most.";
+export const BEYOND_TYPICAL = ", and in series of six windows or more one that is also larger than what is typical of them by an estimate";
 export const NO_ALARM = "There is none.";
 export const EACH_CHANGE = "Changes, each from the window before";
 export const JOINT_MODEL = "joint estimate: {target}, ν = {strength}, {folds} folds of cells{gain}";

@@ -20,6 +20,7 @@ const MOST_JOINT = 4_000_000; // of streams squared times cells, for joint estim
 const NAMED = 6;
 const MOST_PAIRS = 5;
 const LEAST_TYPICAL = 6; // windows, for what is typical of a series
+const LEVEL = 0.05; // the probability of any false alarm on a page
 /** Windows that are tested, of which some take a second. */
 export const MOST_TESTS = 100;
 
@@ -260,7 +261,11 @@ function seriesIn(entries: readonly (readonly [string, Release])[]): Computed["s
   return found.length > 0 ? new Map(found) : null;
 }
 
-/** Test the windows of each key against the one before, and yield after each test how many were made. */
+/**
+ * Test the windows of each key against the one before, and yield after each test how many were made.
+ *
+ * The level of false alarms is that of all keys together (Bonferroni), as the first sentence counts the alarms of all.
+ */
 export function* changesIn(series: NonNullable<Computed["series"]>): Generator<number, Changed, undefined> {
   let [left, made, untested, isTypical] = [MOST_TESTS, 0, 0, false];
   const keys: [string, readonly Change[]][] = [];
@@ -269,7 +274,7 @@ export function* changesIn(series: NonNullable<Computed["series"]>): Generator<n
     left -= tests;
     try {
       if (left < 0) throw new InvalidInputError("too many windows to be tested here");
-      const steps = changesByStep(windows, { tolerance: windows.size >= LEAST_TYPICAL ? "typical" : 0 });
+      const steps = changesByStep(windows, { tolerance: windows.size >= LEAST_TYPICAL ? "typical" : 0, level: LEVEL / series.size });
       let step = steps.next();
       for (; !step.done; step = steps.next()) yield ++made;
       keys.push([key, step.value.rows]);
