@@ -326,9 +326,9 @@ class AdditiveNoise(Publisher[PrivateSketch]):
         return Budget(self.epsilon, self.delta)
 
     @classmethod
-    def of_layout(cls, layout: Layout, **known: Any) -> Self:
-        """Return the publisher of a layout; ``known`` are the other parameters."""
-        return cls(counting=layout.counting, schedule=layout.schedule, **known)
+    def of_layout(cls, layout: Layout, **parameters: Any) -> Self:
+        """Return the publisher of a layout; ``parameters`` are the other fields."""
+        return cls(counting=layout.counting, schedule=layout.schedule, **parameters)
 
     @functools.cached_property
     def layout(self) -> Layout:

@@ -64,7 +64,7 @@ def _by_windows(
         return sketch_by_windows(rows, agreement, summary=summary, folder=folder)
     windows: Any = agreement.windows
     exact = sketch_windows(rows, agreement, summary=summary, folder=folder)
-    return {windows.of_times.name(number): one for number, one in exact.items()}
+    return {windows.of_times.name(number): sketch for number, sketch in exact.items()}
 
 
 def release_agreed(
@@ -123,9 +123,9 @@ def _release_windows(
             "the agreement releases windows one by one, and this is one sketch: pass the rows, or what "
             "agreement.sketch(rows) returned, a sketch for each window"
         )
-    if isinstance(data, Mapping) and all(isinstance(one, Sketch | SketchTable) for one in data.values()):
-        for one in data.values():
-            _check_follows(one, agreement)
+    if isinstance(data, Mapping) and all(isinstance(sketch, Sketch | SketchTable) for sketch in data.values()):
+        for sketch in data.values():
+            _check_follows(sketch, agreement)
         schedule = agreement.schedule
         if schedule is not None and agreement.unit is not None and Admission.is_needed(schedule):
             sketch_agreed(agreement, None)  # which refuses
@@ -133,7 +133,7 @@ def _release_windows(
     else:
         windows: Any = agreement.windows
         exact = sketch_windows(data, agreement, summary=summary, folder=folder)
-        exact = {windows.of_times.name(number): one for number, one in exact.items()}
+        exact = {windows.of_times.name(number): sketch for number, sketch in exact.items()}
     return release_windows(agreement, exact, ledger=ledger, dataset=dataset, again=again)
 
 

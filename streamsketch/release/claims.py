@@ -36,7 +36,7 @@ class Claim(NamedTuple):
         return self.cells if self.counts is None else np.concatenate([self.cells, self.counts])
 
 
-_Found: TypeAlias = tuple[int, Any, Claim]
+_Vector: TypeAlias = tuple[int, Any, Claim]
 """The place of a release, what it guarantees, and a vector in it."""
 
 
@@ -50,54 +50,54 @@ def check_claims(releases: Sequence[Any]) -> None:
         the same window and key; if a vector with several ids is no linear combination of those vectors, or states other
         noise than it. Ranges of windows, which have the id of a row, are not compared.
     """
-    single: dict[bytes, _Found] = {}
-    windows: dict[Any, _Found] = {}
+    single: dict[bytes, _Vector] = {}
+    windows: dict[Any, _Vector] = {}
     vectors = [(place, release, row) for place, release in enumerate(releases) for row in getattr(release, "rows", ())]
     for place, release, row in vectors:
         if len(row.summed_ids) > 1 or (row.history is not None and not row.history.is_row):
             continue
-        (one,) = row.summed_ids
-        found = place, release.guarantee, row.claim
+        (release_id,) = row.summed_ids
+        vector = place, release.guarantee, row.claim
         if row.history is not None and row.data_ids:  # which are the same in all rows of a key
-            known = windows.setdefault((row.history, tuple(row.data_ids)), found)
-            _check_row(found, known, len(releases))
-        if one in single:
-            _check_copy(found, single[one], len(releases))
-        if one not in single or row.claim.counts is not None:  # a copy may have dropped them
-            single[one] = found
+            other = windows.setdefault((row.history, tuple(row.data_ids)), vector)
+            _check_row(vector, other, len(releases))
+        if release_id in single:
+            _check_copy(vector, single[release_id], len(releases))
+        if release_id not in single or row.claim.counts is not None:  # a copy may have dropped them
+            single[release_id] = vector
     for place, _, row in vectors:
         is_sum = len(row.summed_ids) > 1 and not any(part.history for part in row.parts)
-        if is_sum and all(one in single for one in row.summed_ids):
-            _check_sum(place, row.claim, [single[one][2] for one in row.summed_ids], len(releases))
+        if is_sum and all(release_id in single for release_id in row.summed_ids):
+            _check_sum(place, row.claim, [single[release_id][2] for release_id in row.summed_ids], len(releases))
 
 
-def _check_copy(one: _Found, other: _Found, count: int) -> None:
-    if what := _differences(one, other):
+def _check_copy(vector: _Vector, other: _Vector, count: int) -> None:
+    if what := _differences(vector, other):
         raise InvalidInputError(
-            f"releases {other[0] + 1} and {one[0] + 1} of {count} have the same id, but differ: {what}. One was "
+            f"releases {other[0] + 1} and {vector[0] + 1} of {count} have the same id, but differ: {what}. One was "
             "changed, or is another release under that id; ask who published them, and leave it out"
         )
 
 
-def _check_row(one: _Found, other: _Found, count: int) -> None:
-    if what := _differences(one, other):
+def _check_row(vector: _Vector, other: _Vector, count: int) -> None:
+    if what := _differences(vector, other):
         raise InvalidInputError(
-            f"releases {other[0] + 1} and {one[0] + 1} of {count} are the same row of a history, but differ: {what}. "
-            "One was changed, or the row was published twice; ask who published them, and leave it out"
+            f"releases {other[0] + 1} and {vector[0] + 1} of {count} are the same row of a history, but differ: "
+            f"{what}. One was changed, or the row was published twice; ask who published them, and leave it out"
         )
 
 
-def _differences(one: _Found, other: _Found) -> str:
+def _differences(vector: _Vector, other: _Vector) -> str:
     """Return in what two releases differ; an empty text for equal ones."""
-    (_, guarantee, claim), (_, stated, known) = other, one
+    (_, guarantee, claim), (_, other_guarantee, other_claim) = vector, other
     differs = {
-        "maps": claim.kind != known.kind,
-        "cells": not np.array_equal(claim.cells, known.cells),
+        "maps": claim.kind != other_claim.kind,
+        "cells": not np.array_equal(claim.cells, other_claim.cells),
         "counts": claim.counts is not None
-        and known.counts is not None
-        and not np.array_equal(claim.counts, known.counts),
-        "noise": claim.noise != known.noise,
-        "guarantees": _alone(guarantee) != _alone(stated),
+        and other_claim.counts is not None
+        and not np.array_equal(claim.counts, other_claim.counts),
+        "noise": claim.noise != other_claim.noise,
+        "guarantees": _alone(guarantee) != _alone(other_guarantee),
     }
     return ", ".join(name for name, differ in differs.items() if differ)
 
@@ -108,17 +108,17 @@ def _alone(guarantee: Any) -> Any:
     added = apart_in_tables(guarantee.neighbours.unit) if conditions else ""
     if added not in conditions:
         return guarantee
-    return dataclasses.replace(guarantee, conditions=[one for one in conditions if one != added])
+    return dataclasses.replace(guarantee, conditions=[condition for condition in conditions if condition != added])
 
 
 def _check_sum(place: int, claim: Claim, parts: Sequence[Claim], count: int) -> None:
     if any(part.kind != claim.kind for part in parts):
         wrong = "map"
     else:
-        known, factors = _factors(*(_alike(claim, parts) or (claim.cells, [part.cells for part in parts])))
-        if known is None or (known and _is_noise_of(claim, parts, factors)):
+        is_sum, factors = _factors(*(_alike(claim, parts) or (claim.cells, [part.cells for part in parts])))
+        if is_sum is None or (is_sum and _is_noise_of(claim, parts, factors)):
             return
-        wrong = "noise" if known else "vector"
+        wrong = "noise" if is_sum else "vector"
     raise InvalidInputError(
         f"release {place + 1} of {count} has the ids of {len(parts)} releases that are given too, and its {wrong} is "
         f"not that of a sum of them. It was changed, or is another release under these ids; ask who published it, and "
@@ -137,8 +137,8 @@ def is_computed(claim: Claim, others: Sequence[Claim]) -> bool:
 def _alike(claim: Claim, parts: Sequence[Claim]) -> tuple[Numbers, list[Numbers]] | None:
     """Return what was published under a claim, and as much of its parts; None if they have fewer counts."""
     numbers = claim.numbers
-    found = [part.cells if claim.counts is None else part.numbers for part in parts]
-    return (numbers, found) if all(part.shape == numbers.shape for part in found) else None
+    addends = [part.cells if claim.counts is None else part.numbers for part in parts]
+    return (numbers, addends) if all(part.shape == numbers.shape for part in addends) else None
 
 
 def _factors(cells: Numbers, parts: Sequence[Numbers]) -> tuple[bool | None, list[Fraction]]:

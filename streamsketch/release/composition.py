@@ -47,8 +47,8 @@ def compose(guarantees: Iterable[Guarantee | Release], *, populations: Populatio
     >>> print(compose(parts, populations="disjoint"))
     ε = 1, δ = 0 for one event of at most 1 (L1), by a mechanism, only if: no event is in two of the streams
     """
-    given = listed(guarantees, "guarantees compose from a list of them", GUARANTEE)
-    parts: list[Any] = [getattr(part, "guarantee", part) for part in given]
+    items = listed(guarantees, "guarantees compose from a list of them", GUARANTEE)
+    parts: list[Any] = [getattr(part, "guarantee", part) for part in items]
     if populations not in ("disjoint", "overlapping"):
         raise InvalidInputError(
             f"populations must be 'disjoint' (no privacy unit is in two streams) or 'overlapping', got {populations!r}"
@@ -56,28 +56,28 @@ def compose(guarantees: Iterable[Guarantee | Release], *, populations: Populatio
     if not parts:
         raise InvalidInputError("there is no guarantee to compose; pass at least one")
     neighbours = _for_one_relation(parts).neighbours
-    if populations == "disjoint" and (sharing := sharing_data(given)):
+    if populations == "disjoint" and (sharing := sharing_data(items)):
         first, second = sharing[0]
         raise InvalidInputError(
-            f"releases {first + 1} and {second + 1} of {len(given)} are of the same data (one sketch released twice, a "
+            f"releases {first + 1} and {second + 1} of {len(items)} are of the same data (one sketch released twice, a "
             f"copy of it, or a sum and one of its parts), so their populations are not disjoint. Use "
             f"populations='overlapping'"
         )
-    parts = [parts[place] for place in non_redundant(given)]
+    parts = [parts[place] for place in non_redundant(items)]
     mechanism = Mechanism.together(part.mechanism for part in parts)
     combined = Budget.largest if populations == "disjoint" else Budget.total
     budget = combined([part.budget for part in parts])
     conditions = [condition for part in parts for condition in part.conditions]
-    found = Guarantee.of(budget, neighbours, mechanism, conditions, _weakest(part.basis for part in parts))
+    guarantee = Guarantee.of(budget, neighbours, mechanism, conditions, _weakest(part.basis for part in parts))
     if populations == "disjoint" and len(parts) > 1:
-        return with_conditions(found, apart_in_streams(neighbours.unit))
-    return found
+        return with_conditions(guarantee, apart_in_streams(neighbours.unit))
+    return guarantee
 
 
-def _weakest(given: Iterable[Basis | None]) -> Basis | None:
+def _weakest(bases: Iterable[Basis | None]) -> Basis | None:
     """Return on what all rest: enforced if all are, unknown if one is and no other is asserted."""
-    found = set(given)
-    return "asserted" if "asserted" in found else None if None in found else "enforced"
+    kinds = set(bases)
+    return "asserted" if "asserted" in kinds else None if None in kinds else "enforced"
 
 
 def _for_one_relation(parts: list[Any]) -> Guarantee:

@@ -77,14 +77,14 @@ class HistoryPart:
             Of the history's rows.
         """
         schedule = _schedule_of(layout)
-        found: Floats = np.zeros(self.last)
+        weights: Floats = np.zeros(self.last)
         if self.is_row:
-            found[self.start] = 1.0
-            return found
-        found[: self.stop] = schedule.weights(self.start, self.stop)
+            weights[self.start] = 1.0
+            return weights
+        weights[: self.stop] = schedule.weights(self.start, self.stop)
         if self.minus is not None:
-            found[: self.minus[1]] -= schedule.weights(*self.minus)
-        return found
+            weights[: self.minus[1]] -= schedule.weights(*self.minus)
+        return weights
 
     def noise(self, layout: Layout, row: NoiseMoments) -> NoiseMoments:
         """Return the cumulants of the noise, in grid steps of the rows.

@@ -90,9 +90,9 @@ def release_windows(
         return _rows(agreement, exact, ledger=ledger, dataset=dataset, again=again)
     publisher, shares = publisher_in_windows(agreement), dict[str, Any]()
     judge = publisher_of(agreement).calibrated(agreement.projection)
-    asked = [judge.guarantee_for(one) for one in exact.values()]  # every guard on what was enforced
-    basis = "enforced" if all(one.basis == "enforced" for one in asked) else "asserted"
-    conditions = sorted({condition for one in asked for condition in one.conditions})
+    asked = [judge.guarantee_for(sketch) for sketch in exact.values()]  # every guard on what was enforced
+    basis = "enforced" if all(guarantee.basis == "enforced" for guarantee in asked) else "asserted"
+    conditions = sorted({condition for guarantee in asked for condition in guarantee.conditions})
     calibrated = publisher.calibrated(agreement.projection)
     calibrated = calibrated.with_guarantee(calibrated.guarantee.on(basis, conditions))
     stated = calibrated.guarantee
@@ -103,14 +103,14 @@ def release_windows(
         stated = compose([stated, choice], populations="overlapping")
         calibrated = calibrated.with_guarantee(stated)
     spent = compose([spent_in_window(agreement, stated)] * len(exact), populations="overlapping")
-    for one in exact.values():
-        warn_of_another(one.data_ids, stated, again=again)
-    ids = sorted({each for one in exact.values() for each in one.data_ids.published()})
+    for sketch in exact.values():
+        warn_of_another(sketch.data_ids, stated, again=again)
+    ids = sorted({each for sketch in exact.values() for each in sketch.data_ids.published()})
     charge_for(ledger, dataset, spent, agreement.projection, ids)
     released = {}
-    for name, one in exact.items():
-        released[name] = _drawn(publisher, calibrated, agreement, one, shares.get(name))
-        note_release(one.data_ids, stated)
+    for name, sketch in exact.items():
+        released[name] = _drawn(publisher, calibrated, agreement, sketch, shares.get(name))
+        note_release(sketch.data_ids, stated)
     return released
 
 
@@ -142,17 +142,17 @@ def _rows(
     calibrated = publisher_in_windows(agreement).calibrated(agreement.projection)
     basis = basis_of(agreement)
     conditions = set[str]()
-    for one in exact.values():
-        stated = calibrated.guarantee_for(one)
+    for sketch in exact.values():
+        stated = calibrated.guarantee_for(sketch)
         conditions |= set(stated.conditions)
         basis = basis if stated.basis == basis else "asserted"
-        warn_of_another(one.data_ids, stated, again=again)
+        warn_of_another(sketch.data_ids, stated, again=again)
     calibrated = calibrated.with_guarantee(calibrated.guarantee.on(basis, sorted(conditions)))
-    ids = sorted({each for one in exact.values() for each in one.data_ids.published()})
+    ids = sorted({each for sketch in exact.values() for each in sketch.data_ids.published()})
     spent = spent_in_window(agreement, calibrated.guarantee)
     charge_for(ledger, dataset, spent, agreement.projection, ids)
     releaser = SERVICES.need("rows of a schedule", "the agreement has a schedule")(calibrated, agreement.projection)
-    released = {name: releaser.add(one) for name, one in exact.items()}
-    for one in exact.values():
-        note_release(one.data_ids, calibrated.guarantee)
+    released = {name: releaser.add(sketch) for name, sketch in exact.items()}
+    for sketch in exact.values():
+        note_release(sketch.data_ids, calibrated.guarantee)
     return released

@@ -62,7 +62,7 @@ def merge_parts(parts: Iterable[NoisePart]) -> tuple[NoisePart, ...]:
     """Return parts with equal ones counted together, in an order that depends only on them."""
     counts: dict[NoisePart, int] = {}
     for part in parts:
-        one = dataclasses.replace(part, count=1)
-        counts[one] = counts.get(one, 0) + part.count
+        kind = dataclasses.replace(part, count=1)
+        counts[kind] = counts.get(kind, 0) + part.count
     ordered = sorted(counts, key=repr)
     return tuple(dataclasses.replace(part, count=counts[part]) for part in ordered)

@@ -144,9 +144,9 @@ class PrivateSketch(Published):
         ids = tuple(sorted(release_ids))
         if not ids or len(set(ids)) < len(ids) or set(map(len, ids)) != {RELEASE_ID_BYTES}:
             raise InvalidInputError(f"release ids must be distinct, of {RELEASE_ID_BYTES} bytes, and at least one")
-        known = tuple(sorted(data_ids))
-        if known:
-            ids_of_data.check(known)
+        sources = tuple(sorted(data_ids))
+        if sources:
+            ids_of_data.check(sources)
         stated = merge_parts(parts) if parts else ()
         check_streams(stated)
         if stated and sum(part.count for part in stated) != len(ids):
@@ -164,7 +164,7 @@ class PrivateSketch(Published):
         self._guarantee = guarantee
         self._multiplier = factor
         self._release_ids = ids
-        self._data_ids = known
+        self._data_ids = sources
         self._parts = stated
         if agreement is not None:
             check_fingerprint(agreement)
@@ -488,7 +488,7 @@ class PrivateSketch(Published):
                 "the sum of these releases could exceed 2**63 grid steps in a cell; nothing was changed. "
                 "Scale them by multipliers with a larger common step, or combine fewer"
             )
-        unstated = any(one._unstated for one in (self, other))
+        unstated = any(sketch._unstated for sketch in (self, other))
         alike = populations == "disjoint" and self._clip == other._clip
         return PrivateSketch(
             self._projection,

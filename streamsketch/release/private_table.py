@@ -85,11 +85,13 @@ class PrivateTable(PublishedTable[PrivateSketch]):
         """
         table, rows = super().to_arrow(), () if self._is_row else self.rows
         for name, numbers in (("units", 1), ("total", 2)):
-            found = [one.counts is not None and one.counts.size >= numbers for one in rows]
-            if any(found):
-                estimates = [getattr(one, name) if known else None for one, known in zip(rows, found, strict=True)]
+            has_counts = [row.counts is not None and row.counts.size >= numbers for row in rows]
+            if any(has_counts):
+                estimates = [
+                    getattr(row, name) if has_count else None for row, has_count in zip(rows, has_counts, strict=True)
+                ]
                 for column, field in ((name, "value"), (f"{name}_error", "standard_error")):
-                    values = [None if one is None else getattr(one, field) for one in estimates]
+                    values = [None if estimate is None else getattr(estimate, field) for estimate in estimates]
                     table = table.append_column(column, pa.array(values, pa.float64()))
         return table
 

@@ -62,9 +62,9 @@ def check_disjoint(release_ids: Iterable[Collection[bytes]]) -> None:
 
 def check_same_place(releases: Iterable[Noisy]) -> None:
     """Raise `InvalidInputError` if noise was added at different places, which no error bar fits, or to rows."""
-    given = list(releases)
-    check_streams(given)
-    places = sorted({release.noise_place for release in given})
+    releases = list(releases)
+    check_streams(releases)
+    places = sorted({release.noise_place for release in releases})
     if len(places) > 1:
         raise InvalidInputError(
             f"these releases have their noise at different places: {' and '.join(places)}. Release all of them with "
@@ -111,8 +111,8 @@ class Encoded:
     @classmethod
     def _decoded(cls, data: bytes, **agreed: Any) -> Self:
         """Return the object in ``data``, which must be of this class."""
-        found: Self = _wire().decode(data, cls, **agreed)
-        return found
+        value: Self = _wire().decode(data, cls, **agreed)
+        return value
 
 
 class Published(Encoded, ABC):
@@ -240,7 +240,7 @@ def copy_with(release: ReleaseT, **changed: Any) -> ReleaseT:
     """Return a copy of a release with other values in some slots, which nothing else depends on."""
     kind: Any = type(release)
     copy: ReleaseT = kind.__new__(kind)
-    for one in kind.__mro__:
-        for name in getattr(one, "__slots__", ()):
+    for base in kind.__mro__:
+        for name in getattr(base, "__slots__", ()):
             setattr(copy, name, changed.get(name, getattr(release, name)))
     return copy

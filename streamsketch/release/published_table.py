@@ -73,11 +73,11 @@ class PublishedTable(Published, Mapping[TableKey, Row]):
         return table
 
     def _hold(self, releases: Mapping[TableKey, Row]) -> None:
-        given = dict(releases)
-        if not given:
+        rows = dict(releases)
+        if not rows:
             raise InvalidInputError("a table holds at least one release, got none")
-        first_key, first = next(iter(given.items()))
-        for key, release in given.items():
+        first_key, first = next(iter(rows.items()))
+        for key, release in rows.items():
             if not isinstance(release, self.row_type):
                 raise TypeError(
                     f"a table holds {self.row_type.__name__} objects, got a {type(release).__name__}. Call release() "
@@ -95,15 +95,15 @@ class PublishedTable(Published, Mapping[TableKey, Row]):
                     f"and {release.guarantee} for the key {short(key)}. Release all keys with one guarantee, or save "
                     "them one by one"
                 )
-        _check_draws(given.values(), first.guarantee.neighbours)
-        names = list(given)
+        _check_draws(rows.values(), first.guarantee.neighbours)
+        names = list(rows)
         ordered = _ordered(names)
         self._keys = None  # Arrow loads where a table is written
         if ordered is None:
             column = key_column(names, "key")
             order = pc.sort_indices(column)
             self._keys, ordered = column.take(order), [names[place] for place in order.to_pylist()]
-        self._rows = {name: given[name] for name in ordered}
+        self._rows = {name: rows[name] for name in ordered}
 
     # --- reading --------------------------------------------------------------------------------------------
 
@@ -127,7 +127,7 @@ class PublishedTable(Published, Mapping[TableKey, Row]):
     @property
     def data_ids(self) -> tuple[bytes, ...]:
         """Random ids of the data inside, for all keys; empty if the data are unknown."""
-        return tuple(sorted({one for release in self.rows for one in release.data_ids}))
+        return tuple(sorted({data_id for release in self.rows for data_id in release.data_ids}))
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -240,8 +240,8 @@ def _check_draws(releases: Collection[Any], neighbours: Neighbours) -> None:
     draws: dict[frozenset[bytes], set[frozenset[bytes]]] = defaultdict(set)
     for release in releases:
         summed = release.summed_ids
-        for one in release.data_ids:
-            holders[one].add(summed)
+        for data_id in release.data_ids:
+            holders[data_id].add(summed)
         if release.data_ids:
             draws[frozenset(release.data_ids)].add(summed)
     most = max(map(len, holders.values()), default=0)

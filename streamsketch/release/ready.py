@@ -282,7 +282,7 @@ class Calibrated(ABC, Generic[PublishedT]):
                 raise wrong_type("only a Sketch can be released", sketch, RELEASED)
             self.projection.check_same(sketch.projection)
         is_bounded = any(sketch.bounds.is_enforced for sketch in sketches.values())
-        found: dict[TableKey, Ready[PublishedT]] = {}
+        ready: dict[TableKey, Ready[PublishedT]] = {}
         for key, sketch in sketches.items():
             if self.guarantee.basis is None:  # otherwise keys were chosen already
                 refuse_private_choice(sketch.agreement)
@@ -290,11 +290,11 @@ class Calibrated(ABC, Generic[PublishedT]):
             judged = self if asked is self.guarantee else self.with_guarantee(asked)
             agreed = None if sketch.agreement is None else sketch.agreement.fingerprint
             exact = judged.numbers(sketch).reshape(1, -1)
-            found[key] = Ready(judged, exact, Stated(sketch.data_ids, sketch.bounds, agreed))
-        first = next(iter(found.values()))
+            ready[key] = Ready(judged, exact, Stated(sketch.data_ids, sketch.bounds, agreed))
+        first = next(iter(ready.values()))
         check_readable(self.projection, first.guarantee, sketches if keyed else None, self.row_bytes)
         warn_of_exceeded(largest, self.guarantee.neighbours, self.projection)
-        return found
+        return ready
 
     def _check_facts(self, bounds: Bounds) -> None:
         """Raise `InvalidInputError` if the mechanism needs what these bounds of data do not state."""

@@ -67,11 +67,11 @@ def non_redundant(releases: Sequence[Any]) -> list[int]:
     """
     check_claims(releases)
     alike_in_history = _repeated_parts(releases)
-    vectors = [[] if place in alike_in_history else _vectors_of(one) for place, one in enumerate(releases)]
-    known = [place for place, found in enumerate(vectors) if found]
+    vectors = [[] if place in alike_in_history else _vectors_of(release) for place, release in enumerate(releases)]
+    places = [place for place, rows in enumerate(vectors) if rows]
     span = _Span()
     kept: list[int] = []
-    for place in sorted(known, key=lambda place: _rank(releases[place])):
+    for place in sorted(places, key=lambda place: _rank(releases[place])):
         if span.add(vectors[place]) or _has_more_delta(releases[place], [releases[other] for other in kept]):
             kept.append(place)
     for place in sorted(place for place in kept if len(vectors[place]) > 1):
@@ -84,7 +84,7 @@ def non_redundant(releases: Sequence[Any]) -> list[int]:
                 others.add(vectors[other])
             if not others.add(vectors[place]):
                 kept.remove(place)
-    without = {place for place, found in enumerate(vectors) if not found}
+    without = {place for place, rows in enumerate(vectors) if not rows}
     return sorted({*kept, *without} - alike_in_history)
 
 
@@ -97,13 +97,13 @@ def sharing_data(releases: Sequence[Any]) -> list[tuple[int, int]]:
     for place in sorted({*non_redundant(releases), *_repeated_parts(releases)}):  # rows of other keys hold other data
         for row in getattr(releases[place], "rows", ()):
             what = row.summed_ids if row.history is None else (row.history.id, releases[place].guarantee)
-            for one in row.data_ids:
-                holders.setdefault(one, {}).setdefault(what, place)
-    found: dict[tuple[int, int], None] = {}
+            for data_id in row.data_ids:
+                holders.setdefault(data_id, {}).setdefault(what, place)
+    pairs: dict[tuple[int, int], None] = {}
     for holding in holders.values():
         first, *others = holding.values()
-        found.update(dict.fromkeys((first, other) for other in others if other != first))
-    return sorted(found)
+        pairs.update(dict.fromkeys((first, other) for other in others if other != first))
+    return sorted(pairs)
 
 
 def _repeated_parts(releases: Sequence[Any]) -> set[int]:
@@ -126,7 +126,7 @@ def _vectors_of(release: Any) -> list[_Vector]:
     if any(row.history is not None for row in rows):
         return []  # always counts, unless it is a repeated part: no cells show from which rows others were solved
     neighbours = None if not rows else release.guarantee.neighbours
-    return [({(neighbours, one): Fraction(1) for one in row.summed_ids}, row.claim) for row in rows]
+    return [({(neighbours, release_id): Fraction(1) for release_id in row.summed_ids}, row.claim) for row in rows]
 
 
 def _rank(release: Any) -> tuple[int, float, float, int, bool]:

@@ -33,12 +33,12 @@ class _Memory:
     def earlier(self, ids: DataIds) -> list[_Past]:
         """Return the releases of some of these data, or of a table that they are a key of, oldest first."""
         with self._lock:
-            found: dict[_Past, None] = {}
-            for one in ids.parts:
-                found |= dict.fromkeys([*self._of_data.get(one, ()), *self._of_related.get(one, ())])
-            for one in ids.related:
-                found |= dict.fromkeys(self._of_data.get(one, ()))
-            return list(found)
+            releases: dict[_Past, None] = {}
+            for name in ids.parts:
+                releases |= dict.fromkeys([*self._of_data.get(name, ()), *self._of_related.get(name, ())])
+            for name in ids.related:
+                releases |= dict.fromkeys(self._of_data.get(name, ()))
+            return list(releases)
 
     def is_first(self, own: bytes) -> bool:
         """Return whether nobody was warned of these data yet."""
@@ -53,15 +53,15 @@ class _Memory:
 
     def add(self, ids: DataIds, past: _Past) -> None:
         with self._lock:
-            for known, names in ((self._of_data, ids.parts), (self._of_related, ids.related)):
-                for one in names:
-                    known[one] = [*known.pop(one, ()), past]
-                _shorten(known)
+            for releases, names in ((self._of_data, ids.parts), (self._of_related, ids.related)):
+                for name in names:
+                    releases[name] = [*releases.pop(name, ()), past]
+                _shorten(releases)
 
 
-def _shorten(known: OrderedDict[bytes, Any]) -> None:
-    while len(known) > _MOST_IDS:
-        known.popitem(last=False)
+def _shorten(releases: OrderedDict[bytes, Any]) -> None:
+    while len(releases) > _MOST_IDS:
+        releases.popitem(last=False)
 
 
 _MEMORY = _Memory()

@@ -96,16 +96,16 @@ def keys_for(
     is_public = agreed == "public"
     if is_public and in_windows and public_keys is not None and not keys_are_public:
         return asked
-    known = {"public_keys": None if is_public else agreed, "keys_are_public": is_public}
+    terms = {"public_keys": None if is_public else agreed, "keys_are_public": is_public}
     if public_keys is None and not keys_are_public:
-        return known
+        return terms
     listed = None if public_keys is None else tuple(sorted(set(agreement.keys_of(public_keys))))
-    if (listed, keys_are_public) != (known["public_keys"], is_public):
+    if (listed, keys_are_public) != (terms["public_keys"], is_public):
         what = "all keys of the data" if is_public else f"{len(agreed):,} listed keys"
         raise IncompatibleAgreementsError(
             f"the agreement publishes {what}, and this release would publish others: {_REMEDY}"
         )
-    return known
+    return terms
 
 
 def refuse_private_choice(agreement: Agreement | None) -> None:

@@ -64,27 +64,27 @@ def check_noise(
     mechanism = guarantee.mechanism
     if not mechanism.is_record:
         return NoiseCheck("not checked", sentences.ONLY_TEXT)
-    one = mechanism.the_noise
-    if one is None:
+    step = mechanism.the_noise
+    if step is None:
         return NoiseCheck("not checked", sentences.NO_SINGLE_NOISE)
-    if one.layout.most_blocks > (most_entries or MOST_BLOCKS):
-        return NoiseCheck("not checked", f"its schedule has up to {one.layout.most_blocks:,} blocks to look through")
-    if not one.layout.is_unit(unit := guarantee.neighbours.unit):
-        return NoiseCheck("too little", f"it is for one {unit}, and its noise for a unit{one.layout.unit_text('')}")
-    if (assumed := _assumed_otherwise(one, noise, place, history)) is not None:
+    if step.layout.most_blocks > (most_entries or MOST_BLOCKS):
+        return NoiseCheck("not checked", f"its schedule has up to {step.layout.most_blocks:,} blocks to look through")
+    if not step.layout.is_unit(unit := guarantee.neighbours.unit):
+        return NoiseCheck("too little", f"it is for one {unit}, and its noise for a unit{step.layout.unit_text('')}")
+    if (assumed := _assumed_otherwise(step, noise, place, history)) is not None:
         return NoiseCheck("too little", assumed)
-    return judge(one.noise, guarantee, (projection, place), most_entries=most_entries)
+    return judge(step.noise, guarantee, (projection, place), most_entries=most_entries)
 
 
 def _assumed_otherwise(
-    one: AddedNoise, noise: NoiseMoments, place: NoisePlace, history: HistoryPart | None
+    step: AddedNoise, noise: NoiseMoments, place: NoisePlace, history: HistoryPart | None
 ) -> str | None:
     """Return how the noise that estimates assume differs from what a mechanism adds; None if it does not."""
-    if one.place != place:
-        return f"its mechanism adds noise to the {one.place}, and its estimates assume that of the {place}"
-    what, used, alike = sentences.NOISE_OF_MECHANISM.format(noise=one.noise), one.cumulants, agree
-    if history is not None and one.layout.by_rows and not history.is_row:
-        what, used, alike = f"that of {history} by its schedule", history.noise(one.layout, used), _agree_on_lattice
+    if step.place != place:
+        return f"its mechanism adds noise to the {step.place}, and its estimates assume that of the {place}"
+    what, used, alike = sentences.NOISE_OF_MECHANISM.format(noise=step.noise), step.cumulants, agree
+    if history is not None and step.layout.by_rows and not history.is_row:
+        what, used, alike = f"that of {history} by its schedule", history.noise(step.layout, used), _agree_on_lattice
     if alike(noise, used):
         return None
     return sentences.OTHER_NOISE.format(

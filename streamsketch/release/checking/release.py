@@ -113,15 +113,15 @@ def composition_of(guarantee: Guarantee, parts: Sequence[NoisePart]) -> Composit
     between, as for a sum of sums.
     """
     budgets = [(part.guarantee.epsilon, part.guarantee.delta, part.count) for part in parts]
-    largest = max(one[0] for one in budgets), max(one[1] for one in budgets)
-    summed = tuple(float(sum(Fraction(one[at]) * one[2] for one in budgets)) for at in (0, 1))
+    largest = max(budget[0] for budget in budgets), max(budget[1] for budget in budgets)
+    summed = tuple(float(sum(Fraction(budget[at]) * budget[2] for budget in budgets)) for at in (0, 1))
     if _least(guarantee, summed):
         return "overlapping"
     if not _least(guarantee, largest):
         return None
     exact = all(
-        math.isclose(stated, found, rel_tol=_SUMS)
-        for stated, found in zip((guarantee.epsilon, guarantee.delta), largest, strict=True)
+        math.isclose(stated, maximum, rel_tol=_SUMS)
+        for stated, maximum in zip((guarantee.epsilon, guarantee.delta), largest, strict=True)
     )
     return "disjoint" if exact else "mixed"
 
@@ -171,11 +171,11 @@ def _check_parts(stated: StatedNoise, most_entries: int | None) -> NoiseCheck:
     ]
     inside = _inside(stated.releases)
     for verdict in ("too little", "not checked"):
-        found = [place for place, check in enumerate(checks) if check.verdict == verdict]
-        if found:
-            count = sum(stated.parts[place].count for place in found)
-            reason = sentences.SOME_INSIDE.format(count=count, inside=inside, reason=checks[found[0]].reason)
-            return NoiseCheck(checks[found[0]].verdict, reason)
+        places = [place for place, check in enumerate(checks) if check.verdict == verdict]
+        if places:
+            count = sum(stated.parts[place].count for place in places)
+            reason = sentences.SOME_INSIDE.format(count=count, inside=inside, reason=checks[places[0]].reason)
+            return NoiseCheck(checks[places[0]].verdict, reason)
     if len(checks) == 1:
         return NoiseCheck("enough", sentences.EACH_INSIDE.format(inside=inside, reason=checks[0].reason))
     return NoiseCheck("enough", sentences.EACH_IS_ENOUGH.format(inside=inside))
@@ -186,7 +186,7 @@ def _too_large(parts: Sequence[NoisePart], most_blocks: int) -> str | None:
     if len(parts) > _MOST_PARTS:
         return f"it has {len(parts):,} parts, more than the {_MOST_PARTS:,} looked at"
     rows = [part.guarantee.mechanism.layout.of_cells for part in parts]
-    blocks = sum(one.most_blocks for one in set(rows)) + sum(one.most_blocks for one in rows) // _REPEATED
+    blocks = sum(layout.most_blocks for layout in set(rows)) + sum(layout.most_blocks for layout in rows) // _REPEATED
     return f"its schedules have up to {blocks:,} blocks to look through" if blocks > most_blocks else None
 
 
@@ -228,15 +228,15 @@ def _check_without_parts(stated: StatedNoise, most_entries: int | None) -> Noise
     mechanism, where = stated.guarantee.mechanism, (stated.projection, stated.place)
     named = mechanism.noises
     if len(named) == len(mechanism.steps):
-        least = stated.releases * min(one.cumulants.k2 for one in named)
+        least = stated.releases * min(step.cumulants.k2 for step in named)
         if stated.noise.k2 < least * (1 - _TOLERANCE):
             return NoiseCheck(
                 "too little",
                 f"{stated.releases} releases by {mechanism} have a noise of variance {least:.4g} at "
                 f"least, and {stated.noise.k2:.4g} is stated",
             )
-        for one in named:
-            check = judge(one.noise, stated.guarantee, where, most_entries=most_entries)
+        for step in named:
+            check = judge(step.noise, stated.guarantee, where, most_entries=most_entries)
             if check.verdict == "too little":
                 return check
     return NoiseCheck("not checked", sentences.NO_PARTS.format(releases=stated.releases))
@@ -253,11 +253,11 @@ def _least_norm(stated: StatedNoise) -> float:
         return 0.0
     noises = []
     for part in stated.all_parts:
-        one = part.guarantee.mechanism.the_noise
-        if one is not None and has_known_characteristic(one.noise) and agree(one.cumulants, part.noise):
+        step = part.guarantee.mechanism.the_noise
+        if step is not None and has_known_characteristic(step.noise) and agree(step.cumulants, part.noise):
             factor = float(Fraction(part.multiplier) / abs(stated.multiplier))
-            noises.append(CellNoise(one.noise, factor, float(one.draws * part.count)))
-    noises.sort(key=lambda one: one.draws * one.factor**2 * one.noise.cumulants.k2, reverse=True)
+            noises.append(CellNoise(step.noise, factor, float(step.draws * part.count)))
+    noises.sort(key=lambda cell: cell.draws * cell.factor**2 * cell.noise.cumulants.k2, reverse=True)
     return least_squared_norm(tuple(noises[:_MOST_NOISES]), stated.projection.sketch_dim) if noises else 0.0
 
 
