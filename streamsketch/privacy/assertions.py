@@ -42,9 +42,9 @@ def with_conditions(stated: StatedT, *conditions: str) -> StatedT:
     """
     if not conditions:
         return stated
-    given: Any = stated
-    found: StatedT = dataclasses.replace(given, conditions=tuple(sorted({*given.conditions, *conditions})))
-    return found
+    value: Any = stated
+    copy: StatedT = dataclasses.replace(value, conditions=tuple(sorted({*value.conditions, *conditions})))
+    return copy
 
 
 def conditions_of_keys(*, keys_are_public: bool, in_windows: bool = False) -> tuple[str, ...]:

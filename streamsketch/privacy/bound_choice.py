@@ -234,12 +234,12 @@ def _grid(candidates: Iterable[Exact]) -> list[Fraction]:
 
 
 def _share(share: Exact) -> Fraction:
-    found = exact_fraction(share, "share")
-    if not 0 < found < 1 or found.denominator > _MOST_TERMS:
+    fraction = exact_fraction(share, "share")
+    if not 0 < fraction < 1 or fraction.denominator > _MOST_TERMS:
         raise InvalidInputError(
             f"share must lie in (0, 1) and be a fraction of at most {_MOST_TERMS}ths, such as 0.95, got {short(share)}"
         )
-    return found
+    return fraction
 
 
 def _first_to_succeed(exponents: Sequence[Fraction], drawn: Sequence[tuple[int, Fraction]]) -> int:

@@ -79,8 +79,8 @@ class Bounds:
         """
         if not (self.has_counts and self.together == 1 and isinstance(neighbours, Neighbours)):
             return False  # the publisher reports what is not a relation
-        known = _relation(self)
-        return known.kind == neighbours.kind and known.max_keys <= neighbours.max_keys
+        relation = _relation(self)
+        return relation.kind == neighbours.kind and relation.max_keys <= neighbours.max_keys
 
     def without_counts(self) -> "Bounds":
         """Return the same bounds for data whose units were not counted."""
@@ -111,7 +111,7 @@ class Bounds:
             return other if self.is_empty else self
         if not (self.is_enforced and other.is_enforced):
             # ended bounds stay so; enforced ones end where the other data have none
-            return max(self, other, key=lambda one: (bool(one.ended), one.is_enforced)).updated()
+            return max(self, other, key=lambda side: (bool(side.ended), side.is_enforced)).updated()
         mine, theirs = _relation(self), _relation(other)
         weaker = mine if theirs.implies_kind(mine) else theirs
         if mine.unit != theirs.unit or not mine.implies_kind(weaker):
@@ -125,14 +125,14 @@ class Bounds:
             return dataclasses.replace(self, ended="data were added with which a unit may be in too many keys to count")
         neighbours = dataclasses.replace(weaker, bound=bound, max_keys=keys)
         counted = disjoint_units and self.counted and other.counted and mine.kind == theirs.kind
-        found = with_conditions(
+        merged = with_conditions(
             Bounds(neighbours, clip, together, counted=counted), *self.conditions, *other.conditions
         )
-        return with_conditions(found, apart_in_merge(mine.unit)) if disjoint_units else found
+        return with_conditions(merged, apart_in_merge(mine.unit)) if disjoint_units else merged
 
     def _added(self, other: "Bounds", *, keyed: bool, disjoint_units: bool) -> tuple[Fraction, int, int]:
         """Return the bound, the keys that each have it, and the keys that have it together, of a unit in the sum."""
-        parts = [(Fraction(_relation(one).bound), _relation(one).max_keys, one.together) for one in (self, other)]
+        parts = [(Fraction(_relation(side).bound), _relation(side).max_keys, side.together) for side in (self, other)]
         if (self.together > 1) != (other.together > 1) or (self.together > 1 and not disjoint_units):
             # for all keys together: what a unit adds to m keys has m times the norm at most
             parts = [(bound * keys, 1, max(keys, together)) for bound, keys, together in parts]
@@ -179,16 +179,16 @@ class Bounds:
                 f"known any more. Bound all rows together, {remedy}"
             )
         if self.is_enforced:
-            known, what = self.neighbours, "bounded to" if self.together == 1 else "bounded, all keys together, to"
+            relation, what = self.neighbours, "bounded to" if self.together == 1 else "bounded, all keys together, to"
         elif agreed is not None:
-            known, what = agreed, "sketched under an agreement for"
+            relation, what = agreed, "sketched under an agreement for"
         else:
             return "asserted"
         too_many = self.together > 1 and neighbours.max_keys > 1  # the bound is one for all keys together
-        if known is not None and (too_many or not known.implies(neighbours)):
+        if relation is not None and (too_many or not relation.implies(neighbours)):
             raise InvalidInputError(
-                f"these data were {what} {known}, which does not imply {neighbours}. Release them for "
-                f"neighbours={known!r}, on which `streamsketch agree FILE.raw-sketch …` agrees, {remedy}"
+                f"these data were {what} {relation}, which does not imply {neighbours}. Release them for "
+                f"neighbours={relation!r}, on which `streamsketch agree FILE.raw-sketch …` agrees, {remedy}"
             )
         return "enforced" if self.is_enforced else "asserted"
 
@@ -229,10 +229,10 @@ class Bounds:
             check_text("what is known of bounds", text)
         if type(fields["is_empty"]) is not bool or (fields["is_empty"] and neighbours is not None):
             raise InvalidInputError("bounds of an empty sketch have no neighbours, and is_empty is true or false")
-        known = None if neighbours is None else Neighbours.from_dict(neighbours)
-        if "counted" in fields and known is None:
+        relation = None if neighbours is None else Neighbours.from_dict(neighbours)
+        if "counted" in fields and relation is None:
             raise InvalidInputError("units are counted where they are bounded")
-        return cls(**(fields | {"neighbours": known, "conditions": tuple(conditions)}))
+        return cls(**(fields | {"neighbours": relation, "conditions": tuple(conditions)}))
 
 
 def _relation(bounds: Bounds) -> Neighbours:

@@ -69,15 +69,15 @@ class Budget:
         InvalidInputError
             If the δ add up to 1 or more.
         """
-        delta = rounded_up(sum(written(one.delta) for one in budgets))
+        delta = rounded_up(sum(written(budget.delta) for budget in budgets))
         if delta >= 1:
             raise InvalidInputError(sentences.DELTA_ABOVE_1.format(delta=f"{delta:g}"))
-        return Budget(rounded_up(sum(written(one.epsilon) for one in budgets)), delta)
+        return Budget(rounded_up(sum(written(budget.epsilon) for budget in budgets)), delta)
 
     @staticmethod
     def largest(budgets: Sequence["Budget"]) -> "Budget":
         """Return the largest ε with the largest δ."""
-        return Budget(max(one.epsilon for one in budgets), max(one.delta for one in budgets))
+        return Budget(max(budget.epsilon for budget in budgets), max(budget.delta for budget in budgets))
 
     def __add__(self, other: "Budget") -> "Budget":
         return Budget.total([self, other])
@@ -108,12 +108,12 @@ class Budget:
     @property
     def weaknesses(self) -> list[str]:
         """Why this budget protects hardly anyone, in sentences; empty where it protects."""
-        found = []
+        texts = []
         if self.epsilon > _WEAK_EPSILON:
-            found.append(sentences.LARGE_EPSILON.format(epsilon=exact_text(self.epsilon), weak=_WEAK_EPSILON))
+            texts.append(sentences.LARGE_EPSILON.format(epsilon=exact_text(self.epsilon), weak=_WEAK_EPSILON))
         if self.delta >= _WEAK_DELTA:
-            found.append(sentences.LARGE_DELTA.format(delta=exact_text(self.delta), units=f"{1 / self.delta:,.0f}"))
-        return found
+            texts.append(sentences.LARGE_DELTA.format(delta=exact_text(self.delta), units=f"{1 / self.delta:,.0f}"))
+        return texts
 
     def warn_if_weak(self) -> "Budget":
         """Return this budget, and warn if it protects hardly anyone. For budgets that users ask for, not for sums."""

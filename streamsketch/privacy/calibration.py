@@ -52,10 +52,10 @@ def candidates(sensitivity: Sensitivity, budget: Budget) -> list[Candidate]:
     Note 5); for an SJLT that is δ < e^{-s}. The rule ignores constants, so the other one may have the smaller variance.
     """
     tried = _tried(sensitivity, budget)
-    found = [_candidate(one, sensitivity) for one in tried if one.noise is not None]
-    if not found:
+    mechanisms = [_candidate(trial, sensitivity) for trial in tried if trial.noise is not None]
+    if not mechanisms:
         raise _refusal_of(tried[0])
-    return found
+    return mechanisms
 
 
 def choose(sensitivity: Sensitivity, budget: Budget, mechanism: str) -> Noise:
@@ -84,14 +84,14 @@ def choose(sensitivity: Sensitivity, budget: Budget, mechanism: str) -> Noise:
             raise _instead_of(first, budget)
         return first.noise
     tried = _tried(sensitivity, budget)
-    found = [one.noise for one in tried if one.noise is not None]
-    refused = [one for one in tried if one.noise is None]
-    if not found:
+    noises = [trial.noise for trial in tried if trial.noise is not None]
+    refused = [trial for trial in tried if trial.noise is None]
+    if not noises:
         raise _refusal_of(refused[0])
-    best = min(found, key=lambda noise: noise.cumulants.k2)
-    if narrower := [one for one in refused if one.kind.widest < best.cumulants.k2]:
+    best = min(noises, key=lambda noise: noise.cumulants.k2)
+    if narrower := [trial for trial in refused if trial.kind.widest < best.cumulants.k2]:
         raise _instead_of(narrower[0], budget)  # it may have had less
-    return min(found, key=lambda noise: _variance(noise, sensitivity))
+    return min(noises, key=lambda noise: _variance(noise, sensitivity))
 
 
 def check_choice(budget: Budget, mechanism: str) -> None:

@@ -102,10 +102,10 @@ def _by_loss_distributions(parts: Sequence[PrivacyCost], delta: float) -> Accoun
     precision = sum(1 / part.sigma**2 for part in parts if part.sigma is not None)
     sigma = 1 / math.sqrt(precision) if precision else None
     infinite = -math.expm1(sum(math.log1p(-part.delta) for part in worst)) * (1 + _FLOATS)
-    found = _sums_of_losses([part.epsilon for part in worst])
-    if found is None:
+    sums = _sums_of_losses([part.epsilon for part in worst])
+    if sums is None:
         return None
-    losses, chances = found
+    losses, chances = sums
     rare = (np.cumsum(chances) < _TAIL * delta) | (np.cumsum(chances[::-1])[::-1] < _TAIL * delta)
     losses, chances = losses[~rare], chances[~rare]
     room = (delta * (1 - 2 * _TAIL - _FLOATS) - infinite) / (1 - infinite) if infinite < delta else 0.0

@@ -112,7 +112,9 @@ class Counting:
         slack = math.isqrt(projection.l2_sensitivity_squared) if neighbours.free_slack else 0
         most = _most_units(alone, keys, doubled=tolerance is not None, laplace=_is_laplace(alone, delta, mechanism))
         if _is_laplace(cls(most).beside(alone, neighbours), delta, mechanism) != _is_laplace(alone, delta, mechanism):
-            most = min(_most_units(alone, keys, doubled=tolerance is not None, laplace=one) for one in (False, True))
+            most = min(
+                _most_units(alone, keys, doubled=tolerance is not None, laplace=laplace) for laplace in (False, True)
+            )
         if tolerance is None:
             return cls(most, slack)
         if epsilon is None:

@@ -80,10 +80,10 @@ def flip_exactly(exponent: Fraction, buffer: Bytes, at: int) -> tuple[int, int]:
     while at + size <= buffer.size:
         places = 8 * size + _GUARD_BITS
         low, error = exponential(exponent, places)
-        drawn, one, words = int.from_bytes(buffer[at : at + size].tobytes(), "big"), 1 << places, 1 << 8 * size
-        if (drawn + 1) * (one + low) <= low * words:
+        drawn, scale, words = int.from_bytes(buffer[at : at + size].tobytes(), "big"), 1 << places, 1 << 8 * size
+        if (drawn + 1) * (scale + low) <= low * words:
             return 1, at + size
-        if drawn * (one + low + error) >= (low + error) * words:
+        if drawn * (scale + low + error) >= (low + error) * words:
             return 0, at + size
         size += 1
     return 0, -1
@@ -106,23 +106,23 @@ def quantiles(guard: int = _GUARD_BITS) -> list[int]:
     """Return ⌊2^52 · ln((256 - m)/m)⌋ for m = 1, …, 127; ``guard`` bits more are doubled should they not decide it."""
     while True:
         logs = logarithms(255, MAX_SHIFT + guard)
-        found = []
+        bounds = []
         for m in range(1, 128):
             (top, top_error), (bottom, bottom_error) = logs[255 - m], logs[m - 1]
-            found.append(((top - bottom - bottom_error) >> guard, (top + top_error - bottom) >> guard))
-        if all(low == high for low, high in found):
-            return [low for low, _ in found]
+            bounds.append(((top - bottom - bottom_error) >> guard, (top + top_error - bottom) >> guard))
+        if all(low == high for low, high in bounds):
+            return [low for low, _ in bounds]
         guard *= 2  # the logarithm of a rational other than 1 is irrational, so more bits decide it
 
 
 @functools.cache
 def factor_table() -> Ints:
     """Return 2^30 · e^-(2^j/2^30), rounded down, for j = 0, …, 34: int64, (35,); too small by less than 2."""
-    found = []
+    factors = []
     for j in range(_SMALL_BITS):
         low, _ = exponential(Fraction(1 << j, 1 << _BOUND_BITS), _BOUND_BITS + _GUARD_BITS)
-        found.append(low >> _GUARD_BITS)
-    return np.array(found, dtype=np.int64)
+        factors.append(low >> _GUARD_BITS)
+    return np.array(factors, dtype=np.int64)
 
 
 @part
@@ -137,17 +137,17 @@ def _compare(exponent: int, buffer: Bytes, at: int, factors: Ints) -> int:
     for _ in range(_WORD_BYTES):
         word = (word << 8) | int(buffer[at])
         at += 1
-    one = 1 << _BOUND_BITS
+    scale = 1 << _BOUND_BITS
     x = min(exponent >> (MAX_SHIFT - _BOUND_BITS), (1 << _SMALL_BITS) - 1)
-    low = one
+    low = scale
     for j in range(_SMALL_BITS):
         if (x >> j) & 1:
             low = (low * factors[j]) >> _BOUND_BITS
     high = low + _ROUNDED
     low = max(low - 1, 0)
-    if (word + 1) * (one + low) <= low << 32:
+    if (word + 1) * (scale + low) <= low << 32:
         return 1
-    return 0 if word * (one + high) >= high << 32 else _UNDECIDED
+    return 0 if word * (scale + high) >= high << 32 else _UNDECIDED
 
 
 @kernel

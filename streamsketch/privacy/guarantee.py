@@ -147,11 +147,11 @@ class Guarantee:
             raise InvalidInputError(f"the conditions of a guarantee are a list, got {short(conditions)}")
         neighbours = Neighbours.from_dict({name: fields[name] for name in fields.keys() - _OWN - _LATER})
         mechanism, basis = Mechanism.from_list(steps), fields.get("basis")
-        found = cls(fields["epsilon"], fields["delta"], neighbours, mechanism, conditions, basis)
-        written = found.to_dict()
+        guarantee = cls(fields["epsilon"], fields["delta"], neighbours, mechanism, conditions, basis)
+        written = guarantee.to_dict()
         if written != {"steps": steps, "basis": None, **fields}:
             raise InvalidInputError(f"the guarantee must be {short(written)}, got {short(fields)}")
-        return found
+        return guarantee
 
     def to_json(self) -> str:
         """Return the guarantee as canonical JSON: `to_dict` without ``"steps"`` and without fields that are None.
@@ -186,10 +186,10 @@ def _checked_conditions(conditions: Sequence[str]) -> tuple[str, ...]:
         raise TypeError("conditions are a sequence of sentences, got a str; put it in a list")
     for condition in conditions:
         check_text("a condition", condition)
-    found = tuple(sorted(set(conditions)))
-    if len(found) > MAX_CONDITIONS:
+    distinct = tuple(sorted(set(conditions)))
+    if len(distinct) > MAX_CONDITIONS:
         raise InvalidInputError(
-            f"a guarantee has at most {MAX_CONDITIONS} conditions, got {len(found)}; none may be dropped. Publish "
+            f"a guarantee has at most {MAX_CONDITIONS} conditions, got {len(distinct)}; none may be dropped. Publish "
             "with fewer different bounds"
         )
-    return found
+    return distinct

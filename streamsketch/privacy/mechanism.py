@@ -254,10 +254,12 @@ class Mechanism:
         """Return the mechanism that `to_list` wrote; raise `InvalidInputError` for anything else."""
         if not isinstance(steps, list):
             raise InvalidInputError(f"the steps of a mechanism are a list, got {short(steps)}")
-        found = cls([_step_of(step) for step in steps])
-        if found.to_list() != steps:
-            raise InvalidInputError(f"the steps of the mechanism must be {short(found.to_list())}, got {short(steps)}")
-        return found
+        mechanism = cls([_step_of(step) for step in steps])
+        if mechanism.to_list() != steps:
+            raise InvalidInputError(
+                f"the steps of the mechanism must be {short(mechanism.to_list())}, got {short(steps)}"
+            )
+        return mechanism
 
     def to_list(self) -> list[dict[str, Any]]:
         """Return the steps as a list that JSON can hold."""
@@ -266,7 +268,7 @@ class Mechanism:
     @staticmethod
     def together(mechanisms: Iterable["Mechanism"]) -> "Mechanism":
         """Return the mechanism of several releases, each once; ``"several mechanisms"`` if the text is too long."""
-        steps = [step for one in dict.fromkeys(mechanisms) for step in one.steps]
+        steps = [step for mechanism in dict.fromkeys(mechanisms) for step in mechanism.steps]
         if len(_text_of(steps)) > MAX_TEXT:
             return Mechanism.stated(sentences.SEVERAL_MECHANISMS)
         return Mechanism(steps)
@@ -317,7 +319,7 @@ class Mechanism:
     def without_places(self) -> "Mechanism":
         """The same mechanism without the places of noise."""
         return Mechanism(
-            [dataclasses.replace(one, place="output") if isinstance(one, AddedNoise) else one for one in self.steps]
+            [dataclasses.replace(step, place="output") if isinstance(step, AddedNoise) else step for step in self.steps]
         )
 
     def __str__(self) -> str:

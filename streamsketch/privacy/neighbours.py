@@ -141,18 +141,18 @@ class Neighbours(ABC):
         """Raise `InvalidInputError` if units cannot be clipped to this relation in this way."""
         if clip not in self.clips:
             ways = [f"clip={way!r}" for way in self.clips]
-            known = " or ".join([part for part in (", ".join(ways[:-1]), *ways[-1:]) if part])
-            known = known or "nothing: it is not one of units' totals"
+            choices = " or ".join([part for part in (", ".join(ways[:-1]), *ways[-1:]) if part])
+            choices = choices or "nothing: it is not one of units' totals"
             remedy = "; one row or average a unit is bounded by SketchL2.of_averages(unit, max_keys)"
             raise InvalidInputError(
-                f"units are clipped to {type(self).__name__} by {known}, got {short(clip)}"
+                f"units are clipped to {type(self).__name__} by {choices}, got {short(clip)}"
                 f"{remedy if clip == 'average' else ''}"
             )
 
     @property
     def units(self) -> str:
         """The unit in the plural, such as "customers" or "customers in at most 3 of 52 windows"."""
-        within = next((one for one in (" in one ", " in at most ") if one in self.unit), "")
+        within = next((phrase for phrase in (" in one ", " in at most ") if phrase in self.unit), "")
         who, _, span = self.unit.partition(within) if within else (self.unit, "", "")
         return f"{who}s{within}{span}"
 
@@ -363,5 +363,5 @@ def register_relation(relation: type[Neighbours]) -> None:
 def check_neighbours(neighbours: object) -> None:
     """Raise `TypeError` unless it is a registered neighbour relation."""
     if not isinstance(neighbours, Neighbours) or NEIGHBOURS.get(neighbours.kind) is not type(neighbours):
-        known = " or ".join(f"{relation.__name__}(bound)" for relation in NEIGHBOURS.values())
-        raise TypeError(f"neighbours must be {known}, got a {type(neighbours).__name__}")
+        relations = " or ".join(f"{relation.__name__}(bound)" for relation in NEIGHBOURS.values())
+        raise TypeError(f"neighbours must be {relations}, got a {type(neighbours).__name__}")

@@ -180,7 +180,7 @@ def logarithms(most: int, places: int) -> list[tuple[int, int]]:
     >>> low / 2**64, error < 2**10
     (2.302585092994046, True)
     """
-    found = [(0, 0)]
+    bounds = [(0, 0)]
     for n in range(2, most + 1):
         # Powers of z are rounded down, each by less than 1 and 1/9 of the one before: 9/8. So a term is below the true
         # one by less than 9/8 + 1, and what follows the last power is below 9/8 + 1 as well.
@@ -190,6 +190,6 @@ def logarithms(most: int, places: int) -> list[tuple[int, int]]:
             total += power // (2 * terms + 1)
             power //= square
             terms += 1
-        low, error = found[-1]
-        found.append((low + total, error + 3 * terms + 3))
-    return found
+        low, error = bounds[-1]
+        bounds.append((low + total, error + 3 * terms + 3))
+    return bounds

@@ -159,11 +159,11 @@ class Table:
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
-        self.c, one = weighted(shape)
-        two = digits(shape, self.c, 2)
-        blocks = np.arange(one.lowest, one.lowest + len(one.counts), dtype=np.int16)
-        first, second = np.repeat(blocks, one.counts), np.cumsum(two.counts, dtype=np.int64)
-        self.words = _Words(first, one.rest, second, two.lowest, two.rest)
+        self.c, one_word = weighted(shape)
+        two_words = digits(shape, self.c, 2)
+        blocks = np.arange(one_word.lowest, one_word.lowest + len(one_word.counts), dtype=np.int16)
+        first, second = np.repeat(blocks, one_word.counts), np.cumsum(two_words.counts, dtype=np.int64)
+        self.words = _Words(first, one_word.rest, second, two_words.lowest, two_words.rest)
 
     @property
     def low_bytes(self) -> int:
@@ -361,13 +361,13 @@ def draw_rounds(
             break
         word = (int(buffer[used]) << 8) | int(buffer[used + 1])
         if word < first.size:
-            found, block = _BLOCK, int(first[word])
+            outcome, block = _BLOCK, int(first[word])
         else:
-            found, block, at = _second(word - first.size, buffer, at, rest, second, lowest, second_rest)
-        if found >= _DEEPER:
-            return done, used, found == _DEEPER
-        n, heads = block, found
-        if found == _BLOCK and shift > 0:
+            outcome, block, at = _second(word - first.size, buffer, at, rest, second, lowest, second_rest)
+        if outcome >= _DEEPER:
+            return done, used, outcome == _DEEPER
+        n, heads = block, outcome
+        if outcome == _BLOCK and shift > 0:
             n, heads, at = _in_block(block, buffer, at, shift, low_bytes, power, numerator, denominator)
             if at < 0:
                 break

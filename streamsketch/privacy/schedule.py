@@ -160,11 +160,11 @@ class Schedule(ABC):
                [1, 1, 1, 0],
                [0, 0, 0, 1]])
         """
-        found = np.zeros((self.horizon, self.horizon), dtype=np.int64)
+        matrix = np.zeros((self.horizon, self.horizon), dtype=np.int64)
         for window in range(self.horizon):
             starts, factors = self.row_blocks.of_row(window)
-            found[window, starts[0] : window + 1] = np.repeat(factors, np.diff(starts, append=window + 1))
-        return found
+            matrix[window, starts[0] : window + 1] = np.repeat(factors, np.diff(starts, append=window + 1))
+        return matrix
 
     # --- errors ---------------------------------------------------------------------------------------------
 
@@ -177,9 +177,9 @@ class Schedule(ABC):
             Unless 0 ≤ start < stop ≤ horizon.
         """
         self.check_range(start, stop)
-        found = np.empty(stop)
-        solve_weights(start, stop, self.row_blocks.offsets, self.row_blocks.starts, _falls_of(self), found)
-        return found
+        weights = np.empty(stop)
+        solve_weights(start, stop, self.row_blocks.offsets, self.row_blocks.starts, _falls_of(self), weights)
+        return weights
 
     def check_range(self, start: int, stop: int, windows: int | None = None) -> None:
         """Raise `InvalidInputError` for a range that is empty, or not of the first ``windows``, by default all."""
@@ -274,9 +274,9 @@ class Schedule(ABC):
         if self.most == self.horizon:
             return True
         head, windows, apart = self.unit_text("").partition(" windows")
-        _, found, length = text.partition(head + windows)
+        _, separator, length = text.partition(head + windows)
         length = length.removesuffix(apart) if length.endswith(apart) else ", of another gap"
-        return bool(found) and (not length or (length.startswith(" of ") and not length.endswith(" apart")))
+        return bool(separator) and (not length or (length.startswith(" of ") and not length.endswith(" apart")))
 
     def to_dict(self) -> Json:
         """Return the schedule as a dict that JSON can hold."""
@@ -347,8 +347,8 @@ def _blocks_of(schedule: Schedule) -> RowBlocks:
     for own, coefficients in schedule.rows():
         starts.append(own)
         factors.append(coefficients)
-    offsets = np.concatenate([[0], np.cumsum([one.size for one in starts])]).astype(np.int64)
-    return RowBlocks(offsets, *(np.concatenate(found).astype(np.int64, copy=False) for found in (starts, factors)))
+    offsets = np.concatenate([[0], np.cumsum([row.size for row in starts])]).astype(np.int64)
+    return RowBlocks(offsets, *(np.concatenate(rows).astype(np.int64, copy=False) for rows in (starts, factors)))
 
 
 @functools.lru_cache(maxsize=8)

@@ -32,14 +32,14 @@ def schedule_of(fields: Any) -> Schedule:
         raise InvalidInputError(
             f"a schedule must be an object with a kind out of {', '.join(SCHEDULES)}, got {short(fields)}"
         )
-    given = {name: value for name, value in fields.items() if name != "kind"}
-    if unknown := given.keys() - {field.name for field in dataclasses.fields(kind)}:
+    arguments = {name: value for name, value in fields.items() if name != "kind"}
+    if unknown := arguments.keys() - {field.name for field in dataclasses.fields(kind)}:
         raise InvalidInputError(f"a {kind.kind} has no {', '.join(sorted(map(short, unknown)))}")
-    if "horizon" not in given:
+    if "horizon" not in arguments:
         raise InvalidInputError(
             "a schedule needs a horizon, which is the number of windows that its noise is for; set horizon"
         )
-    return kind(**given)
+    return kind(**arguments)
 
 
 def schedule_from_json(text: str) -> Schedule:

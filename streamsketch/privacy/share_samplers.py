@@ -79,7 +79,7 @@ def far_points(
             and all(flip_exp(Fraction(1), bits) for _ in range(common - shift))
         )
 
-    found = []
+    points = []
     for _ in range(sum(poisson(coin, bits) for _ in range(parts))):
         tail = far
         while bits.read(1)[0] & 1:
@@ -88,8 +88,8 @@ def far_points(
         point = least + _below(least, bits)
         kept = flip_coin(Fraction(least, point), bits) and all(flip_two_over_e(bits) for _ in range(tail))
         if kept and flip_exp(point / scale - tail - common, bits):
-            found.append((_below(size, bits), point if bits.read(1)[0] & 1 else -point))
-    return found
+            points.append((_below(size, bits), point if bits.read(1)[0] & 1 else -point))
+    return points
 
 
 def poisson(coin: Callable[[int], bool], bits: BitSource) -> int:

@@ -38,8 +38,8 @@ def rho_to_epsilon(rho: float, delta: float) -> float:
         return order * rho + math.log(1 / (order * delta)) / (order - 1) + math.log1p(-1 / order)
 
     centre = 0.5 * math.log(max(math.log(1 / delta), 1e-9) / rho)
-    found = optimize.minimize_scalar(at, bounds=(centre - 8, centre + 8), method="bounded", options={"xatol": 1e-9})
-    return max(0.0, float(found.fun)) * (1 + MARGIN)
+    minimum = optimize.minimize_scalar(at, bounds=(centre - 8, centre + 8), method="bounded", options={"xatol": 1e-9})
+    return max(0.0, float(minimum.fun)) * (1 + MARGIN)
 
 
 @functools.lru_cache(maxsize=256)
