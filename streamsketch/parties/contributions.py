@@ -70,16 +70,17 @@ def decode_contribution(data: bytes, *, cells: int) -> Contribution:
     return Contribution(digest, party, values, ids)
 
 
-def join_ids(found: Mapping[int, Contribution], parties: Sequence[object]) -> set[bytes]:
+def join_ids(contributions: Mapping[int, Contribution], parties: Sequence[object]) -> set[bytes]:
     """Return the ids of all parties' data; raise `InvalidInputError` if two contributed some of the same."""
     owners: dict[bytes, int] = {}
-    for place, one in found.items():
-        for each in one.data_ids:
-            if each in owners:
+    for place, contribution in contributions.items():
+        for data_id in contribution.data_ids:
+            if data_id in owners:
                 raise InvalidInputError(
-                    f"{parties[owners[each]]} and {parties[place]} contributed the same data, which would count twice"
+                    f"{parties[owners[data_id]]} and {parties[place]} contributed the same data, which would count "
+                    "twice"
                 )
-            owners[each] = place
+            owners[data_id] = place
     return set(owners)
 
 
@@ -132,31 +133,34 @@ def sum_contributions(
     InvalidInputError
         If it is of another session, or a party contributed twice, not at all, or the same data as another.
     """
-    found: dict[int, Contribution] = {}
+    by_place: dict[int, Contribution] = {}
     most = 2 * contribution_bytes(cells) + _ENVELOPE_BYTES  # base64 takes a third more
     for data in contributions:
         payload, signer = envelope.unseal(data, CONTRIBUTION, parties, max_bytes=most)
-        one, place = decode_contribution(payload, cells=cells), parties.index(signer)
-        if one.session != session:
+        contribution, place = decode_contribution(payload, cells=cells), parties.index(signer)
+        if contribution.session != session:
             raise InvalidInputError(
                 f"the contribution of {signer} is to another round, or to this one with other signatures: its session "
-                f"is {one.session.hex()[:16]}…, not {session.hex()[:16]}…. Use the round's text that all parties signed"
+                f"is {contribution.session.hex()[:16]}…, not {session.hex()[:16]}…. Use the round's text "
+                "that all parties signed"
             )
-        if one.party != place:
-            raise InvalidInputError(f"the contribution of {signer} states the place of another party, {one.party}")
-        if place in found:
+        if contribution.party != place:
+            raise InvalidInputError(
+                f"the contribution of {signer} states the place of another party, {contribution.party}"
+            )
+        if place in by_place:
             raise InvalidInputError(f"{signer} contributed twice; pass one of the two contributions")
-        found[place] = one
-    missing = [str(one) for place, one in enumerate(parties) if place not in found]
+        by_place[place] = contribution
+    missing = [str(party) for place, party in enumerate(parties) if place not in by_place]
     if missing:
         raise InvalidInputError(
             f"no contribution of {', '.join(missing)}: the masks cancel only in the sum of all contributions. Wait "
             "for it, or make a new round without that party, which is another release of the others' data"
         )
     total: Ints = np.zeros(cells, dtype=np.int64)
-    for one in found.values():
-        total += one.cells
-    return total, join_ids(found, parties)
+    for contribution in by_place.values():
+        total += contribution.cells
+    return total, join_ids(by_place, parties)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -28,7 +28,7 @@ class Envelope(NamedTuple):
 
     def signer_among(self, keys: Sequence[PublicKey]) -> PublicKey | None:
         """Return which of ``keys`` is claimed to have signed."""
-        return next((one for one in keys if one.fingerprint == self.claimed), None)
+        return next((key for key in keys if key.fingerprint == self.claimed), None)
 
     def is_signed_by(self, key: PublicKey) -> bool:
         """Return whether the signature is that of a key's owner over this payload and its type."""
@@ -69,10 +69,10 @@ def parse(data: bytes, *, max_bytes: int | None = None) -> Envelope:
         (signature,) = fields["signatures"]
         claimed, signature_bytes = _text(signature["keyid"]), _bytes(signature["sig"])
         kind = _text(fields["payloadType"])
-        known = set(fields) == _FIELDS and set(signature) == {"keyid", "sig"} and kind.isascii()
+        is_envelope = set(fields) == _FIELDS and set(signature) == {"keyid", "sig"} and kind.isascii()
     except (ValueError, TypeError, KeyError, RecursionError):
-        known = False
-    if not known:
+        is_envelope = False
+    if not is_envelope:
         raise SignatureError("this is not a signed envelope (DSSE in JSON with one signature)")
     return Envelope(payload, kind, claimed, signature_bytes)
 
@@ -87,20 +87,20 @@ def unseal(
     SignatureError
         If it is no envelope of this type, is signed by none of them, or was changed.
     """
-    found = parse(data, max_bytes=max_bytes)
-    if found.kind != kind:
-        raise SignatureError(f"the envelope holds {found.kind!r:.80}, not {kind!r}")
-    signer = found.signer_among(signers)
+    envelope = parse(data, max_bytes=max_bytes)
+    if envelope.kind != kind:
+        raise SignatureError(f"the envelope holds {envelope.kind!r:.80}, not {kind!r}")
+    signer = envelope.signer_among(signers)
     if signer is None:
         expected = ", ".join(map(str, signers)) or "none"
         raise SignatureError(
-            f"the envelope is signed by {found.claimed[:16]!a}, which is none of the expected keys: {expected}"
+            f"the envelope is signed by {envelope.claimed[:16]!a}, which is none of the expected keys: {expected}"
         )
-    if not found.is_signed_by(signer):
+    if not envelope.is_signed_by(signer):
         raise SignatureError(
             f"the signature of {signer} does not match, so the content was changed; ask for the original"
         )
-    return found.payload, signer
+    return envelope.payload, signer
 
 
 def _encoded(payload: bytes, kind: str) -> bytes:

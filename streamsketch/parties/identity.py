@@ -77,15 +77,15 @@ def _digest(domain: bytes, *parts: bytes) -> bytes:
 
 def check_members(parties: Iterable[PublicKey]) -> tuple[PublicKey, ...]:
     """Return the parties of a round; raise `InvalidInputError` unless there are at least two, with different keys."""
-    found = tuple(parties)
-    if not all(isinstance(one, PublicKey) for one in found):
+    members = tuple(parties)
+    if not all(isinstance(member, PublicKey) for member in members):
         raise TypeError("parties are PublicKey objects: key.public of a Key, or PublicKey.from_text")
-    if not 2 <= len(found) <= _MOST_PARTIES:
-        raise InvalidInputError(f"a round takes 2 to {_MOST_PARTIES} parties, got {len(found)}")
+    if not 2 <= len(members) <= _MOST_PARTIES:
+        raise InvalidInputError(f"a round takes 2 to {_MOST_PARTIES} parties, got {len(members)}")
     for half in ("signing", "key_exchange"):
-        if len({getattr(one, half) for one in found}) < len(found):
+        if len({getattr(member, half) for member in members}) < len(members):
             raise InvalidInputError("a public key is in the list of parties twice; pass a different key for each party")
-    return found
+    return members
 
 
 def check_honest(honest: int | None, count: int) -> int:
@@ -102,8 +102,8 @@ def check_honest(honest: int | None, count: int) -> int:
 
 def place_of(key: PublicKey, parties: Sequence[PublicKey]) -> int:
     """Return the place of a key in a round's list, whatever its name; raise `InvalidInputError` if it has none."""
-    for place, one in enumerate(parties):
-        if (one.signing, one.key_exchange) == (key.signing, key.key_exchange):
+    for place, party in enumerate(parties):
+        if (party.signing, party.key_exchange) == (key.signing, key.key_exchange):
             return place
     raise InvalidInputError(f"{key} is not a party of this round: {', '.join(map(str, parties))}")
 
@@ -131,24 +131,24 @@ def read_signatures(
     SignatureError
         If a signature is of somebody else or of another round, or a party signed twice.
     """
-    found: dict[PublicKey, bytes] = {}
-    for one in signatures:
-        payload, signer = envelope.unseal(one, _KINDS[form], parties)
+    additions: dict[PublicKey, bytes] = {}
+    for signature in signatures:
+        payload, signer = envelope.unseal(signature, _KINDS[form], parties)
         signed, added = payload[:NAME_BYTES], payload[NAME_BYTES:]
         if signed != name:
             raise SignatureError(f"{signer} signed another round, {signed.hex()[:16]}…, not {name.hex()[:16]}…")
         expected = 0 if form == 1 else ADDED_BYTES
         if len(added) != expected:
             raise SignatureError(f"the signature of {signer} adds {len(added)} bytes to the round, not {expected}")
-        if signer in found:
+        if signer in additions:
             raise SignatureError(f"{signer} signed twice; each party has one signature")
-        found[signer] = added
-    return found
+        additions[signer] = added
+    return additions
 
 
 def check_all_signed(signers: Collection[PublicKey], parties: Sequence[PublicKey]) -> None:
     """Raise `SignatureError` unless all parties signed."""
-    missing = [str(one) for one in parties if one not in signers]
+    missing = [str(party) for party in parties if party not in signers]
     if missing:
         raise SignatureError(
             f"{', '.join(missing)} did not sign this round, so its list of keys may have been changed on the way. "

@@ -176,11 +176,11 @@ class Key:
             NoEncryption() if passphrase is None else BestAvailableEncryption(passphrase.encode())
         )
         parts = [
-            one.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, lock) for one in (self._signing, self._key_exchange)
+            half.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, lock) for half in (self._signing, self._key_exchange)
         ]
         beside = Spent(str(self._public), _record_of(path))
-        for one in self._spent:  # first: a key in a file must not forget
-            beside.take(one)
+        for record in self._spent:  # first: a key in a file must not forget
+            beside.take(record)
         write_whole(path, b"".join(parts), secret=True)
         self._spent.append(beside)
 
@@ -268,8 +268,8 @@ class Key:
             Names of 32 bytes: of the round, and of the part of it that is contributed to: the round itself, or the
             round for a key of a table.
         """
-        for one in reversed(self._spent):  # files first, whose messages name the file
-            one.check(agreed, name)
+        for record in reversed(self._spent):  # files first, whose messages name the file
+            record.check(agreed, name)
 
     def spend(self, agreed: bytes, name: bytes, sent: bytes = b"") -> None:
         """Record that the party contributes, before anything is sent.
@@ -289,8 +289,8 @@ class Key:
         OSError
             If the file that records rounds cannot be written or locked.
         """
-        for one in reversed(self._spent):
-            one.add(agreed, name, sent)
+        for record in reversed(self._spent):
+            record.add(agreed, name, sent)
 
     def __repr__(self) -> str:
         return f"<Key of {self._public}, secret>"

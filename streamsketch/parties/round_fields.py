@@ -50,5 +50,5 @@ def arguments_of(fields: Json) -> dict[str, Any]:
         "parties": [PublicKey.from_text(line) for line in fields["parties"]],
         "honest": fields["honest"],
         "round_id": bytes.fromhex(fields["round"]),
-        "signatures": [canonical(one).encode() for one in fields["signatures"]],
+        "signatures": [canonical(signature).encode() for signature in fields["signatures"]],
     }

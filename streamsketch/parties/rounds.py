@@ -208,12 +208,14 @@ class Round:
         if self.signatures is None:
             return digest_of_session(self._name, ())
         self._check_signed()
-        return digest_of_session(self._name, [self._added[one] for one in self.parties])
+        return digest_of_session(self._name, [self._added[party] for party in self.parties])
 
     def to_json(self) -> str:
         """Return the round as canonical JSON with its signatures. A round of `for_key` is derived and has none."""
         self._check_whole()
-        fields = _fields_of(self, self._form) | {"signatures": [json.loads(one) for one in self.signatures or ()]}
+        fields = _fields_of(self, self._form) | {
+            "signatures": [json.loads(signature) for signature in self.signatures or ()]
+        }
         return canonical(fields)
 
     @classmethod
@@ -238,25 +240,25 @@ class Round:
         """
         try:
             fields = fields_in(text)
-            found = cls(**arguments_of(fields))
-            object.__setattr__(found, "_form", format_of(fields))
-            if _fields_of(found, found._form) | {"signatures": fields["signatures"]} != fields:
+            agreed = cls(**arguments_of(fields))
+            object.__setattr__(agreed, "_form", format_of(fields))
+            if _fields_of(agreed, agreed._form) | {"signatures": fields["signatures"]} != fields:
                 raise ValueError("it is not canonical, or its noise does not fit its ε")  # noqa: TRY301 - as all of it
         except KeyError as error:
             raise InvalidInputError(f"this is not a round: it has no {short(error.args[0])}") from None
         except (ValueError, TypeError, AttributeError, RecursionError, OverflowError) as error:
             raise InvalidInputError(f"this is not a round that Round.to_json wrote: {short(str(error))}") from None
-        found.signers()
+        agreed.signers()
         if parties is not None:
-            if tuple(parties) != found.parties:
+            if tuple(parties) != agreed.parties:
                 raise SignatureError(
                     "the round lists other parties or keys than expected; ask for the round that all parties signed"
                 )
-            if found.signatures:
-                found._check_signed()
+            if agreed.signatures:
+                agreed._check_signed()
             else:
-                object.__setattr__(found, "signatures", None)
-        return found
+                object.__setattr__(agreed, "signatures", None)
+        return agreed
 
     @classmethod
     def of(cls, agreement: Agreement, parties: Sequence[PublicKey], *, honest: int | None = None) -> "Round":
@@ -461,13 +463,13 @@ class Round:
                 f"the round counts {self.neighbours.units}, and the counts of these data hold only if: "
                 f"{'; '.join(bounds.conditions)}. The round does not state that; bound all rows of the party together"
             )
-        known = bounds.neighbours
+        relation = bounds.neighbours
         if self.clip is not None and (
-            bounds.clip != self.clip or known is None or known.bound != self.neighbours.bound
+            bounds.clip != self.clip or relation is None or relation.bound != self.neighbours.bound
         ):
             raise InvalidInputError(
                 f"all parties of the round clip units by {self.clip!r} to {self.neighbours.bound}, and these data were "
-                f"clipped by {bounds.clip!r} to {known and known.bound}: bound them to the round's neighbours"
+                f"clipped by {bounds.clip!r} to {relation and relation.bound}: bound them to the round's neighbours"
             )
 
     def for_key(self, key: str | bytes | int) -> "Round":
@@ -480,11 +482,11 @@ class Round:
         """
         self._check_whole()
         self._check_signed()
-        found = copy.copy(self)
+        child = copy.copy(self)
         for derived in ("session", "_name"):
-            found.__dict__.pop(derived, None)
-        object.__setattr__(found, "_key", key_bytes(key))
-        return found
+            child.__dict__.pop(derived, None)
+        object.__setattr__(child, "_key", key_bytes(key))
+        return child
 
     def _contribution(self, sketch: Sketch, key: Key, place: int, bits: BitSource) -> bytes:
         exact = numbers_of(sketch, self.neighbours, self.layout)
@@ -582,7 +584,7 @@ def _fields_of(agreed: Round, form: int) -> Json:
         "neighbours": agreed.neighbours.to_dict(),
         "mechanism": agreed.mechanism,
         "noise": {"kind": agreed.noise.name, "amount": str(agreed.noise.amount)},
-        "parties": [one.to_text() for one in agreed.parties],
+        "parties": [party.to_text() for party in agreed.parties],
         "honest": agreed.honest,
         "round": agreed.round_id.hex(),
     }

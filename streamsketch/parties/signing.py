@@ -96,10 +96,10 @@ def sign(
         raise TypeError(f"a file is signed by a Key, got a {type(key).__name__}")
     path, ends = Path(path), _ends(expires)
     data = read_bounded(path, current_limits().max_table_bytes, "max_table_bytes")
-    found = describe(path, data)
+    description = describe(path, data)
 
     def line_of(digest: str) -> bytes:
-        return envelope.seal(encode_statement(path, digest, found, receipt, ends, inside=inside), MEDIA_TYPE, key)
+        return envelope.seal(encode_statement(path, digest, description, receipt, ends, inside=inside), MEDIA_TYPE, key)
 
     if inside:
         table = Encoded.any_from_bytes(data) if data.startswith(MAGIC) else None
@@ -112,8 +112,12 @@ def sign(
     line = line_of(hashlib.sha256(data).hexdigest())
     bundle = bundle_of(path)
     with locked(bundle):
-        kept = [one for one in _lines(bundle) if _claimed_key(one) != key.public.fingerprint] if bundle.exists() else []
-        write_whole(bundle, b"".join(one + b"\n" for one in [*kept, line]))
+        kept = (
+            [entry for entry in _lines(bundle) if _claimed_key(entry) != key.public.fingerprint]
+            if bundle.exists()
+            else []
+        )
+        write_whole(bundle, b"".join(entry + b"\n" for entry in [*kept, line]))
     return bundle
 
 
@@ -180,7 +184,7 @@ def verify(
             refused.append(error)
     if not refused:
         raise SignatureError(f"{path} is not signed: {bundle} is empty")
-    raise SignatureError(str(max(refused, key=lambda one: one.steps)))
+    raise SignatureError(str(max(refused, key=lambda refusal: refusal.steps)))
 
 
 def bundle_of(path: Path) -> Path:
@@ -201,19 +205,19 @@ def _check_line(
 ) -> Statement:
     """Return the statement in a line of signatures, of bytes with this digest."""
     try:
-        found = envelope.parse(line)
+        sealed = envelope.parse(line)
     except SignatureError:
         raise _RefusedError(0, f"{path} is not signed: {bundle_of(path)} holds no signature") from None
-    signer = found.signer_among(signers)
+    signer = sealed.signer_among(signers)
     if signer is None:
         among = " or ".join(map(str, signers))
-        raise _RefusedError(1, f"{path} is signed by the key {found.claimed[:16]!a}, not by {among}")
-    if not found.is_signed_by(signer):
+        raise _RefusedError(1, f"{path} is signed by the key {sealed.claimed[:16]!a}, not by {among}")
+    if not sealed.is_signed_by(signer):
         raise _RefusedError(2, f"the signature of {path} is not by {signer}, as it claims; it was forged or changed")
-    if found.kind != MEDIA_TYPE:
-        raise _RefusedError(3, f"{signer} signed {found.kind[:80]!a}, not a statement about a file, beside {path}")
+    if sealed.kind != MEDIA_TYPE:
+        raise _RefusedError(3, f"{signer} signed {sealed.kind[:80]!a}, not a statement about a file, beside {path}")
     try:
-        statement = decode_statement(found.payload, signer, content, inside=inside)
+        statement = decode_statement(sealed.payload, signer, content, inside=inside)
     except SignatureError as error:
         raise _RefusedError(
             3, f"the text that {signer} signed beside {path} is not a valid statement about it: {error}"
@@ -231,9 +235,11 @@ def _check_line(
     return statement
 
 
-def _signers(given: PublicKey | Iterable[PublicKey]) -> tuple[PublicKey, ...]:
-    signers = (given,) if isinstance(given, PublicKey) else tuple(given) if isinstance(given, Iterable) else (given,)
-    if not all(isinstance(one, PublicKey) for one in signers):
+def _signers(signer: PublicKey | Iterable[PublicKey]) -> tuple[PublicKey, ...]:
+    signers = (
+        (signer,) if isinstance(signer, PublicKey) else tuple(signer) if isinstance(signer, Iterable) else (signer,)
+    )
+    if not all(isinstance(key, PublicKey) for key in signers):
         raise TypeError("signer must be PublicKey objects: key.public of a Key, or PublicKey.from_text")
     if not signers:
         raise InvalidInputError("signer is empty; pass at least one key, or leave it out")

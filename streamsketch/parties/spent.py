@@ -34,7 +34,7 @@ class Spent:
 
     def __init__(self, owner: str, path: Path | None = None) -> None:
         self._owner, self._path = owner, path
-        self._known: dict[bytes, dict[bytes, bytes]] = {}  # of each round, of each of its keys: what was sent
+        self._sent: dict[bytes, dict[bytes, bytes]] = {}  # of each round, of each of its keys: what was sent
         self._read, self._file = 0, (0, 0)
         self._turn = threading.Lock()
 
@@ -75,9 +75,9 @@ class Spent:
 
     def take(self, others: "Spent") -> None:
         """Record all that another has recorded, or that its file has."""
-        found = others.all()
+        records = others.all()
         with self._turn:
-            for agreed, name, sent in found:
+            for agreed, name, sent in records:
                 self._write(agreed, name, sent, new=False)
 
     def all(self) -> list[tuple[bytes, bytes, bytes]]:
@@ -86,7 +86,7 @@ class Spent:
             if self._path is not None:
                 with appending(self._path) as file:
                     self._catch_up(file)
-            return [(agreed, *part) for agreed, parts in self._known.items() for part in parts.items()]
+            return [(agreed, *part) for agreed, parts in self._sent.items() for part in parts.items()]
 
     def _write(self, agreed: bytes, name: bytes, sent: bytes, *, new: bool) -> None:
         """Add a line; one that is there may be the same contribution, or any if it is not new."""
@@ -95,17 +95,17 @@ class Spent:
         else:
             with appending(self._path) as file:
                 ends = self._catch_up(file)
-                known = self._check(agreed, name, sent) if new else name in self._known.get(agreed, {})
-                if known:
+                is_recorded = self._check(agreed, name, sent) if new else name in self._sent.get(agreed, {})
+                if is_recorded:
                     return
                 line = agreed if name == agreed and not sent else b"".join([agreed, name, sent])
                 text = b" ".join(line[at : at + 32].hex().encode() for at in range(0, len(line), 32))
                 append(file, (b"" if ends else b"\n") + text + b"\n")
-        self._known.setdefault(agreed, {})[name] = sent
+        self._sent.setdefault(agreed, {})[name] = sent
 
     def _check(self, agreed: bytes, name: bytes, sent: bytes) -> bool:
         """Return whether this very contribution was noted."""
-        parts = self._known.get(agreed, {})
+        parts = self._sent.get(agreed, {})
         if name in parts and parts[name] == sent != b"":
             return True
         if name in parts or agreed in parts or (parts and name == agreed):
@@ -132,10 +132,10 @@ class Spent:
         return not rest
 
     def _parse(self, line: bytes) -> None:
-        found = _LINE.fullmatch(line)
-        if found is not None:
-            agreed, name, sent = (b"" if one is None else bytes.fromhex(one.decode()) for one in found.groups())
-            self._known.setdefault(agreed, {})[name or agreed] = sent
+        match = _LINE.fullmatch(line)
+        if match is not None:
+            agreed, name, sent = (b"" if group is None else bytes.fromhex(group.decode()) for group in match.groups())
+            self._sent.setdefault(agreed, {})[name or agreed] = sent
         elif not _TORN.fullmatch(line):
             raise InvalidInputError(
                 f"{self._path} is damaged, so the rounds that the key took part in are not known; make a new key"

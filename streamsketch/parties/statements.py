@@ -96,7 +96,7 @@ def describe(path: Path, data: bytes) -> Description:
 def encode_statement(
     path: Path,
     digest: str,
-    found: Description,
+    description: Description,
     receipt: Receipt | None,
     expires: dt.datetime | None,
     *,
@@ -109,7 +109,7 @@ def encode_statement(
         "subject": [{"name": name, "digest": {INSIDE if inside else BESIDE: digest}}],
         "predicateType": _PREDICATE,
         "predicate": {
-            **found._asdict(),
+            **description._asdict(),
             "library": __version__,
             "receipt": None if receipt is None else {"number": receipt.number, "digest": receipt.digest},
             "expires": None if expires is None else expires.isoformat(),
@@ -136,7 +136,7 @@ def decode_statement(payload: bytes, signer: PublicKey, content: bytes, *, insid
         predicate = fields["predicate"]
         receipt = predicate["receipt"]
         expires = None if predicate["expires"] is None else dt.datetime.fromisoformat(predicate["expires"])
-        found = Statement(
+        statement = Statement(
             name=_text("name", subject["name"]),
             sha256=_digest(subject["digest"][INSIDE if inside else BESIDE]),
             kind=_text("kind", predicate["kind"]),
@@ -148,13 +148,13 @@ def decode_statement(payload: bytes, signer: PublicKey, content: bytes, *, insid
             signer=signer,
             content=content,
         )
-        if found.agreement is not None:
-            check_fingerprint(found.agreement)
+        if statement.agreement is not None:
+            check_fingerprint(statement.agreement)
         if expires is not None and expires.tzinfo is None:
             raise ValueError  # noqa: TRY301 - a time of nowhere
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError):  # InvalidInputError is a ValueError
         raise SignatureError("the signed text is not a statement about a file that streamsketch signed") from None
-    return found
+    return statement
 
 
 def _describe_json(data: bytes) -> Description:
@@ -173,11 +173,11 @@ def _describe_json(data: bytes) -> Description:
 
 
 def _describe_release(data: bytes) -> Description:
-    found: Any = Encoded.any_from_bytes(data)
-    kind = type(found).__name__
+    release: Any = Encoded.any_from_bytes(data)
+    kind = type(release).__name__
     return (
-        Description(kind, str(found.guarantee), found.agreement)
-        if isinstance(found, Published)
+        Description(kind, str(release.guarantee), release.agreement)
+        if isinstance(release, Published)
         else Description(kind, None, None)
     )
 
