@@ -81,17 +81,17 @@ def _rho_of_noise(guarantee: Guarantee, projection: Projection, choices: Sequenc
     Releases with one mechanism are composed to a guarantee that names it once, with the sum of their ε. So their number
     is at most the ε that is left of all after the choices of keys, over that of the noise. None if ρ is not known.
     """
-    one = guarantee.mechanism.the_noise
-    if one is None or (one.place, one.layers) != ("output", 1):
+    step = guarantee.mechanism.the_noise
+    if step is None or (step.place, step.layers) != ("output", 1):
         return None
-    sensitivity = sensitivity_of(projection, guarantee.neighbours, one.layout)
-    cell = most_in_a_cell(projection, guarantee.neighbours, one.layout)
-    rho = one.noise.rho(sensitivity, cell, 1 if one.shares is None else one.shares.honest)
+    sensitivity = sensitivity_of(projection, guarantee.neighbours, step.layout)
+    cell = most_in_a_cell(projection, guarantee.neighbours, step.layout)
+    rho = step.noise.rho(sensitivity, cell, 1 if step.shares is None else step.shares.honest)
     try:
         budget = guarantee.budget.minus(Budget.total(choices) if choices else None)
     except InvalidInputError:  # the choices spend all of it, so it is not the sum of these steps
         return None
-    spent = one.noise.loss(sensitivity, budget).epsilon
+    spent = step.noise.loss(sensitivity, budget).epsilon
     if rho is None or spent is None or not 0 < spent < math.inf:
         return None
     return rho, max(1, math.floor(budget.epsilon / spent * (1 + _ROUNDED_UP)))
@@ -274,12 +274,12 @@ class Book:
                 self.datasets[name] = Dataset(name, unit, budget, accounting, days, at)
             case "charge":
                 charge = _ChargeEntry.of(body, at)
-                ids = [str(bytes.fromhex(one).hex()) for one in ids_in(body)]
+                ids = [str(bytes.fromhex(data_id).hex()) for data_id in ids_in(body)]
                 if not charge.datasets or not charge.datasets <= set(self.datasets):
                     raise ValueError
                 self._charges[entry.number] = charge
-                for one in ids:
-                    self.owners.setdefault(one, set()).update(charge.datasets)
+                for data_id in ids:
+                    self.owners.setdefault(data_id, set()).update(charge.datasets)
                 if charge.once is not None:
                     self.once[charge.once] = entry
             case "refund":
@@ -317,17 +317,17 @@ class Book:
     def left(self, dataset: Dataset, time: dt.datetime) -> Left:
         """Return what is left of a budget at a time."""
         spent = self.charged(dataset, time)
-        epsilon = less(dataset.budget.epsilon, [one.epsilon for one in spent])
+        epsilon = less(dataset.budget.epsilon, [charge.epsilon for charge in spent])
         period: dict[str, Any] = {
-            "charges": sum(one.epsilon > 0 for one in spent),
+            "charges": sum(charge.epsilon > 0 for charge in spent),
             "renewed": dataset.renewed_after(time),
         }
         if dataset.accounting == "sum":
-            return Left(epsilon, less(dataset.budget.delta, [one.delta for one in spent]), **period)
-        pure = epsilon if all(one.delta == 0 for one in spent) else 0.0
+            return Left(epsilon, less(dataset.budget.delta, [charge.delta for charge in spent]), **period)
+        pure = epsilon if all(charge.delta == 0 for charge in spent) else 0.0
         total, half = dataset.filter
-        rho = less(total, [one.rho for one in spent])
-        return Left(pure, 0.0, rho, less(half, [one.rho_delta for one in spent]), **period)
+        rho = less(total, [charge.rho for charge in spent])
+        return Left(pure, 0.0, rho, less(half, [charge.rho_delta for charge in spent]), **period)
 
     def check(self, dataset: Dataset, spending: Spending, time: dt.datetime) -> None:
         """Raise `LedgerError` if a charge does not fit."""
@@ -368,10 +368,10 @@ def text_of(body: Json) -> str:
 
 def _written(body: Json) -> dt.datetime:
     """Return when an entry was written, in UTC; raise `ValueError` or `OverflowError` unless it has a time zone."""
-    found = dt.datetime.fromisoformat(body["at"])
-    if found.tzinfo is None:
+    time = dt.datetime.fromisoformat(body["at"])
+    if time.tzinfo is None:
         raise ValueError
-    return found.astimezone(dt.UTC)
+    return time.astimezone(dt.UTC)
 
 
 def check_dataset(

@@ -71,8 +71,8 @@ class _DatabaseTransaction:
 
     def now(self) -> dt.datetime:
         """Return the server's time, UTC: a team's machines may have other clocks."""
-        found: dt.datetime = self._connection.execute(_NOW).scalar_one()
-        return found.astimezone(dt.UTC)
+        time: dt.datetime = self._connection.execute(_NOW).scalar_one()
+        return time.astimezone(dt.UTC)
 
 
 @functools.cache

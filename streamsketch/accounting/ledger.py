@@ -152,14 +152,14 @@ class Ledger:
         terms: dict[str, Any] = {"unit": unit, "accounting": accounting, "period_days": period_days}
         budget = check_dataset(name, epsilon=epsilon, delta=delta, **terms)
         with self._read() as (transaction, book):
-            known = book.datasets.get(name)
-            if known is None:
+            dataset = book.datasets.get(name)
+            if dataset is None:
                 fields = {"kind": "dataset", "dataset": name} | terms | budget.to_dict()
                 self._append(transaction, fields)
-            elif known.terms != (unit, budget, accounting, period_days):
+            elif dataset.terms != (unit, budget, accounting, period_days):
                 raise LedgerError(
-                    f"data set {name!r} is in the ledger with {known.budget} for each {known.unit}, by "
-                    f"{known.accounting}; a budget cannot change once it was promised to people. Use another name"
+                    f"data set {name!r} is in the ledger with {dataset.budget} for each {dataset.unit}, by "
+                    f"{dataset.accounting}; a budget cannot change once it was promised to people. Use another name"
                 )
 
     @property
@@ -229,12 +229,12 @@ class Ledger:
         if note:
             check_text("a note", note)
         spending = spending_of(guarantee, projection)
-        ids, known = _ids(data_ids)
+        fields, ids = _ids(data_ids)
         asked = {
             **dataclasses.asdict(spending),
             "neighbours": guarantee.neighbours.to_dict(),
             "mechanism": str(guarantee.mechanism),
-            **ids,
+            **fields,
         }
         with self._read() as (transaction, book):
             if once is not None and once in book.once:
@@ -242,8 +242,8 @@ class Ledger:
                 names = entry.body["datasets"]
                 if not book.is_renewed(entry, book.time(transaction.now())):
                     return Receipt(entry.number, entry.digest, tuple(names))
-                known, dataset = known | {bytes.fromhex(one) for one in ids_in(entry.body)}, dataset or names[0]
-            names = self._checked((transaction, book), dataset, guarantee, spending, known)
+                ids, dataset = ids | {bytes.fromhex(text) for text in ids_in(entry.body)}, dataset or names[0]
+            names = self._checked((transaction, book), dataset, guarantee, spending, ids)
             body = {"kind": "charge", "datasets": names, **asked, "note": note, "once": once}
             entry = self._append(transaction, body)
         return Receipt(entry.number, entry.digest, tuple(names))
@@ -274,21 +274,21 @@ class Ledger:
             If there is no such charge, or the data were charged to other data sets before. Nothing is entered then.
         """
         check_text("a note", what)
-        ids, known = _ids(data_ids)
+        fields, ids = _ids(data_ids)
         with self._read() as (transaction, book):
             if once not in book.once:
                 raise LedgerError(f"no charge has the id {once!r}; charge it first")
             entry = book.once[once]
             names = entry.body["datasets"]
-            if others := {name for one in known for name in book.owners.get(one.hex(), ())} - {*names}:
+            if others := {name for data_id in ids for name in book.owners.get(data_id.hex(), ())} - {*names}:
                 raise LedgerError(
                     f"{what} holds data that were charged to {', '.join(map(repr, sorted(others)))} before, and the "
                     f"history was charged to {', '.join(map(repr, names))}, once for all windows. Leave these data "
                     f"out, or begin a history with them in its first window, which is charged to both"
                 )
-            if not all({*names} <= book.owners.get(one, set()) for texts in ids.values() for one in texts):
+            if not all({*names} <= book.owners.get(text, set()) for texts in fields.values() for text in texts):
                 nothing = dataclasses.asdict(Spending(0.0, 0.0, 0.0, 0.0))
-                more = {**ids, "note": what, "once": None}
+                more = {**fields, "note": what, "once": None}
                 body = {name: value for name, value in entry.body.items() if name not in {"at", *ID_FIELDS}}
                 entry = self._append(transaction, body | nothing | more)
         return Receipt(entry.number, entry.digest, tuple(names))
@@ -369,9 +369,9 @@ class Ledger:
         """
         _check_guarantee(guarantee)
         spending = spending_of(guarantee, projection)
-        _, known = _ids(data_ids)
+        _, ids = _ids(data_ids)
         with self._read() as reading:
-            return tuple(self._checked(reading, dataset, guarantee, spending, known))
+            return tuple(self._checked(reading, dataset, guarantee, spending, ids))
 
     def holders(self, data_ids: DataIds | Iterable[bytes]) -> tuple[str, ...]:
         """Return the names of the data sets to which these data, or parts of them, were charged before.
@@ -381,9 +381,9 @@ class Ledger:
         data_ids
             As in `charge`.
         """
-        _, known = _ids(data_ids)
+        _, ids = _ids(data_ids)
         with self._read() as (_, book):
-            return tuple(sorted({name for one in known for name in book.owners.get(one.hex(), ())}))
+            return tuple(sorted({name for data_id in ids for name in book.owners.get(data_id.hex(), ())}))
 
     def refund(self, receipt: Receipt | int, *, nothing_was_published: str) -> None:
         """Refund a charge, on the assertion that nothing was published.
@@ -475,11 +475,12 @@ class Ledger:
         dataset: str | None,
         guarantee: Guarantee,
         spending: Spending,
-        known: Iterable[bytes],
+        ids: Iterable[bytes],
     ) -> list[str]:
         """Return the data sets to charge for data of known ids, once it is sure that the charge fits into each."""
         transaction, book = reading
-        names = {name for one in known for name in book.owners.get(one.hex(), ())} | ({dataset} if dataset else set())
+        names = {name for data_id in ids for name in book.owners.get(data_id.hex(), ())}
+        names |= {dataset} if dataset else set()
         if not names:
             raise LedgerError("these data are not in any data set of the ledger; name one: dataset='…'")
         now = book.time(transaction.now())
@@ -508,9 +509,11 @@ def _ids(data_ids: DataIds | Iterable[bytes]) -> tuple[dict[str, list[str]], fro
     """Return the fields of an entry that hold ids of data, and the ids by which its data sets are known."""
     if not isinstance(data_ids, DataIds):
         published = list(data_ids)
-        return {"data_ids": [one.hex() for one in published]}, frozenset(published)
-    ids = {name: [one.hex() for one in found] for name, found in zip(ID_FIELDS, data_ids.entered(), strict=True)}
-    return {name: found for name, found in ids.items() if found or name == "data_ids"}, data_ids.recognised()
+        return {"data_ids": [data_id.hex() for data_id in published]}, frozenset(published)
+    ids = {
+        name: [data_id.hex() for data_id in group] for name, group in zip(ID_FIELDS, data_ids.entered(), strict=True)
+    }
+    return {name: texts for name, texts in ids.items() if texts or name == "data_ids"}, data_ids.recognised()
 
 
 def _same(entry: Entry, dataset: str | None, asked: dict[str, Any]) -> Entry:

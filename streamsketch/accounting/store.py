@@ -169,10 +169,10 @@ class FileStore:
 
     def _find_table(self, connection: sqlite3.Connection) -> None:
         """Make the table in a new file; refuse a database that holds anything else, triggers included."""
-        found = [text for (text,) in connection.execute(_TABLES)]
-        if not found:
+        statements = [text for (text,) in connection.execute(_TABLES)]
+        if not statements:
             connection.execute(_CREATE)
-        elif found != [_CREATE]:
+        elif statements != [_CREATE]:
             raise InvalidInputError(f"{self._path} is not a ledger: it is a database of another program")
 
 
