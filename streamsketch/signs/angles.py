@@ -252,8 +252,8 @@ def expected(
         both = _curve(cells, cells)
     mean = both * (1 - 2 * theta / math.pi) if isinstance(both, float) else both.at(theta)
     k = projection.sketch_dim
-    known = _right_angle_error(k, both) <= _LARGEST_ERROR
-    return Expected(angle_at(mean, k, both), cosine_of(mean, k, both) if known else None)
+    has_cosine = _right_angle_error(k, both) <= _LARGEST_ERROR
+    return Expected(angle_at(mean, k, both), cosine_of(mean, k, both) if has_cosine else None)
 
 
 def angle_at(mean: float, k: int, both: float | SignCurve) -> Estimate:

@@ -69,19 +69,21 @@ def _check_flips(
 
 
 def _judge(guarantee: Guarantee, law: FlipLaw, mechanism: SignMechanism, allowed: FlipLaw) -> NoiseCheck:
-    known = {*guarantee.conditions, WITHIN_63_BITS}  # which the first releases do not state
-    missing = [condition for condition in mechanism.conditions if condition not in known]
+    conditions = {*guarantee.conditions, WITHIN_63_BITS}  # which the first releases do not state
+    missing = [condition for condition in mechanism.conditions if condition not in conditions]
     if missing:
         return NoiseCheck("too little", f"it holds only if {' and '.join(missing)}, which it does not state")
     share = f"{guarantee.epsilon - mechanism.epsilon:g}"
     keys = sentences.LESS_FOR_KEYS.format(epsilon=share) if guarantee.mechanism.keys else ""
     stated = sentences.STATED_EPSILON.format(epsilon=f"{guarantee.epsilon:g}")
-    found = f"{mechanism.name} {allowed} for {stated}{keys}"
+    requirement = f"{mechanism.name} {allowed} for {stated}{keys}"
     if law.shape != allowed.shape:
-        return NoiseCheck("too little", f"{found}, and other flips are stated: {law}")
+        return NoiseCheck("too little", f"{requirement}, and other flips are stated: {law}")
     if law.rate <= allowed.rate * (1 + _TOLERANCE):
-        return NoiseCheck("enough", f"{found}, {'as' if law.rate >= allowed.rate else 'and more are'} stated here")
-    return NoiseCheck("too little", f"{found}, and fewer are stated: {law}")
+        return NoiseCheck(
+            "enough", f"{requirement}, {'as' if law.rate >= allowed.rate else 'and more are'} stated here"
+        )
+    return NoiseCheck("too little", f"{requirement}, and fewer are stated: {law}")
 
 
 def check_individual(

@@ -209,7 +209,7 @@ def nearest(
     if kinds == {True}:
         check_sketches(both)
         across = block_of(both[len(queries) :])
-        found = [
+        batches = [
             _rank(
                 squared_distances_between(
                     block_of(both[at : min(at + _BLOCK_ROWS, len(queries))]), across, same=False
@@ -222,7 +222,7 @@ def nearest(
         check_comparable(both)
         words = words_of(both)
         return nearest_in(words[: len(queries)], in_blocks(words[len(queries) :]), len(collection), top)
-    return Nearest(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    return Nearest(*(np.concatenate(parts) for parts in zip(*batches, strict=True)))
 
 
 def nearest_in(
@@ -247,7 +247,7 @@ def nearest_in(
     blocks.flags.writeable = False  # as mapped files are: one kernel serves both
     cores = (os.cpu_count() or 1) if len(rows) * count >= many else 1
     step = -(-count // (cores * COLUMNS)) * COLUMNS
-    found = []
+    sorted_keys = []
     with ThreadPoolExecutor(cores) as pool:  # made anew: no thread survives into a fork
         for at in range(0, len(rows), block_rows):
             some = rows[at : at + block_rows]
@@ -258,8 +258,8 @@ def nearest_in(
             keys = np.concatenate([part.result() for part in parts], axis=1)
             if top < keys.shape[1]:
                 keys = np.partition(keys, top - 1, axis=1)[:, :top]
-            found.append(np.sort(keys, axis=1))
-    keys = np.concatenate(found)
+            sorted_keys.append(np.sort(keys, axis=1))
+    keys = np.concatenate(sorted_keys)
     return Nearest(keys & ((1 << PLACE_BITS) - 1), (keys >> PLACE_BITS).astype(np.float64))
 
 

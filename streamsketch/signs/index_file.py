@@ -47,8 +47,8 @@ def read_index(path: str | os.PathLike[str]) -> Content:
     with Path(path).open("rb") as file:
         head = file.read(len(_MAGIC) + _FEWER_NUMBERS * _NUMBER_BYTES)
         count, size = (int.from_bytes(head[at : at + _NUMBER_BYTES], "little") for at in (8, 16))
-        known = head[:8] in (_MAGIC, _WITHOUT_KEYS) and 1 <= count <= MOST_MEMBERS
-        if not known or size > current_limits().max_bytes:
+        is_index = head[:8] in (_MAGIC, _WITHOUT_KEYS) and 1 <= count <= MOST_MEMBERS
+        if not is_index or size > current_limits().max_bytes:
             raise WireFormatError("head", "this is not an index of signs; pass a file that SignIndex.save wrote")
         with_keys = head[:8] == _MAGIC
         of_keys = int.from_bytes(file.read(_NUMBER_BYTES), "little") if with_keys else 0
@@ -57,12 +57,12 @@ def read_index(path: str | os.PathLike[str]) -> Content:
             raise WireFormatError("first member", f"it has signs, and this is a {type(first).__name__}")
         start = _start(_NUMBERS if with_keys else _FEWER_NUMBERS, size)
         words = -(-count // COLUMNS) * COLUMNS * first.words.size
-        expected, found = start + 8 * (words + count) + of_keys, file.seek(0, os.SEEK_END)
-        if found != expected:
+        expected, length = start + 8 * (words + count) + of_keys, file.seek(0, os.SEEK_END)
+        if length != expected:
             raise WireFormatError(
                 "codes",
                 f"{count:,} members of {first.projection.sketch_dim} signs, and keys of {of_keys:,} bytes, take "
-                f"{expected:,} bytes, and the file has {found:,}",
+                f"{expected:,} bytes, and the file has {length:,}",
             )
     content: Words = np.asarray(np.memmap(path, "<u8", "r", start, (words + count,)))
     blocks, ids, unused = content[:words], content[words:], first.projection.sketch_dim % _WORD_BITS

@@ -117,29 +117,31 @@ def own_angle(own: Sketch, release: Signs, norm_own: float | None, norm_release:
     norm_release
         As ``norm_y`` of `streamsketch.signs.angle`.
     """
-    found, of_map = _likely(own, release, norm_own, norm_release)
-    return _estimate(found, of_map, 0.0, math.pi)
+    likelihood, of_map = _likely(own, release, norm_own, norm_release)
+    return _estimate(likelihood, of_map, 0.0, math.pi)
 
 
 def own_cosine(own: Sketch, release: Signs, norm_own: float | None, norm_release: float | None) -> Estimate:
     """Estimate the cosine of `own_angle`."""
-    found, of_map = _likely(own, release, norm_own, norm_release)
+    likelihood, of_map = _likely(own, release, norm_own, norm_release)
     error = _right_angle_error(release, norm_release)
     if error > _LARGEST_ERROR:
         raise InvalidInputError(
             f"the standard error at a right angle is {error:.3g}, too large to estimate the cosine; release with a "
             "larger epsilon or another mechanism"
         )
-    return _estimate(found.of(np.cos), of_map * math.sin(found.best) ** 2, -1.0, 1.0)
+    return _estimate(likelihood.of(np.cos), of_map * math.sin(likelihood.best) ** 2, -1.0, 1.0)
 
 
-def _estimate(found: Likelihood, of_map: float, lowest: float, highest: float) -> Estimate:
+def _estimate(likelihood: Likelihood, of_map: float, lowest: float, highest: float) -> Estimate:
     """Return an estimate with the variance of a normal one that has as wide a 95 % interval, on sides within range."""
-    low, high = found.interval(_TWO_ERRORS)
-    sides = [found.best - low] * (low > lowest) + [high - found.best] * (high < highest) or [highest - lowest]
+    low, high = likelihood.interval(_TWO_ERRORS)
+    sides = [likelihood.best - low] * (low > lowest) + [high - likelihood.best] * (high < highest) or [highest - lowest]
     variance = sum(side**2 for side in sides) / len(sides) / _TWO_ERRORS**2
     of_map = min(of_map, variance)
-    return _LikelyEstimate(found.best, of_map, variance - of_map, lowest=lowest, highest=highest, likelihood=found)
+    return _LikelyEstimate(
+        likelihood.best, of_map, variance - of_map, lowest=lowest, highest=highest, likelihood=likelihood
+    )
 
 
 def _likely(
@@ -157,17 +159,17 @@ def _likely(
     places = cells * math.sqrt(k) / length
     signs = release.signs.astype(np.float64)
     means = mean_cells(places, release, norm_release)
-    found = _search(lambda angles: np.log(np.maximum((1 + signs * means(angles)) / 2, _LEAST)).sum(axis=1))
-    plain = _variance(_plain_means(places), found.best)
+    likelihood = _search(lambda angles: np.log(np.maximum((1 + signs * means(angles)) / 2, _LEAST)).sum(axis=1))
+    plain = _variance(_plain_means(places), likelihood.best)
     if norm_own is None:
         error = _length_error(own.projection.variance)
         longer = mean_cells(places * (1 + STEP), release, norm_release)
-        of_length = error * drift(means, longer, found.best) ** 2
-        wider = math.sqrt(1 + of_length / _variance(means, found.best))
-        points = found.best + wider * (found.points - found.best)
-        found = found._replace(points=np.clip(points, 0.0, math.pi))
+        of_length = error * drift(means, longer, likelihood.best) ** 2
+        wider = math.sqrt(1 + of_length / _variance(means, likelihood.best))
+        points = likelihood.best + wider * (likelihood.points - likelihood.best)
+        likelihood = likelihood._replace(points=np.clip(points, 0.0, math.pi))
         plain += of_length
-    return found, plain
+    return likelihood, plain
 
 
 def _length_error(variance: MapVariance) -> float:
@@ -180,22 +182,22 @@ def _search(log_likelihood: Means) -> Likelihood:
     low, high = 0.0, math.pi
     for _ in range(_PASSES):
         angles = np.linspace(low, high, _POINTS)
-        found = log_likelihood(angles)
-        kept = np.flatnonzero(found >= found.max() - _FALL)
+        values = log_likelihood(angles)
+        kept = np.flatnonzero(values >= values.max() - _FALL)
         first, last = max(kept[0] - 1, 0), min(kept[-1] + 1, _POINTS - 1)
         if last - first > _POINTS // 2:
             break
         low, high = angles[first], angles[last]
-    place = int(found.argmax())
-    best, most = float(angles[place]), float(found[place])
+    place = int(values.argmax())
+    best, most = float(angles[place]), float(values[place])
     if 0 < place < _POINTS - 1:
-        before, after = found[place - 1] - most, found[place + 1] - most
+        before, after = values[place - 1] - most, values[place + 1] - most
         bend = before + after
         if bend < 0:  # the top of the parabola through three points
             offset = (before - after) / (2 * bend)
             best += float(offset * (angles[1] - angles[0]))
             most -= float((before - after) ** 2 / (8 * bend))
-    return Likelihood(angles, found - most, best)
+    return Likelihood(angles, values - most, best)
 
 
 def _variance(means: Means, angle: float) -> float:
@@ -232,8 +234,8 @@ def _plain_means(places: Floats, kept: float = 1.0) -> Means:
         with np.errstate(divide="ignore"):
             slopes = np.cos(angles) / np.maximum(np.sin(angles), 1e-300)
         with np.errstate(over="ignore", invalid="ignore"):
-            found: Floats = kept * (2 * special.ndtr(slopes[:, None] * places) - 1)
-        return found
+            values: Floats = kept * (2 * special.ndtr(slopes[:, None] * places) - 1)
+        return values
 
     return means
 
@@ -248,12 +250,12 @@ def mean_cells(places: Floats, release: Signs, norm: float | None) -> Means:
     groups = row_groups(release.projection, release.guarantee)
 
     def means(angles: Floats) -> Floats:
-        found = np.empty((angles.size, places.size))
+        values = np.empty((angles.size, places.size))
         for group, rows in enumerate(groups):
             curves = _curves(cells, group, angles)
             for place, curve in enumerate(curves):
-                found[place, rows] = np.sign(places[rows]) * np.interp(np.abs(places[rows]), _NODES, curve)
-        return found
+                values[place, rows] = np.sign(places[rows]) * np.interp(np.abs(places[rows]), _NODES, curve)
+        return values
 
     return means
 
@@ -262,11 +264,11 @@ def _curves(cells: Cells, group: int, angles: Floats) -> Floats:
     """Return h at the nodes of |U| for angles: a gain that jumps by J at a adds J(Φ((U cos θ - a) / sin θ) - ½)."""
     at, jumps = _jumps(cells, group)
     sine, cosine = np.maximum(np.sin(angles), 1e-12), np.cos(angles)
-    found = np.empty((angles.size, _NODES.size))
+    curves = np.empty((angles.size, _NODES.size))
     for place in range(angles.size):
         shares = special.ndtr((_NODES[:, None] * cosine[place] - at) / sine[place])
-        found[place] = shares @ jumps - jumps.sum() / 2
-    return found
+        curves[place] = shares @ jumps - jumps.sum() / 2
+    return curves
 
 
 @functools.lru_cache(maxsize=256)

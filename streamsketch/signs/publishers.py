@@ -229,7 +229,7 @@ class _CalibratedFlips(Calibrated[SignSketch]):
         flipped = flips(levels.reshape(-1), self.law.rate, bits).reshape(exact.shape)
         positive = (exact > 0) ^ (flipped == 1)
         ids = stated.ids or ()  # of rows none, as they would be longer than the signs
-        known = ids.published() if isinstance(ids, DataIds) else ids
+        data_ids = ids.published() if isinstance(ids, DataIds) else ids
         return [
             SignSketch(
                 self.projection,
@@ -237,7 +237,7 @@ class _CalibratedFlips(Calibrated[SignSketch]):
                 self.law,
                 self.guarantee,
                 release_id=bits.read(RELEASE_ID_BYTES),
-                data_ids=known,
+                data_ids=data_ids,
                 agreement=stated.agreement,
             )
             for row in positive

@@ -213,19 +213,19 @@ class SignIndex:
             )
         warn_of_flips([*queries, self.first])
         k, out = self.first.projection.sketch_dim, np.empty((4, *found.distances.shape))
-        known: dict[Any, tuple[Any, tuple[float, ...]]] = {}
+        estimates: dict[Any, tuple[Any, tuple[float, ...]]] = {}
         for row, (query, distances) in enumerate(zip(queries, found.distances.tolist(), strict=True)):
             both = product_curve(query, self.first, norm_queries, norm_members)
             for column, distance in enumerate(distances):
                 key = both if isinstance(both, float) else id(both), distance
-                if key not in known:
+                if key not in estimates:
                     estimate = angle_at(1 - 2 * distance / k, k, both)
                     ends = (
                         estimate.selected_interval(len(self), confidence) if selected else estimate.interval(confidence)
                     )
                     # the curve stays, and so its id
-                    known[key] = both, (estimate.value, *ends, estimate.standard_error)
-                out[:, row, column] = known[key][1]
+                    estimates[key] = both, (estimate.value, *ends, estimate.standard_error)
+                out[:, row, column] = estimates[key][1]
         return Angles(*out)
 
     def save(self, path: str | os.PathLike[str]) -> None:

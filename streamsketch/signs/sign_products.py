@@ -33,7 +33,7 @@ class SignProducts(NamedTuple):
 
     mean: float
     """E[s s']: twice the probability that they agree, less 1."""
-    given: Floats
+    cell_means: Floats
     """h(U; θ) at a grid of the query's cells, for a few groups of rows: (groups, cells)."""
     own: Floats
     """What the query's published sign is on average there, where its exact one is 1: likewise."""
@@ -43,8 +43,8 @@ class SignProducts(NamedTuple):
 
         Both of them float64, (n,), ascending by probability.
         """
-        frequent = _CHANCES * np.concatenate([1 + self.own, 1 - self.own]) / (2 * len(self.given))
-        agree = np.concatenate([1 + self.given, 1 - self.given]) / 2
+        frequent = _CHANCES * np.concatenate([1 + self.own, 1 - self.own]) / (2 * len(self.cell_means))
+        agree = np.concatenate([1 + self.cell_means, 1 - self.cell_means]) / 2
         order = np.argsort(agree, axis=None)
         return agree.ravel()[order], frequent.ravel()[order]
 
@@ -117,8 +117,8 @@ def shared_covariance(products: Sequence[SignProducts]) -> Floats:
     ndarray
         float64, (n, n).
     """
-    given, means = np.array([one.given for one in products]), np.array([one.mean for one in products])
-    seconds = np.einsum("agu,bgu,u->ab", given, given, _CHANCES) / given.shape[1]
+    cell_means, means = np.array([law.cell_means for law in products]), np.array([law.mean for law in products])
+    seconds = np.einsum("agu,bgu,u->ab", cell_means, cell_means, _CHANCES) / cell_means.shape[1]
     return np.asarray(seconds - np.outer(means, means))
 
 

@@ -210,10 +210,10 @@ class SignSketch(Signs):
         if not isinstance(law, FlipLaw):
             raise TypeError(f"law must be a FlipLaw, got a {type(law).__name__}")
         super().__init__(projection, packed, guarantee, release_id=release_id, agreement=agreement)
-        known = tuple(sorted(data_ids))
-        if known:
-            ids_of_data.check(known)
-        self._data_ids = known
+        sources = tuple(sorted(data_ids))
+        if sources:
+            ids_of_data.check(sources)
+        self._data_ids = sources
         self._law = law
 
     @property
