@@ -261,7 +261,9 @@ class MeanAggregator(Encoded):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MeanAggregator):
             return NotImplemented
-        mine, theirs = ((one.mechanism, one.count, one.step_exponent) for one in (self, other))
+        mine, theirs = (
+            (aggregator.mechanism, aggregator.count, aggregator.step_exponent) for aggregator in (self, other)
+        )
         return mine == theirs and np.array_equal(self._totals, other.totals)
 
     __hash__ = None  # type: ignore[assignment]  # mutable

@@ -90,12 +90,12 @@ class Compression:
 
         Each row takes one word for its coin and `trials` words for candidates, whatever its values.
         """
-        found = np.empty(units.shape[0], dtype=np.uint64)
+        seeds = np.empty(units.shape[0], dtype=np.uint64)
         rows = max(1, _CANDIDATES // self.trials)
         for start in range(0, units.shape[0], rows):
             part = units[start : start + rows]
-            found[start : start + rows] = self._choose(part, bits)
-        return found
+            seeds[start : start + rows] = self._choose(part, bits)
+        return seeds
 
     def _choose(self, units: Floats, bits: BitSource) -> Words:
         people = units.shape[0]

@@ -98,8 +98,8 @@ class GaussianMechanism(Mechanism):
     def honest_lengths(self) -> tuple[float, float]:
         """See `Mechanism.honest_lengths`; in grid steps."""
         radius = (1 + _SLACK) * 2.0**self.fraction_bits + math.sqrt(self.sphere_dim) / 2
-        found = self.noise.cumulants
-        moments = found.k2, found.k4 + 3 * found.k2**2
+        cumulants = self.noise.cumulants
+        moments = cumulants.k2, cumulants.k4 + 3 * cumulants.k2**2
         return noisy_lengths(self.sphere_dim, radius, float(self.noise.sigma_squared), moments)
 
     @property

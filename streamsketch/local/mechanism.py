@@ -304,14 +304,14 @@ def mechanism_from_fields(fields: Json) -> Mechanism:
     kind = fields.get("kind")
     if not isinstance(kind, str) or kind not in _KINDS:
         raise InvalidInputError(f"the mechanism's kind must be one of {', '.join(sorted(_KINDS))}, got {short(kind)}")
-    given = {name: value for name, value in fields.items() if name != "kind"}
+    arguments = {name: value for name, value in fields.items() if name != "kind"}
     wanted = {field.name for field in dataclasses.fields(_KINDS[kind])}
-    if given.keys() != wanted:
-        found = short(", ".join(map(str, given)))
+    if arguments.keys() != wanted:
+        names = short(", ".join(map(str, arguments)))
         raise InvalidInputError(
-            f"a mechanism of kind {kind} must have exactly the fields {', '.join(sorted(wanted))}; got {found}"
+            f"a mechanism of kind {kind} must have exactly the fields {', '.join(sorted(wanted))}; got {names}"
         )
-    return _KINDS[kind](**given)
+    return _KINDS[kind](**arguments)
 
 
 def add_in_chunks(
@@ -345,19 +345,19 @@ def whole_steps(contributions: Floats, step: float, limit: float) -> Ints:
     InvalidInputError
         If one exceeds ``limit`` steps, which no honest report does.
     """
-    given = np.ascontiguousarray(contributions, dtype=np.float64)
-    steps = np.empty(given.shape, dtype=np.int64)
-    if not round_to_steps(given.reshape(-1), step, limit, steps.reshape(-1)):
+    values = np.ascontiguousarray(contributions, dtype=np.float64)
+    steps = np.empty(values.shape, dtype=np.int64)
+    if not round_to_steps(values.reshape(-1), step, limit, steps.reshape(-1)):
         raise InvalidInputError("a report has values outside the range of the mechanism; it is damaged or dishonest")
     return steps
 
 
-def _array(given: object, axes: int) -> Numbers:
-    if isinstance(given, np.ma.MaskedArray):
+def _array(vectors: object, axes: int) -> Numbers:
+    if isinstance(vectors, np.ma.MaskedArray):
         raise InvalidInputError("vectors must not be a masked array; fill the masked entries first")
     shape = "(dim,)" if axes == 1 else "(n, dim)"
     try:
-        array = np.asarray(given)
+        array = np.asarray(vectors)
     except (TypeError, ValueError):  # lists of different lengths
         raise InvalidInputError(f"expected numbers of shape {shape}, got rows of different lengths") from None
     if array.dtype.kind not in "iuf" or array.ndim != axes:

@@ -93,8 +93,8 @@ def gaussian_cap(dim: int, epsilon: float) -> GaussianCap:
     (0.9247, 3.26, 3083.2)
     """
     # without τ's rounding, which would move the minimum where the error is flat
-    found = _gaussian(_least(lambda share: _gaussian(share, epsilon).squared_norm(dim), epsilon), epsilon)
-    return found._replace(scale=round_portably(found.scale))
+    cap = _gaussian(_least(lambda share: _gaussian(share, epsilon).squared_norm(dim), epsilon), epsilon)
+    return cap._replace(scale=round_portably(cap.scale))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -115,11 +115,11 @@ def sphere_cap(dim: int, epsilon: float) -> SphereCap:
 
 def _least(error: Callable[[float], float], epsilon: float) -> float:
     most = min(epsilon, _MOST)
-    found = optimize.minimize_scalar(
+    minimum = optimize.minimize_scalar(
         error, bounds=(0.0, most), method="bounded", options={"xatol": 1e-9 * max(1.0, epsilon)}
     )
     grid = _GRID * min(1.0, 2.0 ** math.floor(math.log2(epsilon)))
-    return min(grid * max(1, round(float(found.x) / grid)), most - grid)
+    return min(grid * max(1, round(float(minimum.x) / grid)), most - grid)
 
 
 def _masses(share: float, epsilon: float) -> tuple[float, float, float, float]:

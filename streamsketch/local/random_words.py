@@ -60,23 +60,23 @@ def quantiles(probabilities: Floats, out: Floats) -> None:
     """Write Φ⁻¹ of numbers from 2^-1000 to 1 - 2^-53, with the same work for each."""
     mantissas = np.empty(min(_BLOCK, out.size))
     for first in range(0, out.size, _BLOCK):
-        given, target = probabilities[first : first + _BLOCK], out[first : first + _BLOCK]
-        for i in range(given.size):
-            target[i] = min(given[i], 1.0 - given[i])
+        source, target = probabilities[first : first + _BLOCK], out[first : first + _BLOCK]
+        for i in range(source.size):
+            target[i] = min(source[i], 1.0 - source[i])
         _magnitudes(target, mantissas)
-        for i in range(given.size):
-            target[i] = -target[i] if given[i] < 0.5 else target[i]
+        for i in range(source.size):
+            target[i] = -target[i] if source[i] < 0.5 else target[i]
 
 
 @kernel
 def _magnitudes(cells: Floats, mantissas: Floats) -> None:
     """Replace each p ≤ 1/2 in ``cells`` by -Φ⁻¹(p); ``mantissas`` is scratch of at least the same size."""
-    given, scaled = cells.view(np.uint64), mantissas.view(np.uint64)
+    words, scaled = cells.view(np.uint64), mantissas.view(np.uint64)
     for i in range(cells.size):
-        scaled[i] = (given[i] & _FRACTION) | _ONE_HALF
+        scaled[i] = (words[i] & _FRACTION) | _ONE_HALF
     for i in range(cells.size):  # selections, not branches: vector code, whose time does not depend on its input
         p = cells[i]
-        exponent = np.float64(np.int64(given[i] >> _52)) - 1022.0
+        exponent = np.float64(np.int64(words[i] >> _52)) - 1022.0
         mantissa = mantissas[i]
         low = mantissa < _ROOT_HALF
         mantissa = mantissa * 2.0 if low else mantissa
@@ -289,10 +289,10 @@ def rows_of(starts: Words, size: int, count: int) -> Ints:
 @kernel
 def copy_signed(start: np.uint64, cells: Floats, out: Floats) -> None:
     """Write ``cells`` times the signs of a stream: cell j is negated if bit j mod 64 of word j // 64 is 1."""
-    given, signed = cells.view(np.uint64), out.view(np.uint64)  # a negation flips bit 63
+    words, signed = cells.view(np.uint64), out.view(np.uint64)  # a negation flips bit 63
     for block in range(0, cells.size, 64):
         signs = word(start, block >> 6)
-        source, target = given[block : block + 64], signed[block : block + 64]
+        source, target = words[block : block + 64], signed[block : block + 64]
         for j in range(source.size):
             target[j] = source[j] ^ ((signs >> np.uint64(j)) << _63)
 

@@ -194,9 +194,9 @@ class Reports:
 
 def _check(mechanism: Reported, seeds: Words, values: Values) -> None:
     layout = mechanism.layout
-    for name, given in (("seeds", seeds), ("values", values)):
-        if not isinstance(given, np.ndarray):
-            raise InvalidInputError(f"{name} must be an array, got a {type(given).__name__}")
+    for name, array in (("seeds", seeds), ("values", values)):
+        if not isinstance(array, np.ndarray):
+            raise InvalidInputError(f"{name} must be an array, got a {type(array).__name__}")
     if seeds.dtype != np.uint64 or seeds.ndim != 1:
         raise InvalidInputError(f"seeds must be uint64 of shape (n,), got {seeds.dtype} of shape {seeds.shape}")
     if values.dtype != layout.stored or values.shape != (seeds.size, layout.count):

@@ -150,12 +150,12 @@ class ModelUpdates:
         vector = self.clip * server.mean()
         arrays = [vector] if like is None else [np.asarray(array) for array in like]
         held = [is_reported(array.dtype, f"array {place}") for place, array in enumerate(arrays, 1)]
-        sizes = [array.size if one else 0 for array, one in zip(arrays, held, strict=True)]
+        sizes = [array.size if is_held else 0 for array, is_held in zip(arrays, held, strict=True)]
         _check_size(sizes, self.mechanism.dim)
         parts = np.split(vector, np.cumsum(sizes)[:-1])
         return [
-            part.reshape(array.shape) if one else np.zeros_like(array)
-            for part, array, one in zip(parts, arrays, held, strict=True)
+            part.reshape(array.shape) if is_held else np.zeros_like(array)
+            for part, array, is_held in zip(parts, arrays, held, strict=True)
         ]
 
 
@@ -189,8 +189,8 @@ def is_reported(kind: "np.dtype[Any]", name: str) -> bool:
 
 def _flat(update: object, dim: int) -> Floats:
     """Return the floating numbers of an update, end to end: float64, (dim,)."""
-    given = update if isinstance(update, list | tuple) else [update]
-    arrays = [np.asarray(part) for part in given]
+    parts = update if isinstance(update, list | tuple) else [update]
+    arrays = [np.asarray(part) for part in parts]
     held = [
         array for place, array in enumerate(arrays, 1) if is_reported(array.dtype, f"array {place}") or not array.size
     ]

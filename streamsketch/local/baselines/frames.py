@@ -113,9 +113,9 @@ class GaussianFrame(Frame):
 
     def coefficients(self, units: Floats, seeds: Words, count: int) -> Floats:
         """Return ±1; see `Frame.coefficients`. O(d · count) for each seed."""
-        found = np.empty((seeds.size, count), dtype=np.uint8)
-        sides(units, seeds, *direction_salts(self.seed, self.kind), found)
-        return np.where(found, 1.0, -1.0)
+        bits = np.empty((seeds.size, count), dtype=np.uint8)
+        sides(units, seeds, *direction_salts(self.seed, self.kind), bits)
+        return np.where(bits, 1.0, -1.0)
 
     def lift(self, values: Values, seeds: Words, size: float) -> Floats:
         """See `Frame.lift`. O(d · count) for each seed."""

@@ -98,9 +98,9 @@ def _relax(vectors: Floats, places: Ints, scaled_signs: Floats, limit: float, co
         for _ in range(_MOST_STEPS):
             largest = 0.0
             for j in range(size):
-                given = kept[1, j]
-                moved[j] = given + _RELAXATION * (min(max(given, -inner), inner) - given)
-                largest = max(largest, abs(given))
+                coefficient = kept[1, j]
+                moved[j] = coefficient + _RELAXATION * (min(max(coefficient, -inner), inner) - coefficient)
+                largest = max(largest, abs(coefficient))
             for j in range(size):
                 cells[j] = moved[j]
             transform_cells(cells, size)
