@@ -233,8 +233,10 @@ class Agreement:
             windows_alone=self.terms is not None and self.windows_are_keys and self.published_keys is None,
         )
         check_schedule(self.schedule, windows=self.windows, terms=self.terms, key=self.key, keys=self.keys)
-        if self.missing not in (known := get_args(Missing)):
-            raise InvalidInputError(f"missing must be one of {', '.join(map(repr, known))}, got {short(self.missing)}")
+        if self.missing not in (choices := get_args(Missing)):
+            raise InvalidInputError(
+                f"missing must be one of {', '.join(map(repr, choices))}, got {short(self.missing)}"
+            )
         if self.title != "":
             check_text("the title of an agreement", self.title)
 

@@ -271,9 +271,9 @@ def _moved(array: "pa.Array", resolution: Fraction) -> "pa.Array":
     return pa.array(np.where(meant & (values != 0), np.nextafter(values, np.copysign(np.inf, values)), values))
 
 
-def _checked(found: "pa.Array", given: "pa.Array") -> "pa.Array":
-    _require(found.null_count == given.null_count)  # some kernels of Arrow return null for what they do not read
-    return found
+def _checked(cast: "pa.Array", column: "pa.Array") -> "pa.Array":
+    _require(cast.null_count == column.null_count)  # some kernels of Arrow return null for what they do not read
+    return cast
 
 
 def _require(holds: object) -> None:

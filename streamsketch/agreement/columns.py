@@ -38,8 +38,8 @@ class Column(NamedTuple):
     @property
     def places(self) -> int | None:
         """The number of decimal places of a decimal type."""
-        found = _DECIMAL.fullmatch(self.type)
-        return None if found is None else int(found[1])
+        match = _DECIMAL.fullmatch(self.type)
+        return None if match is None else int(match[1])
 
     @property
     def is_whole(self) -> bool:
@@ -50,7 +50,7 @@ class Column(NamedTuple):
         return f"{self.name}:{self.type}"
 
 
-def columns_of(given: Any, what: str, default: str) -> tuple[Column, ...]:
+def columns_of(value: Any, what: str, default: str) -> tuple[Column, ...]:
     """Return columns from a name, a pair, a mapping of names to types, or a sequence of names and pairs.
 
     Raises
@@ -58,24 +58,24 @@ def columns_of(given: Any, what: str, default: str) -> tuple[Column, ...]:
     InvalidInputError
         For none or too many, names that repeat, and unknown types.
     """
-    if isinstance(given, Mapping):
-        given = list(given.items())
-    elif isinstance(given, str | Column) or (_is_pair(given) and given[1] in _known(given[1])):
-        given = [given]
-    if not isinstance(given, Sequence) or not 1 <= len(given) <= MAX_COLUMNS:
+    if isinstance(value, Mapping):
+        value = list(value.items())
+    elif isinstance(value, str | Column) or (_is_pair(value) and value[1] in _known(value[1])):
+        value = [value]
+    if not isinstance(value, Sequence) or not 1 <= len(value) <= MAX_COLUMNS:
         raise InvalidInputError(
-            f"{what} must be 1 to {MAX_COLUMNS} columns, as names or as a dict of names to types, got {short(given)}"
+            f"{what} must be 1 to {MAX_COLUMNS} columns, as names or as a dict of names to types, got {short(value)}"
         )
-    columns = tuple(_column(one, what, default) for one in given)
+    columns = tuple(_column(column, what, default) for column in value)
     names = [column.name for column in columns]
     if len(set(names)) < len(names):
         raise InvalidInputError(f"{what} names a column twice: {short(names)}")
     return columns
 
 
-def column_of(given: object, role: str) -> Column:
+def column_of(value: object, role: str) -> Column:
     """Return the one column of a role, ``"key"`` or ``"unit"``; errors as `columns_of`, also for several."""
-    columns = columns_of(given, f"the {role} column", "text")
+    columns = columns_of(value, f"the {role} column", "text")
     if len(columns) > 1:
         raise InvalidInputError(
             f"an agreement has one {role} column, got {', '.join(map(str, columns))}; join them in one column, as text"
@@ -83,13 +83,13 @@ def column_of(given: object, role: str) -> Column:
     return columns[0]
 
 
-def _is_pair(given: object) -> bool:
-    return isinstance(given, tuple) and len(given) == 2 and all(isinstance(part, str) for part in given)
+def _is_pair(value: object) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and all(isinstance(part, str) for part in value)
 
 
 def _known(kind: str) -> tuple[str, ...]:
-    found = _DECIMAL.fullmatch(kind)
-    return (kind,) if found is not None and int(found[1]) <= MAX_PLACES else TYPES[:-1]
+    match = _DECIMAL.fullmatch(kind)
+    return (kind,) if match is not None and int(match[1]) <= MAX_PLACES else TYPES[:-1]
 
 
 def is_type(text: str) -> bool:
@@ -97,12 +97,12 @@ def is_type(text: str) -> bool:
     return text in _known(text)
 
 
-def _column(given: Any, what: str, default: str) -> Column:
-    if isinstance(given, str):
-        given = (given, default)
-    if not _is_pair(tuple(given) if isinstance(given, list) else given):
-        raise InvalidInputError(f"{what} must be a name, or a name and a type, got {short(given)}")
-    column = Column(*given)
+def _column(value: Any, what: str, default: str) -> Column:
+    if isinstance(value, str):
+        value = (value, default)
+    if not _is_pair(tuple(value) if isinstance(value, list) else value):
+        raise InvalidInputError(f"{what} must be a name, or a name and a type, got {short(value)}")
+    column = Column(*value)
     check_text(f"the name of {what}", column.name)
     if column.type != default and column.type not in _known(column.type):
         raise InvalidInputError(

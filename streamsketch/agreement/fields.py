@@ -67,15 +67,15 @@ def _shown(column: Column | None) -> dict[str, str] | None:
     return None if column is None else column._asdict()
 
 
-def arguments_of(fields: Json, known: set[str]) -> dict[str, Any]:
-    """Return the arguments of an agreement, which are ``known``, from the fields of its JSON.
+def arguments_of(fields: Json, arguments: set[str]) -> dict[str, Any]:
+    """Return the arguments of an agreement, named by ``arguments``, from the fields of its JSON.
 
     Raises
     ------
     InvalidInputError
         For fields that are missing or unknown, or of another shape; `Agreement` checks the rest.
     """
-    names = {"agreement", *(_IN_JSON.get(name, name) for name in known)}
+    names = {"agreement", *(_IN_JSON.get(name, name) for name in arguments)}
     if "kind" in fields and "agreement" not in fields:
         raise InvalidInputError("it is a projection alone; streamsketch.agree makes an agreement from it")
     needed = names - set(_LATER)
@@ -91,7 +91,7 @@ def arguments_of(fields: Json, known: set[str]) -> dict[str, Any]:
         raise InvalidInputError(f"the index of an agreement must be a list of columns, got {short(index)}")
     return {
         "projection": projection_from_fields(_object(fields["projection"], "the projection")),
-        "index": [_read_column(one, "an index column") for one in index],
+        "index": [_read_column(column, "an index column") for column in index],
         "key": None if fields["key"] is None else _read_column(fields["key"], "the key column"),
         "value": fields["value"],
         "unit": None if fields["unit"] is None else _read_column(fields["unit"], "the unit column"),
@@ -137,14 +137,14 @@ def _read_schedule(fields: Json) -> Schedule | None:
     return schedule
 
 
-def _object(given: Any, what: str, names: set[str] | None = None) -> dict[str, Any]:
-    if not isinstance(given, dict) or (names is not None and given.keys() != names):
+def _object(value: Any, what: str, names: set[str] | None = None) -> dict[str, Any]:
+    if not isinstance(value, dict) or (names is not None and value.keys() != names):
         wanted = "a JSON object" if names is None else f"a JSON object of {', '.join(sorted(names))}"
-        raise InvalidInputError(f"{what} of an agreement must be {wanted}, got {short(given)}")
-    return given
+        raise InvalidInputError(f"{what} of an agreement must be {wanted}, got {short(value)}")
+    return value
 
 
-def _read_column(given: Any, what: str) -> Column:
-    fields = _object(given, what, {"name", "type"})
+def _read_column(value: Any, what: str) -> Column:
+    fields = _object(value, what, {"name", "type"})
     (column,) = columns_of([(fields["name"], fields["type"])], what, "text")
     return column

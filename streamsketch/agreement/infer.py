@@ -159,29 +159,31 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     if not is_sized or any(value is not None for value in stated.values()):
         projection = _map_of(projection, features, schedule, terms, stated, by_units=by_units)
     columns = {
-        name: None if given is None else columns_of(given, what, _INFER)
-        for name, given, what in (
+        name: None if argument is None else columns_of(argument, what, _INFER)
+        for name, argument, what in (
             ("index", index, "an index column"),
             ("key", key, "the key column"),
             ("unit", unit, "the unit column"),
         )
     }
-    untyped = [one.name for found in columns.values() for one in found or () if one.type == _INFER]
+    untyped = [column.name for group in columns.values() for column in group or () if column.type == _INFER]
     timed = [windows.time.name] if isinstance(windows, Windows) else []
     rows_of_unit = _typed_rows(rows_of_unit, rows)
     schema = schema_of(rows, [*untyped, *timed, *([] if value is None else [value])])
     if value is not None:
         check_numeric(schema.field(value).type, value)
-        _check_not_swapped(schema, value, [one.name for one in columns["unit"] or () if one.type == _INFER])
+        _check_not_swapped(schema, value, [column.name for column in columns["unit"] or () if column.type == _INFER])
 
     def typed(role: str) -> Any:
-        found = columns[role]
+        group = columns[role]
         types = {
-            one.name: logical_type(one.name, schema.field(one.name).type) for one in found or () if one.type == _INFER
+            column.name: logical_type(column.name, schema.field(column.name).type)
+            for column in group or ()
+            if column.type == _INFER
         }
         if role == "key" and columns["unit"] and "date" in types.values():
             types = dict.fromkeys(types, "text")  # a unit's keys are chosen by their names
-        return found and [(one.name, types.get(one.name, one.type)) for one in found]
+        return group and [(column.name, types.get(column.name, column.type)) for column in group]
 
     if features is not None:
         projection = features.projection
@@ -313,11 +315,11 @@ def _map_of(
     InvalidInputError
         If two things say the size of a sketch, or it cannot be planned by what is stated.
     """
-    given = ", ".join(name for name, value in stated.items() if value is not None)
+    options = ", ".join(name for name, value in stated.items() if value is not None)
     if projection is not None or features is not None:
         what = "the projection" if features is None else "features"
         raise InvalidInputError(
-            f"{what} and {given} both say the size of a sketch; pass units, items, catalogue and a seed, or {what} "
+            f"{what} and {options} both say the size of a sketch; pass units, items, catalogue and a seed, or {what} "
             "alone, whose errors streamsketch.planning.plan_sizes and plan_sites show"
         )
     if terms is not None and not terms.is_noise:
@@ -336,7 +338,7 @@ def _map_of(
             "streamsketch.planning.plan_schedule"
         )
     raise InvalidInputError(
-        f"{given} plan the size of a sketch for units that are clipped in sketch space, with unit=… or "
+        f"{options} plan the size of a sketch for units that are clipped in sketch space, with unit=… or "
         "neighbours=SketchL2(…); for others pass a projection, whose errors streamsketch.plan predicts"
     )
 
@@ -356,16 +358,16 @@ def _windows_of(windows: Windows | None, schema: "pa.Schema") -> Windows | None:
     return dataclasses.replace(windows, time=(windows.time.name, "date"))
 
 
-def _typed_rows(given: RowsOfUnit | str | None, rows: object) -> RowsOfUnit | str | None:
+def _typed_rows(rows_of_unit: RowsOfUnit | str | None, rows: object) -> RowsOfUnit | str | None:
     """Return the rows of a unit, with the type that a column of times has in a schema, if that is not stated."""
-    if not isinstance(given, str) or RowsOfUnit.parse(given).time is None:
-        return given
-    if RowsOfUnit.parse(given, "date") == RowsOfUnit.parse(given):  # the type is stated
-        return given
-    name = RowsOfUnit.parse(given).time.name
+    if not isinstance(rows_of_unit, str) or RowsOfUnit.parse(rows_of_unit).time is None:
+        return rows_of_unit
+    if RowsOfUnit.parse(rows_of_unit, "date") == RowsOfUnit.parse(rows_of_unit):  # the type is stated
+        return rows_of_unit
+    name = RowsOfUnit.parse(rows_of_unit).time.name
     kind = schema_of(rows, [name]).field(name).type
     logical = logical_type(name, kind)
-    return RowsOfUnit.parse(given, logical if logical in TIME_TYPES else None)
+    return RowsOfUnit.parse(rows_of_unit, logical if logical in TIME_TYPES else None)
 
 
 def _terms(epsilon: Spent | None, delta: Spent, mechanism: str) -> Terms | None:

@@ -126,10 +126,10 @@ class RowsOfUnit:
                 f"the rows of a unit are an object of which and, for latest and first, time, got {short(fields)}"
             )
         if "time" not in fields:
-            found = RowsOfUnit(fields["which"])
-            if found.of_one_time:
-                raise InvalidInputError(f"the {found.which} row of a unit is by a time: state the column, time")
-            return found
+            rows = RowsOfUnit(fields["which"])
+            if rows.of_one_time:
+                raise InvalidInputError(f"the {rows.which} row of a unit is by a time: state the column, time")
+            return rows
         time = fields["time"]
         if not isinstance(time, Mapping) or time.keys() != {"name", "type"} or not _are_text(time.values()):
             raise InvalidInputError(f"the time of rows is an object of name and type, both text, got {short(time)}")
@@ -144,7 +144,7 @@ def _are_text(values: Any) -> bool:
 
 
 def rows_of_unit_in(
-    given: object, *, features: AgreedFeatures | None, unit: object, windows: object, clip: Clip | None
+    value: object, *, features: AgreedFeatures | None, unit: object, windows: object, clip: Clip | None
 ) -> tuple[RowsOfUnit | None, Clip | None]:
     """Return the rows of a unit, with their column of times, and how units are clipped, of the fields of an agreement.
 
@@ -153,13 +153,13 @@ def rows_of_unit_in(
     TypeError, InvalidInputError
         If these do not fit each other.
     """
-    if given is None:
+    if value is None:
         return None, clip
-    rows = RowsOfUnit.parse(given) if isinstance(given, str) else given
+    rows = RowsOfUnit.parse(value) if isinstance(value, str) else value
     if not isinstance(rows, RowsOfUnit):
         raise TypeError(
             f"rows_of_unit must be 'mean', 'latest by TIME', 'first by TIME', 'all' or a RowsOfUnit, got a "
-            f"{type(given).__name__}"
+            f"{type(value).__name__}"
         )
     if features is None or unit is None:
         lacking = "features" if features is None else "unit column (unit=…)"

@@ -69,11 +69,12 @@ def check_alike(first: Agreed, second: Agreed) -> None:
         If their agreements differ, or only one of them has one.
     """
     if (first is None) != (second is None):
-        known = fingerprint_of(second if first is None else first)
+        fingerprint = fingerprint_of(second if first is None else first)
         raise IncompatibleAgreementsError(
-            f"one follows the agreement {known}, and no agreement is known for the other: the same row may be another "
-            "index there, because 7 and '7' differ. Sketch both streams under the agreement. Or, if the other was "
-            f"sketched in the same way, assert that for its release: release.with_agreement('{known}')"
+            f"one follows the agreement {fingerprint}, and no agreement is known for the other: the same row may be "
+            "another index there, because 7 and '7' differ. Sketch both streams under the agreement. Or, if the other "
+            "was sketched in the same way, assert that for its release: "
+            f"release.with_agreement('{fingerprint}')"
         )
     check_agreed(first, second)
 

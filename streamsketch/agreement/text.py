@@ -130,10 +130,10 @@ class TextRule:
     invisible: Literal["drop"] | None = None
 
     def __post_init__(self) -> None:
-        for name, known in _STEPS.items():
-            if (step := getattr(self, name)) not in (None, *known):
+        for name, choices in _STEPS.items():
+            if (step := getattr(self, name)) not in (None, *choices):
                 raise InvalidInputError(
-                    f"{name} of a rule for text is {', '.join(map(repr, known))} or None, got {short(step)}"
+                    f"{name} of a rule for text is {', '.join(map(repr, choices))} or None, got {short(step)}"
                 )
         if not self._steps:
             raise InvalidInputError("a rule for text has at least one step; pass text=None to leave text as it is")
@@ -154,11 +154,11 @@ class TextRule:
         """
         steps: dict[str, Any] = dict.fromkeys(_STEPS)
         for word in (part.strip() for part in text.split(",")):
-            name = next((name for name, known in _STEPS.items() if word in known), None)
+            name = next((name for name, words in _STEPS.items() if word in words), None)
             if name is None or steps[name] is not None:
-                known = "; ".join(" or ".join(kind) for kind in _STEPS.values())
+                choices = "; ".join(" or ".join(kind) for kind in _STEPS.values())
                 raise InvalidInputError(
-                    f"a rule for text has the steps {known}, at most one of each kind, such as 'NFC, trim', got "
+                    f"a rule for text has the steps {choices}, at most one of each kind, such as 'NFC, trim', got "
                     f"{short(text)}"
                 )
             steps[name] = word
@@ -284,25 +284,27 @@ class TextRule:
     def _kept(self) -> list[_Range]:
         """Ranges of code points that the rule leaves as they are."""
         return [
-            one for one in PASSED_ON if (one.compatible or self.form != "NFKC") and (one.folded or self.case is None)
+            span
+            for span in PASSED_ON
+            if (span.compatible or self.form != "NFKC") and (span.folded or self.case is None)
         ]
 
     @functools.cached_property
     def _other_bytes(self) -> list[tuple[int, int]]:
         """Ranges of bytes, first and last, that are not ASCII or that the rule may change."""
         gaps, following = [], 0
-        for one in self._kept:
-            if one.first >= _NOT_ASCII:
+        for span in self._kept:
+            if span.first >= _NOT_ASCII:
                 break
-            if following < one.first:
-                gaps.append((following, one.first - 1))
-            following = one.last + 1
+            if following < span.first:
+                gaps.append((following, span.first - 1))
+            following = span.last + 1
         return [*gaps, (min(following, _NOT_ASCII), 0xFF)]
 
     @functools.cached_property
     def _changes(self) -> str:
         """The pattern, as of RE2, of a text that may be in another spelling."""
-        ranges = "".join(f"\\x{{{one.first:x}}}-\\x{{{one.last:x}}}" for one in self._kept)
+        ranges = "".join(f"\\x{{{span.first:x}}}-\\x{{{span.last:x}}}" for span in self._kept)
         edges = {None: "", "trim": "^ | $|", "collapse": "^ | $|  |"}[self.blanks]
         return f"{edges}[^{ranges}]"
 
@@ -376,13 +378,13 @@ def _any_pair(used: NDArray[np.uint8]) -> bool:
 
 def _class_of(characters: str) -> str:
     """Return characters as a class of RE2."""
-    return "[" + "".join(f"\\x{{{ord(one):x}}}" for one in characters) + "]"
+    return "[" + "".join(f"\\x{{{ord(character):x}}}" for character in characters) + "]"
 
 
 def _classes(form: str) -> list[str]:
     """Return the ranges of unassigned code points, below and from U+10000 on, as of a class of regular expressions."""
     ranges = unassigned_ranges()
-    low, high = ([one for one in ranges if (one[0] < _ASTRAL) is is_low] for is_low in (True, False))
+    low, high = ([span for span in ranges if (span[0] < _ASTRAL) is is_low] for is_low in (True, False))
     return ["".join(f"{form.format(first)}-{form.format(last)}" for first, last in part) for part in (low, high)]
 
 
