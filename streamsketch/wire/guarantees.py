@@ -151,8 +151,8 @@ def _guarantee(message: wire_pb2.Guarantee) -> Guarantee:
     neighbours = _neighbours(message.neighbours)
     mechanism = _mechanism(message.mechanism, message.steps)
     if message.basis not in _BASES:
-        known = ", ".join(filter(None, _BASES))
-        raise WireFormatError("guarantee.basis", f"must be one of {known}, got {short(message.basis)}")
+        bases = ", ".join(filter(None, _BASES))
+        raise WireFormatError("guarantee.basis", f"must be one of {bases}, got {short(message.basis)}")
     basis = _BASES[message.basis]
     return Guarantee(message.epsilon, message.delta, neighbours, mechanism, message.conditions, basis)
 
@@ -189,8 +189,8 @@ def _added_noise(message: wire_pb2.AddedNoise) -> AddedNoise:
         raise WireFormatError(f"{where}.kind", f"must be one of {', '.join(NOISES)}, got {short(message.kind)}")
     noise = kind.of_amount(ratio_of(f"{where}.amount", message.amount))
     shares = Shares(message.shares.parties, message.shares.honest) if message.HasField("shares") else None
-    given = message.counting
-    counting = Counting(given.units, given.slack) if message.HasField("counting") else None
+    fields = message.counting
+    counting = Counting(fields.units, fields.slack) if message.HasField("counting") else None
     schedule = _schedule(message.schedule) if message.HasField("schedule") else None
     place = place_of(f"{where}.place", message.place)
     return AddedNoise(noise, message.layers or 1, place, shares, Layout(counting, schedule))
@@ -198,7 +198,7 @@ def _added_noise(message: wire_pb2.AddedNoise) -> AddedNoise:
 
 def _schedule(message: wire_pb2.Schedule) -> Schedule:
     """Return a message's schedule, of which a field that its kind has a default for may be absent."""
-    names = ("kind", "horizon", "max_windows", "gap", *(one for one in _OF_KINDS if message.HasField(one)))
+    names = ("kind", "horizon", "max_windows", "gap", *(field for field in _OF_KINDS if message.HasField(field)))
     return schedule_of({name: getattr(message, name) for name in names})
 
 

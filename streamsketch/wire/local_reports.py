@@ -59,8 +59,8 @@ def decode_aggregator(data: bytes, *, max_bytes: int | None) -> MeanAggregator:
     payload = unframe(MeanAggregator.magic, "local mean", data, max_bytes)
     message = wire_pb2.LocalMean()
     parse(message, payload)
-    given = {descriptor.name: value for descriptor, value in message.mechanism.ListFields()}
-    fields = {name: getattr(message.mechanism, name) for name in _COMMON} | given
+    stated = {descriptor.name: value for descriptor, value in message.mechanism.ListFields()}
+    fields = {name: getattr(message.mechanism, name) for name in _COMMON} | stated
     mechanism = at("mechanism", lambda: mechanism_from_fields(fields))
     totals = values_of("totals", message.totals, mechanism.state_dim)
     if message.step_exponent != step_exponent_of(mechanism):

@@ -146,7 +146,7 @@ class Footer(NamedTuple):
 
     def leaf(self, name: str) -> Element:
         """Return the column of a name."""
-        return next(one for one in self.leaves if one.path == name)
+        return next(leaf for leaf in self.leaves if leaf.path == name)
 
 
 def read_footer(file: BinaryIO, size: int, most: int) -> Footer:

@@ -103,8 +103,8 @@ def _logical_kind(logical: dict[int, Any]) -> Kind | None:
         return None
     if name == "time":
         (unit,) = fields[2] if isinstance(fields.get(2), dict) and len(fields[2]) == 1 else (0,)
-        known = unit in _PER_SECOND and type(fields.get(1)) is bool
-        return Kind("time", _PER_SECOND[unit], utc=fields[1]) if known else None
+        is_valid = unit in _PER_SECOND and type(fields.get(1)) is bool
+        return Kind("time", _PER_SECOND[unit], utc=fields[1]) if is_valid else None
     if name == "integer":
         return Kind("integer", unsigned=not fields[2]) if type(fields.get(2)) is bool else None
     return Kind(name)
@@ -150,26 +150,26 @@ def _chunk(file: BinaryIO, column: object, element: Element) -> Iterator[Any]:
             present, body = _runs(body[4 : 4 + length], 1, page.values), body[4 + length :]
         count = sum(present)
         if page.encoding == _PLAIN:
-            found = _plain(body, element, count)
+            items = _plain(body, element, count)
         elif page.encoding in _PLACES and body:
             places = _runs(body[1:], body[0], count)
             if any(place >= len(dictionary) for place in places):
                 raise _invalid()
-            found = [dictionary[place] for place in places]
+            items = [dictionary[place] for place in places]
         elif count:
             raise WireFormatError(
                 "parquet",
                 f"has values in encoding {page.encoding}, which need Arrow: install streamsketch itself",
             )
         else:
-            found = []
-        values = iter(found)
-        yield from (next(values) if one else None for one in present)
+            items = []
+        values = iter(items)
+        yield from (next(values) if is_present else None for is_present in present)
 
 
 def _plain(body: bytes, element: Element, count: int) -> list[Any]:
     """Return values in the encoding PLAIN."""
-    found: list[Any] = []
+    values: list[Any] = []
     at = 0
     if element.type == _BYTES:
         for _ in range(count):
@@ -177,9 +177,9 @@ def _plain(body: bytes, element: Element, count: int) -> list[Any]:
             value = body[at + 4 : at + 4 + length]
             if at + 4 > len(body) or len(value) < length:
                 raise _invalid()
-            found.append(value)
+            values.append(value)
             at += 4 + length
-        return found
+        return values
     width = 4 if element.type == _INT32 else 8
     if width * count > len(body):
         raise _invalid()
@@ -191,24 +191,24 @@ def _runs(data: bytes, width: int, count: int) -> list[int]:
     """Return integers of so many bits, from runs of one value and packed groups of eight."""
     if width > _MOST_WIDTH:
         raise _invalid()
-    found: list[int] = []
+    numbers: list[int] = []
     at, size = 0, -(-width // 8)
-    while len(found) < count:
+    while len(numbers) < count:
         head, at = _varint(data, at)
         if head & 1:
-            length, values = (head >> 1) * width, min((head >> 1) * 8, count - len(found))
+            length, values = (head >> 1) * width, min((head >> 1) * 8, count - len(numbers))
             if at + length > len(data) or not head >> 1:
                 raise _invalid()
             for first in range(0, values, 8):
                 bits = int.from_bytes(data[at + first // 8 * width : at + (first // 8 + 1) * width], "little")
-                found += [bits >> place * width & (1 << width) - 1 for place in range(min(8, values - first))]
+                numbers += [bits >> place * width & (1 << width) - 1 for place in range(min(8, values - first))]
             at += length
         else:
             if at + size > len(data) or not head >> 1:
                 raise _invalid()
-            found += [int.from_bytes(data[at : at + size], "little")] * min(head >> 1, count - len(found))
+            numbers += [int.from_bytes(data[at : at + size], "little")] * min(head >> 1, count - len(numbers))
             at += size
-    return found
+    return numbers
 
 
 def _unpacked(body: bytes, codec: int, size: int) -> bytes:

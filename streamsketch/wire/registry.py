@@ -126,16 +126,16 @@ def load(
             raise WireFormatError("bytes 0-7", _not_published(path, start))
         if codec.read_by:
             raise WireFormatError("bytes 0-7", f"are those of {codec.read_by}")
-        found: Any
+        release: Any
         if codec.magic != PublishedTable.magic:
             data = _verified(read_open(file, most) if piped is None else piped, path, signer)
-            found = codec.decode(data, expect=projection, max_bytes=most)
+            release = codec.decode(data, expect=projection, max_bytes=most)
         else:
             image, size = table_in(file, path, signer, max_bytes)
             from streamsketch.wire import tables  # noqa: PLC0415 - which sketches need not load
 
-            found = tables.read_table(image, size, None, expect=projection, max_bytes=max_bytes)
-        return _following(agreement, found)
+            release = tables.read_table(image, size, None, expect=projection, max_bytes=max_bytes)
+        return _following(agreement, release)
 
 
 @contextlib.contextmanager
@@ -211,12 +211,12 @@ def _expected(expect: Expected) -> tuple[Projection | None, str | None]:
     return expect.projection, fingerprint_of(expect)
 
 
-def _following(agreement: str | None, found: Any) -> Any:
+def _following(agreement: str | None, release: Any) -> Any:
     """Return what was read, once it is known to follow the agreement expected."""
-    if agreement not in (None, found.agreement):
-        follows = "names none" if found.agreement is None else f"is {found.agreement}"
+    if agreement not in (None, release.agreement):
+        follows = "names none" if release.agreement is None else f"is {release.agreement}"
         raise WireFormatError("agreement", f"{follows}, and {agreement} was expected")
-    return found
+    return release
 
 
 def _not_published(path: str | os.PathLike[str], start: bytes) -> str:

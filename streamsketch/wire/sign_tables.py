@@ -95,25 +95,25 @@ def rows_of_table(file: BinaryIO, size: int) -> Generator[SignRows, None, bool]:
             joined, ends = joined_bytes(images)
             if alike is None:
                 alike = _Alike(joined[ends[0] : ends[1]].tobytes(), row, None, table.most)
-            found = alike.rows(joined[ends[0] : ends[-1]], ends)
-            if found is not None:
-                kept += _memory(keys, found[0]) + found[2].nbytes
-                yield SignRows(alike.release, *found[:2], keys)
-                data_ids.append(found[2])
+            rows = alike.rows(joined[ends[0] : ends[-1]], ends)
+            if rows is not None:
+                kept += _memory(keys, rows[0]) + rows[2].nbytes
+                yield SignRows(alike.release, *rows[:2], keys)
+                data_ids.append(rows[2])
             else:
                 for place in range(len(images)):
                     data = joined[ends[place] : ends[place + 1]].tobytes()
-                    one = _Alike(data, row + place, alike.release.projection, table.most).release
-                    kept += _memory(keys[place : place + 1], one.words)
-                    yield SignRows(one, one.words[None], one.release_id, keys[place : place + 1])
-                    data_ids.append(np.frombuffer(b"".join(one.data_ids), dtype=">u8"))
+                    release = _Alike(data, row + place, alike.release.projection, table.most).release
+                    kept += _memory(keys[place : place + 1], release.words)
+                    yield SignRows(release, release.words[None], release.release_id, keys[place : place + 1])
+                    data_ids.append(np.frombuffer(b"".join(release.data_ids), dtype=">u8"))
             row += len(images)
             if kept > table.most:
                 raise WireFormatError("length", f"over the limit of {table.most} bytes unpacked; raise max_table_bytes")
     if not row:
         raise WireFormatError("length", "a table without a row: it holds no release")
-    known = np.sort(np.concatenate(data_ids))
-    return not bool((known[1:] == known[:-1]).any())
+    ids = np.sort(np.concatenate(data_ids))
+    return not bool((ids[1:] == ids[:-1]).any())
 
 
 class _Alike:
