@@ -91,10 +91,10 @@ class Database:
     def header(self, part: str, expected: str | None = None) -> Header:
         """Return the header of a part; `WireFormatError` if it is missing, or its digest is not the expected one."""
         query = "SELECT key, number, data, digest FROM rows WHERE part = ? AND key = ?"
-        found = self._connection.execute(query, (part, _HEADER)).fetchone()
-        if found is None or (expected is not None and found[3] != bytes.fromhex(expected)):
+        record = self._connection.execute(query, (part, _HEADER)).fetchone()
+        if record is None or (expected is not None and record[3] != bytes.fromhex(expected)):
             raise WireFormatError(part, f"is missing, or not the one that was written; {_BACKUP}")
-        (_, count, data), _ = _checked(part, *found)
+        (_, count, data), _ = _checked(part, *record)
         if len(data) > (most := current_limits().max_header_bytes):
             raise WireFormatError("header", f"{len(data)} bytes, over the limit of {most}; raise max_header_bytes")
         try:
@@ -108,16 +108,16 @@ class Database:
     def digest(self, part: str) -> str | None:
         """Return the digest that `write` returned for a part, without reading it; None if it is missing."""
         query = "SELECT digest FROM rows WHERE part = ? AND key = ?"
-        found = self._connection.execute(query, (part, _HEADER)).fetchone()
-        return None if found is None else found[0].hex()
+        record = self._connection.execute(query, (part, _HEADER)).fetchone()
+        return None if record is None else record[0].hex()
 
     def rows(self, part: str) -> Iterator[Row]:
         """Yield the rows of a part; `WireFormatError` for a changed row, and after the last one if any is missing."""
         header = self.header(part)
         count, total = 0, 0
         query = "SELECT key, number, data, digest FROM rows WHERE part = ? AND key > x'' LIMIT ?"
-        for found in self._connection.execute(query, (part, header.rows + 1)):
-            row, digest = _checked(part, *found)
+        for record in self._connection.execute(query, (part, header.rows + 1)):
+            row, digest = _checked(part, *record)
             count, total = count + 1, total + digest
             yield row
         if (count, total % _MODULUS) != header[1:]:
@@ -148,9 +148,9 @@ class Database:
         fields, count, total = header
         query = "SELECT key, number, data, digest FROM rows WHERE part = ? AND key = ?"
         for row in rows:
-            found = self._connection.execute(query, (part, row.key)).fetchone() if add is not None else None
-            if add is not None and found is not None:
-                old, digest = _checked(part, *found)
+            record = self._connection.execute(query, (part, row.key)).fetchone() if add is not None else None
+            if add is not None and record is not None:
+                old, digest = _checked(part, *record)
                 row, count, total = add(old, row), count - 1, total - digest  # noqa: PLW2901
             count, total = count + 1, total + int.from_bytes(self._put(part, row))
         data = json.dumps([fields, f"{total % _MODULUS:x}"], sort_keys=True, separators=(",", ":")).encode()
@@ -308,8 +308,8 @@ def _patiently(connection: sqlite3.Connection, statement: str) -> None:
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
-    (found,) = connection.execute(f"PRAGMA {name}").fetchone()
-    return int(found)
+    (value,) = connection.execute(f"PRAGMA {name}").fetchone()
+    return int(value)
 
 
 def _check_schema(connection: sqlite3.Connection, kind: bytes) -> None:

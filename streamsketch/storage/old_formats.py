@@ -33,8 +33,8 @@ class _Bytes:
     def take(self, size: int, where: str) -> memoryview:
         if not 0 <= size <= len(self.left):
             raise WireFormatError(where, f"needs {size} bytes, {len(self.left)} are left: the file was cut off")
-        found, self.left = self.left[:size], self.left[size:]
-        return found
+        part, self.left = self.left[:size], self.left[size:]
+        return part
 
 
 def _check(data: memoryview, digest: memoryview, person: bytes) -> None:

@@ -264,7 +264,7 @@ def _releases_beside(raw: RawSketch, path: Path) -> dict[str, Sequence[PastRelea
     A sum records the releases of all its parts; those of other parts are not of these data.
     """
     own, ids = path.resolve(), raw.state.data_ids
-    found: dict[str, Sequence[PastRelease]] = {}
+    by_name: dict[str, Sequence[PastRelease]] = {}
     for other in _files_beside(path):
         if other.resolve() == own:
             continue
@@ -274,8 +274,8 @@ def _releases_beside(raw: RawSketch, path: Path) -> dict[str, Sequence[PastRelea
             header = read_header(other)
             releases = [past for past in header.releases if past.may_cover(ids)]
             if releases and not ids.parts.isdisjoint(header.ids.parts):
-                found[other.name] = releases
-    return found
+                by_name[other.name] = releases
+    return by_name
 
 
 def _files_beside(path: Path) -> Iterator[Path]:

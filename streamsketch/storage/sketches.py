@@ -70,7 +70,7 @@ class PastRelease(NamedTuple):
 
     def to_fields(self) -> Json:
         """Return the release as a dictionary that JSON can hold."""
-        parts = {} if self.parts is None else {"data_ids": [one.hex() for one in sorted(self.parts)]}
+        parts = {} if self.parts is None else {"data_ids": [data_id.hex() for data_id in sorted(self.parts)]}
         return self.guarantee.to_dict() | {"release_id": self.release_id} | parts
 
 
@@ -139,8 +139,8 @@ class RawHeader:
     def of(cls, raw: RawSketch) -> Self:
         """Return the header of a raw sketch."""
         state, keys = raw.state, len(raw.state) if isinstance(raw.state, SketchTable) else None
-        known = (state.projection, state.agreement, state.data_ids, state.bounds, state.largest)
-        return cls(*known, keys, raw.events, raw.releases)
+        facts = (state.projection, state.agreement, state.data_ids, state.bounds, state.largest)
+        return cls(*facts, keys, raw.events, raw.releases)
 
     @property
     def neighbours(self) -> Neighbours | None:
@@ -194,7 +194,7 @@ class RawHeader:
             "bounds": self.bounds.to_dict(),
             "keyed": self.keys is not None,
             "events": self.events,
-            "data_ids": [one.hex() for one in (self.ids.own, *sorted(self.ids.parts - {self.ids.own}))],
+            "data_ids": [data_id.hex() for data_id in (self.ids.own, *sorted(self.ids.parts - {self.ids.own}))],
             "releases": [past.to_fields() for past in self.releases],
         }
 
@@ -303,8 +303,8 @@ def read_sketch(database: Database, part: str) -> RawSketch:
             keys.append(row.key)
     if header.keys is None and keys != [_ONE_STREAM]:
         raise WireFormatError("rows", "are not those of one stream")
-    known = [] if header.keys is None else [key_of(key, place) for place, key in enumerate(keys)]
-    state = header.state(known, sums, masses)
+    names = [] if header.keys is None else [key_of(key, place) for place, key in enumerate(keys)]
+    state = header.state(names, sums, masses)
     return RawSketch(state, header.events, header.releases)
 
 
