@@ -59,8 +59,8 @@ def release(
         if not isinstance(window, Sketch | SketchTable):
             raise TypeError(f"a window is a Sketch or a SketchTable, got a {type(window).__name__}")
         releaser = releaser or Releaser(publisher, window.projection, assert_bounds=assert_bounds)
-        given: dict[str, Any] = {"public_keys": keys, "keys_are_public": keys_are_public}
-        rows.append(releaser.add(window, **given, ledger=ledger, dataset=dataset))
+        options: dict[str, Any] = {"public_keys": keys, "keys_are_public": keys_are_public}
+        rows.append(releaser.add(window, **options, ledger=ledger, dataset=dataset))
     if not rows:
         raise InvalidInputError("there is no window to release; pass at least one")
     return rows

@@ -206,9 +206,9 @@ class History:
 
     def _pair(self, first: Range, second: Range) -> tuple[PrivateSketch, PrivateSketch]:
         """Return two ranges that differ."""
-        one, other = self.numbers(first), self.numbers(second)
-        HistoryPart(self._part.id, *one, minus=other)
-        return self.range(*one), self.range(*other)
+        left, right = self.numbers(first), self.numbers(second)
+        HistoryPart(self._part.id, *left, minus=right)
+        return self.range(*left), self.range(*right)
 
     def numbers(self, wanted: Range | int) -> tuple[int, int]:
         """Return the numbers of the windows of a range. Raises the same errors as `range`."""
@@ -275,19 +275,19 @@ class History:
         """
         if what not in get_args(Curve):
             raise InvalidInputError(f"what must be one of {', '.join(get_args(Curve))}, got {short(what)}")
-        found = []
+        estimates = []
         for begin, end in self._ranges(length, every):
             release = self.range(begin, end)
-            found.append(squared_norm(release) if what == "squared_norm" else release.units)
-        ends = [one.interval(confidence) for one in found]
+            estimates.append(squared_norm(release) if what == "squared_norm" else release.units)
+        ends = [estimate.interval(confidence) for estimate in estimates]
         starts = [begin for begin, _ in self._ranges(length, every)]
         return pa.table(
             {
                 "start": pa.array(starts, pa.int64()),
                 "stop": pa.array([start + length for start in starts], pa.int64()),
                 "window": [self._name(start) for start in starts],
-                "estimate": [one.value for one in found],
-                "error": [one.standard_error for one in found],
+                "estimate": [estimate.value for estimate in estimates],
+                "error": [estimate.standard_error for estimate in estimates],
                 "low": [low for low, _ in ends],
                 "high": [high for _, high in ends],
             }
@@ -330,8 +330,8 @@ class History:
             raise InvalidInputError(f"a series needs at least two ranges to compare, got {len(ranges)}")
         pairs = [(ranges[i], ranges[0 if against == "first" else i - 1]) for i in range(1, len(ranges))]
         _check_by(by)
-        known = [self._apart(*pair, by) for pair in pairs] if tolerance == "typical" else []
-        allowed = typical_tolerance(known) if tolerance == "typical" else float(tolerance)
+        distances = [self._apart(*pair, by) for pair in pairs] if tolerance == "typical" else []
+        allowed = typical_tolerance(distances) if tolerance == "typical" else float(tolerance)
         tests = tuple(self.sameness(*pair, allowed, by=by) for pair in pairs)
         windows, before = ([self._name(pair[place][0]) for pair in pairs] for place in (0, 1))
         options = SeriesOptions(allowed, against, by, samples=False, level=level, control=control)
@@ -354,19 +354,19 @@ class History:
     def _solved(self, part: HistoryPart) -> PrivateSketch:
         """Return the release of a part of the history."""
         first = self._rows[0]
-        found = self._prefixes[part.stop] - self._prefixes[part.start]
+        numbers = self._prefixes[part.stop] - self._prefixes[part.start]
         if part.minus is not None:
-            found = found - (self._prefixes[part.minus[1]] - self._prefixes[part.minus[0]])
+            numbers = numbers - (self._prefixes[part.minus[1]] - self._prefixes[part.minus[0]])
         halvings = self.schedule.scale.bit_length() - 1
         if halvings:
-            found = found * float(self.schedule.scale)
-            if np.abs(found).max() >= _MOST_CELL:
+            numbers = numbers * float(self.schedule.scale)
+            if np.abs(numbers).max() >= _MOST_CELL:
                 raise SketchOverflowError(
                     f"the sum of these windows could exceed 2**62 steps of 2^-{halvings} of the grid in a cell: read "
                     "fewer windows"
                 )
-            found = np.rint(found).astype(np.int64)
-        cells, counts = first.layout.split(found, self.projection.sketch_dim)
+            numbers = np.rint(numbers).astype(np.int64)
+        cells, counts = first.layout.split(numbers, self.projection.sketch_dim)
         return PrivateSketch(
             self.projection,
             cells,
@@ -415,15 +415,15 @@ class History:
         """Return the windows that begin in a year, a month, a date, or at a time."""
         if self._times is None:
             raise InvalidInputError(f"the windows have numbers only, got the name {short(name)}: pass names")
-        found = _PERIOD.fullmatch(name)
-        if found is None:
+        match = _PERIOD.fullmatch(name)
+        if match is None:
             begin = self._number(name)
             return begin, begin + 1
-        start, stop = _period(*found.groups())
+        start, stop = _period(*match.groups())
         begin = sum(time < start for time in self._times)
         end = sum(time < stop for time in self._times)
-        known = begin < self.windows and self._times[begin] == start
-        if not known or (end == self.windows and self._after_last() < stop):
+        has_start = begin < self.windows and self._times[begin] == start
+        if not has_start or (end == self.windows and self._after_last() < stop):
             raise InvalidInputError(
                 f"{name} was not published in full: windows begin from {self._name(0)} to "
                 f"{self._name(self.windows - 1)}"
@@ -477,7 +477,7 @@ def _in_order(rows: Sequence[PrivateSketch]) -> list[PrivateSketch]:
     """Return rows of one history by window, each once."""
     if not rows:
         raise InvalidInputError("a history needs at least one row, got none")
-    first, found = rows[0], dict[int, PrivateSketch]()
+    first, by_window = rows[0], dict[int, PrivateSketch]()
     for row in rows:
         part, its = _part_of(row), _part_of(first)
         same = (part.id, row.guarantee, row.noise, row.data_ids) == (
@@ -491,17 +491,17 @@ def _in_order(rows: Sequence[PrivateSketch]) -> list[PrivateSketch]:
                 f"{its} and {part} belong to different histories, streams or keys, or have different guarantees: read "
                 "each history by itself"
             )
-        if found.setdefault(part.start, row) != row:
+        if by_window.setdefault(part.start, row) != row:
             raise InvalidInputError(
                 f"{part} is there twice, with different numbers: ask the publisher which is correct"
             )
-    missing = sorted(set(range(max(found) + 1)) - set(found))
+    missing = sorted(set(range(max(by_window) + 1)) - set(by_window))
     if missing:
         raise InvalidInputError(
             f"the rows of {len(missing)} windows are missing, first the row of window {missing[0]}: all rows from the "
             "first window to the last are needed"
         )
-    return [found[window] for window in range(len(found))]
+    return [by_window[window] for window in range(len(by_window))]
 
 
 def _times_of(names: Sequence[str], windows: int) -> list[int]:
