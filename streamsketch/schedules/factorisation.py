@@ -110,7 +110,7 @@ class Factorisation(Schedule):
                 if size == len(sizes):
                     sizes.append([])
                 sizes[size].append(start)
-            starts = np.array([start for one in reversed(sizes) for start in one])
+            starts = np.array([start for group in reversed(sizes) for start in group])
             oldest, newest = window + 1 - starts, window + 1 - np.append(starts[1:], window + 1)
             yield starts, self._rounded((summed[oldest] - summed[newest]) / (oldest - newest))
 

@@ -45,13 +45,13 @@ class Progress:
         InvalidInputError
             If it holds another number of blocks than the schedule then does.
         """
-        found = cls(schedule, held.shape[1])
-        blocks = len(found._starts_before(window)) if 0 <= window <= schedule.horizon else -1
+        progress = cls(schedule, held.shape[1])
+        blocks = len(progress._starts_before(window)) if 0 <= window <= schedule.horizon else -1
         if held.dtype != np.int64 or held.shape[0] != blocks:
             raise InvalidInputError(f"{schedule} holds {blocks} sums after {window} windows, got {held.shape[0]}")
-        found.window, found._places, found._free = window, list(range(blocks)), [blocks]
-        found._sums = np.concatenate([held, np.zeros((1, held.shape[1]), dtype=np.int64)])
-        return found
+        progress.window, progress._places, progress._free = window, list(range(blocks)), [blocks]
+        progress._sums = np.concatenate([held, np.zeros((1, held.shape[1]), dtype=np.int64)])
+        return progress
 
     @property
     def held(self) -> Ints:
@@ -144,8 +144,8 @@ def decoded(schedule: Schedule, rows: Ints) -> Numbers:
         float64, off by few units in the last place of the largest row, far below its noise.
     """
     exact = schedule.scale == 1
-    given = rows if exact else rows.astype(np.float64)
-    out = np.zeros((rows.shape[0] + 1, rows.shape[1]), dtype=given.dtype)
-    inverse = given.dtype.type(1) if exact else 1 / np.float64(schedule.scale)
-    solve_prefixes(given, *schedule.row_blocks, inverse, out)
+    numbers = rows if exact else rows.astype(np.float64)
+    out = np.zeros((rows.shape[0] + 1, rows.shape[1]), dtype=numbers.dtype)
+    inverse = numbers.dtype.type(1) if exact else 1 / np.float64(schedule.scale)
+    solve_prefixes(numbers, *schedule.row_blocks, inverse, out)
     return out

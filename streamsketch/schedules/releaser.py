@@ -160,7 +160,7 @@ class Releaser:
         if self._of is None or self._sums is None:
             raise InvalidInputError("no window was added yet, so the history has no state")
         of = self._of
-        ids = np.frombuffer(b"".join(b"".join(one) for one in of.ids), np.uint8)
+        ids = np.frombuffer(b"".join(b"".join(row) for row in of.ids), np.uint8)
         shape = len(of.ids), -1, data_ids.ID_BYTES
         facts = of.guarantee, of.agreement, of.keys, ids.reshape(shape)
         return HistoryState(self._history, self.windows, *facts, self._sums.held)
@@ -192,22 +192,22 @@ class Releaser:
         InvalidInputError
             If the state is of another schedule, guarantee or map.
         """
-        found = cls(publisher, projection, history=state.history, assert_bounds=assert_bounds)
-        planned = found._noise.guarantee
+        releaser = cls(publisher, projection, history=state.history, assert_bounds=assert_bounds)
+        planned = releaser._noise.guarantee
         if dataclasses.replace(state.guarantee, basis=planned.basis, conditions=planned.conditions) != planned:
             raise InvalidInputError(
                 f"the rows of this state have the guarantee {state.guarantee}, but rows of the publisher would have "
                 f"{planned}. Pass the publisher and the projection from before the restart"
             )
-        ids = tuple(tuple(one.tobytes() for one in row) for row in state.ids)
-        found._of = _Windows(state.guarantee, state.agreement, state.keys, ids)
-        if len(ids) != found._of.number + 1:
+        ids = tuple(tuple(data_id.tobytes() for data_id in row) for row in state.ids)
+        releaser._of = _Windows(state.guarantee, state.agreement, state.keys, ids)
+        if len(ids) != releaser._of.number + 1:
             raise InvalidInputError(
-                f"a state of {found._of.number} keys must have ids of all data and of each key's, and has "
+                f"a state of {releaser._of.number} keys must have ids of all data and of each key's, and has "
                 f"{len(ids)}; pass the state as it was saved"
             )
-        found._sums = RowSums.restored(projection, planned, state.window, state.held, found._of.number)
-        return found
+        releaser._sums = RowSums.restored(projection, planned, state.window, state.held, releaser._of.number)
+        return releaser
 
     # --- windows --------------------------------------------------------------------------------------------
 
@@ -391,15 +391,16 @@ class Releaser:
         is_bounded = before is not None and before.basis == "enforced"
         if before is not None and window.bounds.is_empty and not is_bounded:
             return before
-        found: Guarantee = self._noise.guarantee_for(
+        guarantee: Guarantee = self._noise.guarantee_for(
             window, assert_bounds=self._assert_bounds, beside_bounded=is_bounded
         )
         if before is None:
-            return with_conditions(found, *asserted)
-        if (before.basis == "enforced" and found.basis != "enforced") or set(found.conditions) - set(before.conditions):
+            return with_conditions(guarantee, *asserted)
+        added = {*guarantee.conditions} - {*before.conditions}
+        if (before.basis == "enforced" and guarantee.basis != "enforced") or added:
             raise InvalidInputError(
                 "all rows of a history have one guarantee, which holds for all of its windows. Rows before window "
-                f"{self.windows} state {before}, but this window would have {found}. Bound all windows alike"
+                f"{self.windows} state {before}, but this window would have {guarantee}. Bound all windows alike"
             )
         return before
 
