@@ -234,7 +234,7 @@ class BlockHashed(Projection):
         cells, signs = np.empty((indices.size, self.blocks), np.int32), np.empty((indices.size, self.blocks), np.int8)
         buckets = 1 << (slices.width - 1)
         for place, index in enumerate(indices.tolist()):
-            words = [polynomial_at(index, one) for one in polynomials]
+            words = [polynomial_at(index, polynomial) for polynomial in polynomials]
             for row in range(self.blocks):
                 word, field = divmod(row, slices.rows_per_word)
                 bits = words[word] >> field * slices.width

@@ -82,10 +82,10 @@ class FJLT(Hadamard, RandomNorms):
                 f"{MAX_ENUMERATED}; got sketch_dim={self.sketch_dim} and "
                 f"dim={self.dim} (padded to {self.padded_dim}). Use SRHT or SJLT"
             )
-        given = self.density_for(0.01, self.dim) if self.density is None else self.density
-        density = exact_fraction(given, "density")
-        if isinstance(given, float) and (Fraction(given) * _DENSITY_STEPS).denominator == 1:
-            density = Fraction(given)  # an exact multiple, whose decimal digits may be rounded up
+        value = self.density_for(0.01, self.dim) if self.density is None else self.density
+        density = exact_fraction(value, "density")
+        if isinstance(value, float) and (Fraction(value) * _DENSITY_STEPS).denominator == 1:
+            density = Fraction(value)  # an exact multiple, whose decimal digits may be rounded up
         if not 0 < density <= 1:
             raise InvalidInputError(f"density must be a probability in (0, 1], got {short(str(density))}")
         density = Fraction(math.ceil(density * _DENSITY_STEPS), _DENSITY_STEPS)

@@ -14,8 +14,8 @@ __all__ = ["projection_from_fields", "sjlt"]
 
 def projection_from_fields(fields: Json) -> Projection:
     """Build a projection from its kind and fields; raise `InvalidInputError` naming what is wrong."""
-    given = dict(fields)
-    kind = given.pop("kind", None)
+    arguments = dict(fields)
+    kind = arguments.pop("kind", None)
     if kind == "identity":
         import_module("streamsketch.projections.identity")  # alone: the other families take long to load
     elif not isinstance(kind, str) or kind not in KINDS:
@@ -24,10 +24,10 @@ def projection_from_fields(fields: Json) -> Projection:
         raise InvalidInputError(f"unknown projection kind {short(kind)}; this version knows {', '.join(sorted(KINDS))}")
     cls, fixed = KINDS[kind]
     names = {field.name for field in dataclasses.fields(cls) if field.init} - fixed.keys()
-    if given.keys() != names:
-        missing, unknown = sorted(names - given.keys()), sorted(given.keys() - names)
+    if arguments.keys() != names:
+        missing, unknown = sorted(names - arguments.keys()), sorted(arguments.keys() - names)
         raise InvalidInputError(
             f"a projection of kind {kind!r} has the fields {sorted(names)}; "
             f"missing: {missing}, unknown: {short(unknown)}"
         )
-    return cls(**given, **fixed)
+    return cls(**arguments, **fixed)

@@ -113,8 +113,8 @@ def _products(columns: Ints, *, sparse: bool) -> Floats:
     if sparse:
         from scipy.sparse import csr_array  # noqa: PLC0415 - only norms need it
 
-        found = csr_array(columns)
-        products: Floats = (found @ found.T).toarray().astype(np.float64)
+        matrix = csr_array(columns)
+        products: Floats = (matrix @ matrix.T).toarray().astype(np.float64)
         return products
     exact = columns.astype(np.float64)
     return exact @ exact.T

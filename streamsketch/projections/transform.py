@@ -19,23 +19,23 @@ def transform(projection: Projection, matrix: Any, *, exact: bool) -> Numbers:
 
 
 @overload
-def transform_read(projection: Projection, given: Any, *, exact: Literal[True]) -> Ints: ...
+def transform_read(projection: Projection, matrix: Any, *, exact: Literal[True]) -> Ints: ...
 @overload
-def transform_read(projection: Projection, given: Any, *, exact: bool) -> Numbers: ...
-def transform_read(projection: Projection, given: Any, *, exact: bool) -> Numbers:
+def transform_read(projection: Projection, matrix: Any, *, exact: bool) -> Numbers: ...
+def transform_read(projection: Projection, matrix: Any, *, exact: bool) -> Numbers:
     """Return the projection of each row of a matrix that `matrix_of` returned for the same ``exact``."""
-    if given.ndim != 2 or given.shape[1] != projection.dim:
+    if matrix.ndim != 2 or matrix.shape[1] != projection.dim:
         raise InvalidInputError(
             f"the matrix must have shape (n, {projection.dim}), with a column for each index of the projection; "
-            f"got {given.shape}"
+            f"got {matrix.shape}"
         )
     if exact:
-        steps = steps_of(given, projection.grid)
-        cells = np.zeros((given.shape[0], projection.sketch_dim), dtype=np.int64)
+        steps = steps_of(matrix, projection.grid)
+        cells = np.zeros((matrix.shape[0], projection.sketch_dim), dtype=np.int64)
         _project(projection, steps, cells)
         return cells
-    prepared, largest = _as_float(given)
-    out = np.zeros((given.shape[0], projection.sketch_dim), dtype=prepared.dtype)
+    prepared, largest = _as_float(matrix)
+    out = np.zeros((matrix.shape[0], projection.sketch_dim), dtype=prepared.dtype)
     scale = out.dtype.type(projection.scale)
     # two maps in a row, as in an FJLT with its padded dim, sum (2 dim)² terms: no intermediate sum is larger
     bound = largest * projection.max_entry * (2 * projection.dim) ** 2 * max(projection.scale, 1.0)

@@ -16,7 +16,6 @@ import streamsketch as ss
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import GapLaw, NoiseTerm
 from streamsketch.estimation.square_sums import Squares
-from streamsketch.estimation.tail_law import Gamma
 from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.laplace import DiscreteLaplace
 from streamsketch.privacy.noise import Noise, NoiseMoments
