@@ -147,11 +147,11 @@ class ReleaseBatches:
             of_batch = dataclasses.replace(enforced, unit=f"{unit} {_BATCH}")
             self._bounds = dataclasses.replace(self._bounds, neighbours=of_batch)
             if isinstance(publisher, Publisher) and publisher.neighbours == enforced:
-                given: Any = publisher
-                publish = dataclasses.replace(given, neighbours=of_batch)
-        known = _Known(self._bounds, agreement)
-        calibrated = checked_publisher(publish, known).calibrated(agreement.projection)
-        guarantee = calibrated.guarantee_for(known)
+                source: Any = publisher
+                publish = dataclasses.replace(source, neighbours=of_batch)
+        facts = _Facts(self._bounds, agreement)
+        calibrated = checked_publisher(publish, facts).calibrated(agreement.projection)
+        guarantee = calibrated.guarantee_for(facts)
         condition = (
             f"the rows of one {unit or guarantee.neighbours.unit} do not decide in which batch those of others are, "
             f"and which batches have rows is public"
@@ -221,14 +221,14 @@ class ReleaseBatches:
             tally = Tally.of(self._counts)
             tally.add(counts)
             tally.flush(now=True)
-        found = self._rows.look(counts, "of a batch")
-        for code in sorted(found.keys() - self._complains):
-            log_event(_LOG, logging.WARNING, code, text=found[code])
-        self._complains = frozenset(found)
+        alarms = self._rows.look(counts, "of a batch")
+        for code in sorted(alarms.keys() - self._complains):
+            log_event(_LOG, logging.WARNING, code, text=alarms[code])
+        self._complains = frozenset(alarms)
 
 
 @dataclasses.dataclass(frozen=True)
-class _Known:
+class _Facts:
     """The public facts about the sketches of every batch."""
 
     bounds: Any

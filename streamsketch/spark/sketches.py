@@ -135,7 +135,7 @@ class Work:
             self.public_keys = named(windows_of(agreement), self.public_keys)
         read = IntakeOfWindows if by_windows else intake_of
         self._intake = read(agreement)
-        found = agreement.neighbours if neighbours is None else neighbours
+        relation = agreement.neighbours if neighbours is None else neighbours
         self._bounds: UnitBounds | None = None
         if agreement.unit is None:
             if (neighbours, max_keys, clip) != (None, None, None):
@@ -144,15 +144,15 @@ class Work:
                     "clip, or make an agreement with a unit column (unit='customer')"
                 )
             return
-        if found is None:
+        if relation is None:
             raise InvalidInputError(
                 "the agreement has a unit column but no bound on what one unit contributes; pass neighbours"
             )
         self._intake = read(agreement, on_bad="drop", bounded=True)
-        clip = dataclasses.replace(agreement, neighbours=found).clip_of(clip)
-        known: dict[str, Any] = {"max_keys": max_keys, "clip": clip, "public_keys": self.public_keys}
-        known["rows"] = agreement.rows_rule
-        self._bounds = UnitBounds(agreement.projection, found, **known)
+        clip = dataclasses.replace(agreement, neighbours=relation).clip_of(clip)
+        options: dict[str, Any] = {"max_keys": max_keys, "clip": clip, "public_keys": self.public_keys}
+        options["rows"] = agreement.rows_rule
+        self._bounds = UnitBounds(agreement.projection, relation, **options)
 
     @property
     def bounds(self) -> Bounds:
@@ -212,7 +212,7 @@ class KeyedSketches:
     ) -> None:
         self._frame, self._agreement, self._bounds = frame, agreement, bounds
         self._public_keys, self._numbers = public_keys, numbers
-        self._found: tuple[dict[int | None, SketchTable], RowCounts] | None = None
+        self._tables: tuple[dict[int | None, SketchTable], RowCounts] | None = None
 
     @property
     def projection(self) -> Projection:
@@ -262,16 +262,16 @@ class KeyedSketches:
 
     @property
     def _result(self) -> tuple[dict[int | None, SketchTable], RowCounts]:
-        if self._found is None:
-            self._found = self._collected()
-        return self._found
+        if self._tables is None:
+            self._tables = self._collected()
+        return self._tables
 
     def _collected(self) -> tuple[dict[int | None, SketchTable], RowCounts]:
         try:
             rows = self._frame.toArrow()
         except Exception as error:
-            if found := _OURS.search(str(error)):  # of a worker, whose traceback is in the error that caused this one
-                raise InvalidInputError(found[1]) from error
+            if match := _OURS.search(str(error)):  # of a worker, whose traceback is in the error that caused this one
+                raise InvalidInputError(match[1]) from error
             raise
         is_counts = pc.is_null(rows["key"])
         counts, rows = counts_of(rows.filter(is_counts)["sketch"].to_pylist()), rows.filter(pc.invert(is_counts))

@@ -85,8 +85,8 @@ def sharding(intake: Intake, bounds: UnitBounds, secret: bytes, shards: int, *, 
         parts: list[Contributions] = []
         events = (intake.read(batch) for batch in _gathered(batches))
         summary = BoundingSummary()
-        for found in bounds.read(events, secret, summary):
-            parts.append((apart(found) if by_windows else found).one_by_one())
+        for part in bounds.read(events, secret, summary):
+            parts.append((apart(part) if by_windows else part).one_by_one())
             if sum(map(len, parts)) > _CHUNK_ROWS:
                 yield from _sharded(by_shard(parts, shards))
                 parts = []
@@ -122,8 +122,8 @@ def clipping(projection: Projection, bounds: UnitBounds, secret: bytes) -> Work:
 def counts_of(encoded: Iterable[bytes]) -> RowCounts:
     """Return the sum of counts that workers sent: to the driver, in rows of sketches without a key."""
     total = RowCounts()
-    for one in encoded:
-        total = total.plus(RowCounts(**json.loads(one)))
+    for text in encoded:
+        total = total.plus(RowCounts(**json.loads(text)))
     return total
 
 
@@ -158,7 +158,7 @@ def _gathered(batches: Batches) -> Batches:
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
-        if sum(one.num_rows for one in waiting) >= _BATCH_ROWS:
+        if sum(part.num_rows for part in waiting) >= _BATCH_ROWS:
             yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
             waiting = []
     if waiting:
