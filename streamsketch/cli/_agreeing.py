@@ -59,12 +59,12 @@ Missing = Annotated[
 ]
 
 
-def typed(text: str, known: Sequence[str] = ()) -> str | tuple[str, str]:
-    """Return the column that NAME:TYPE or a name alone describes; a name with colons must be one of ``known``."""
+def typed(text: str, columns: Sequence[str] = ()) -> str | tuple[str, str]:
+    """Return the column that NAME:TYPE or a name alone describes; a name with colons must be one of ``columns``."""
     name, _, kind = text.rpartition(":")
     if name and is_type(kind):
         return name, kind
-    if name and text not in known:
+    if name and text not in columns:
         raise ss.InvalidInputError(
             f"{text} does not end in a type of an agreement: write NAME:TYPE, with one of {', '.join(TYPES)}. A "
             f"column whose own name has a colon is named with its type, as '{text}:text'"
@@ -79,19 +79,19 @@ def column_name(text: str) -> str:
 
 
 def columns_from(
-    index: list[str], key: str | None, unit: str | None, value: str | None, known: Sequence[str] = ()
+    index: list[str], key: str | None, unit: str | None, value: str | None, columns: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return the columns of an agreement from options; ``known`` are those of a sample."""
-    if value is not None and ":" in value and value not in known:
+    """Return the columns of an agreement from options; ``columns`` are those of a sample."""
+    if value is not None and ":" in value and value not in columns:
         raise ss.InvalidInputError(
             f"--value is the name of a column, without a type, as values are numbers: --value "
             f"{value.rpartition(':')[0] or 'NAME'}, got {value}. For a column whose own name has a colon, `agree` "
             f"needs a SAMPLE that has it"
         )
     return {
-        "index": [typed(one, known) for one in names_given(index, "--index")],
-        "key": None if key is None else typed(key, known),
-        "unit": None if unit is None else typed(unit, known),
+        "index": [typed(text, columns) for text in names_given(index, "--index")],
+        "key": None if key is None else typed(key, columns),
+        "unit": None if unit is None else typed(unit, columns),
         "value": value,
     }
 
@@ -109,13 +109,13 @@ def neighbours_of(bounds: Mapping[str, str | None], unit: str, max_keys: int | N
         The number of keys that a unit may be in; None for the default of the relation.
     """
     kinds = {name: name.replace("_", "-") for name, bound in bounds.items() if bound is not None}
-    given = [(f"--{kind}", NEIGHBOURS[kind], bounds[name]) for name, kind in kinds.items()]
-    if len(given) > 1:
-        names = " and ".join(name for name, _, _ in given)
+    stated = [(f"--{kind}", NEIGHBOURS[kind], bounds[name]) for name, kind in kinds.items()]
+    if len(stated) > 1:
+        names = " and ".join(name for name, _, _ in stated)
         raise ss.InvalidInputError(f"{names} each state how much one unit can change; give one of them")
-    if not given:
+    if not stated:
         return None
-    name, relation, bound = given[0]
+    name, relation, bound = stated[0]
     try:
         exact = exact_fraction(bound or "", name)
     except ss.InvalidInputError as error:

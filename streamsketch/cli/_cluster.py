@@ -50,8 +50,8 @@ class ClusterRelease:
         as_json: bool,
     ) -> None:
         """Release the rows of files; refuse ``others``, if given."""
-        if given := given_options(others):
-            raise ss.InvalidInputError(f"{given}: not for releases on a cluster; leave it out")
+        if names := given_options(others):
+            raise ss.InvalidInputError(f"{names}: not for releases on a cluster; leave it out")
         if reading.format is not None or reading.multiline is not None:
             raise ss.InvalidInputError("--set format and multiline: not for releases on a cluster; leave it out")
         if agreement is None or self.output is None:

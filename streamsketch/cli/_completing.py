@@ -95,8 +95,8 @@ class Completion:
 
 def refuse_to_change_the_map(sample: Path, options: Mapping[str, object]) -> None:
     """Raise `InvalidInputError` for options that state a map, or what is sketched, which a sample has already."""
-    if given := given_options(options):
-        raise ss.InvalidInputError(f"{sample} says what is sketched, and by which map: leave out {given}")
+    if names := given_options(options):
+        raise ss.InvalidInputError(f"{sample} says what is sketched, and by which map: leave out {names}")
 
 
 def check_header(sample: Path, columns: Mapping[str, Any]) -> None:
@@ -106,11 +106,11 @@ def check_header(sample: Path, columns: Mapping[str, Any]) -> None:
     """
     names = columns_in(sample)
     stated = [columns["key"], columns["unit"], columns["value"], *columns["index"]]
-    for one in stated:
-        name = one if one is None or isinstance(one, str) else one[0]
+    for column in stated:
+        name = column if column is None or isinstance(column, str) else column[0]
         if name is None or name in names:
             continue
-        alike = [known for known in names if known.strip().lower() == name.strip().lower()]
+        alike = [other for other in names if other.strip().lower() == name.strip().lower()]
         hint = "; a column's name differs from it in case or in blanks" if alike else ""
         one_column = "; it has one column only: is its delimiter a comma?" if len(names) == 1 and not alike else ""
         raise ss.InvalidInputError(f"{sample} has no column {name}{hint}{one_column}")

@@ -84,9 +84,12 @@ def _of_release(file: Path, release: ss.PrivateSketch) -> Contents:
         **({} if norm is None else {"squared_norm": estimate_fields(norm, 0.95, "value")}),
         **_count_fields(release),
         **_history_fields(release),
-        "release_ids": [one.hex() for one in release.release_ids],
+        "release_ids": [release_id.hex() for release_id in release.release_ids],
     }
-    counts = {name: f"{one}, 95 % interval {interval_text(one)}" for name, one in published_counts(release).items()}
+    counts = {
+        name: f"{estimate}, 95 % interval {interval_text(estimate)}"
+        for name, estimate in published_counts(release).items()
+    }
     facts = {
         "guarantee": str(release.guarantee),
         **_projection_facts(release),
@@ -152,8 +155,8 @@ def _of_table(file: Path, releases: ss.PrivateTable) -> Contents:
         columns["95 % interval"] = [interval_text(norm) for norm in norms.values()]
     counts = [published_counts(release) for release in releases.values()]
     for name in ("units", "total"):
-        if any(name in one for one in counts):
-            columns[name] = [str(one.get(name, "")) for one in counts]
+        if any(name in row for row in counts):
+            columns[name] = [str(row.get(name, "")) for row in counts]
     return Contents(str(file), facts, fields, columns)
 
 
@@ -200,7 +203,7 @@ def _history_facts(published: ss.PrivateSketch | ss.PrivateTable) -> dict[str, s
 
 def _count_fields(release: ss.PrivateSketch) -> Json:
     """Return the numbers of units and totals of a release that has them."""
-    return {name: estimate_fields(one, 0.95, "value") for name, one in published_counts(release).items()}
+    return {name: estimate_fields(estimate, 0.95, "value") for name, estimate in published_counts(release).items()}
 
 
 def _projection_fields(held: Any) -> Json:

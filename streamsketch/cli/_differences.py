@@ -61,13 +61,13 @@ def show_differences(  # noqa: PLR0913 - the options of a command
     if not isinstance(among, SketchPairs):
         raise ss.InvalidInputError("published signs do not show in which items streams differ: leave out --why")
     pairs = among.nearest_pairs(None)
-    pair = next((one for one in reversed(pairs) if among.is_defined(one)), pairs[-1])
+    pair = next((candidate for candidate in reversed(pairs) if among.is_defined(candidate)), pairs[-1])
     first, second = (among.names[place] for place in pair)
     a, b = among.sketches[first], among.sketches[second]
     agreed = agreement_of(a, why.agreement)
     dictionary = items_of_file(a.projection, agreed, why.dictionary, index=why.columns, category=why.category)
     with name_in_errors(first, second):
-        found = ss.top_differences(
+        differences = ss.top_differences(
             *(a, b, dictionary.items, top),
             by=of_what[by],
             category=dictionary.category,
@@ -75,46 +75,54 @@ def show_differences(  # noqa: PLR0913 - the options of a command
             confidence=confidence,
         )
     if why.picture is not None:
-        write_whole(why.picture, picture_of_differences(found, first, second).encode())
+        write_whole(why.picture, picture_of_differences(differences, first, second).encode())
     if as_json:
-        show_json(_fields(found, first, second))
+        show_json(_fields(differences, first, second))
     else:
         of = "averages" if by == "mean" else "sums"
         show(
             table_of(
-                _columns(found, first, second, why.category or "item"), title=f"{first} – {second}: differences of {of}"
+                _columns(differences, first, second, why.category or "item"),
+                title=f"{first} – {second}: differences of {of}",
             )
         )
         if len(pairs) > 1:
             say(f"Of {plural(len(pairs), 'pair')} this is the one farthest apart; --only names another.")
         rows = "categories" if why.category else "items"
-        say(f"{found.n_separated:,} of {found.candidates:,} {rows} are separated. All intervals hold at once.")
-    if found.secret:
+        numbers = f"{differences.n_separated:,} of {differences.candidates:,}"
+        say(f"{numbers} {rows} are separated. All intervals hold at once.")
+    if differences.secret:
         say("warning: raw sketches took part: what is printed here is as secret as they are.")
 
 
-def _fields(found: Differences, first: str, second: str) -> Json:
+def _fields(differences: Differences, first: str, second: str) -> Json:
     """Return the differences as JSON."""
     rows = [
         {"item": plain_item(row["item"]), "estimate": row["estimate"], "standard_error": row["error"]}
         | {end: row[end] if math.isfinite(row[end]) else None for end in ("low", "high")}
         | {"separated": more_in(row) != "neither"}
-        for row in found.table.to_pylist()
+        for row in differences.table.to_pylist()
     ]
-    fields = {"first": first, "second": second, "by": found.by, "items": rows, "confidence": found.confidence}
-    fields |= {"candidates": found.candidates, "separated": found.n_separated}
-    return fields | ({"secret": True} if found.secret else {})
+    fields = {
+        "first": first,
+        "second": second,
+        "by": differences.by,
+        "items": rows,
+        "confidence": differences.confidence,
+    }
+    fields |= {"candidates": differences.candidates, "separated": differences.n_separated}
+    return fields | ({"secret": True} if differences.secret else {})
 
 
-def _columns(found: Differences, first: str, second: str, what: str) -> dict[str, list[str]]:
+def _columns(differences: Differences, first: str, second: str, what: str) -> dict[str, list[str]]:
     """Return the differences as the columns of a table for people."""
-    rows = found.table.to_pylist()
+    rows = differences.table.to_pylist()
     cells = [row_cells(row) for row in rows]
     more = {"first": first, "second": second, "neither": "either"}
     return {
         what: [item_text(row["item"]) for row in rows],
         "difference": [value for value, _, _ in cells],
         "± s.e.": [error for _, error, _ in cells],
-        interval_name(found.confidence): [interval for _, _, interval in cells],
+        interval_name(differences.confidence): [interval for _, _, interval in cells],
         "more in": [more[more_in(row)] for row in rows],
     }

@@ -89,7 +89,7 @@ class DryRun:
         beside = "" if not self._calibrated.layout.is_counted else f", and {' and '.join(self._counted)} with each"
         table = "" if self.header.keys is None else f"; columns {', '.join(self.columns)}"
         length, sure = floor.length(), floor.length(NoiseFloor.sure)
-        found = {
+        facts = {
             "published": f"{self._number} of {self.header.projection.sketch_dim:,} cells{beside}; about "
             f"{_bytes(self.bytes)}{table}",
             "guarantee": str(self.guarantee),
@@ -101,11 +101,11 @@ class DryRun:
             "shorter ones are below the noise floor and have no cosine",
         }
         if self.least_units is not None:
-            found["too small"] = (
+            facts["too small"] = (
                 f"a sum of fewer than about {plural(math.ceil(self.least_units), unit)}, even if they are all alike; "
                 f"otherwise it takes more (`streamsketch plan units --units FILE` computes how many)"
             )
-        return found
+        return facts
 
     def fields(self) -> Json:
         """Return the release as JSON fields."""
@@ -138,8 +138,8 @@ class DryRun:
         except ss.errors.LedgerError as error:
             return f"would be refused: {error}", {"fits": False, "reason": str(error)}, False
         left = {name: ledger.left(name) for name in names}
-        words = "; ".join(f"{self.guarantee.budget} of {name}, which has {one} left" for name, one in left.items())
-        fields = {"fits": True, "left": {name: left_fields(one) for name, one in left.items()}}
+        words = "; ".join(f"{self.guarantee.budget} of {name}, which has {rest} left" for name, rest in left.items())
+        fields = {"fits": True, "left": {name: left_fields(rest) for name, rest in left.items()}}
         return f"would be charged {words}", fields, True
 
     @property

@@ -32,7 +32,7 @@ Shares = Annotated[
     ),
 ]
 
-_KINDS: dict[str, Any] = {one.kind: one for one in get_args(FeatureColumn)}
+_KINDS: dict[str, Any] = {column.kind: column for column in get_args(FeatureColumn)}
 _PUBLIC = "is public: take it from a textbook or a data dictionary, as it is never learned from rows"
 _NEEDED = {
     "number": f"low and high, the ends of a range that {_PUBLIC}",
@@ -77,7 +77,7 @@ def _fields_of(text: bytes, seed: int | None) -> Json:
     if seed is not None and fields.setdefault("seed", seed) != seed:
         raise ss.InvalidInputError(f"it has the seed {short(fields['seed'])}: leave out --set seed")
     defaults = {"seed": secrets.randbits(63), "joint": 0, "width": None, "joint_weight": None}
-    return defaults | fields | {"columns": [_completed(one) for one in columns]}
+    return defaults | fields | {"columns": [_completed(column) for column in columns]}
 
 
 def _completed(column: Any) -> Any:
@@ -85,11 +85,11 @@ def _completed(column: Any) -> Any:
     kind = _KINDS.get(str(column.get("kind"))) if isinstance(column, dict) else None
     if kind is None:
         return column  # its error says which kinds there are
-    known = dataclasses.fields(kind)
-    needed = [one.name for one in known if one.default is dataclasses.MISSING]
+    fields = dataclasses.fields(kind)
+    needed = [field.name for field in fields if field.default is dataclasses.MISSING]
     if any(name not in column for name in needed) or (kind is Category and not column.keys() & {"values", "hashed"}):
         raise ss.InvalidInputError(f"the {kind.kind} {short(column.get('name'))} needs {_NEEDED[kind.kind]}")
-    defaults = {one.name: one.default for one in known if one.default is not dataclasses.MISSING}
+    defaults = {field.name: field.default for field in fields if field.default is not dataclasses.MISSING}
     return defaults | column
 
 
@@ -97,9 +97,9 @@ def check_columns(features: ss.Features, schema: "pa.Schema", path: Path) -> Non
     """Raise `InvalidInputError` unless a file has the columns of these features."""
     for name in features.columns:
         if schema.names.count(name) != 1:
-            found = "has no" if name not in schema.names else "has more than one"
+            fault = "has no" if name not in schema.names else "has more than one"
             raise ss.InvalidInputError(
-                f"{path} {found} column {name}; {NOT_SHOWN}. Name the columns of the file in the features"
+                f"{path} {fault} column {name}; {NOT_SHOWN}. Name the columns of the file in the features"
             )
     features.cells({name: pa.nulls(1, schema.field(name).type) for name in features.columns})
 
@@ -126,7 +126,7 @@ def _column_text(column: FeatureColumn) -> str:
 
 
 def _unless_default(column: FeatureColumn, field: str) -> str:
-    default = next(one.default for one in dataclasses.fields(column) if one.name == field)
+    default = next(entry.default for entry in dataclasses.fields(column) if entry.name == field)
     value = getattr(column, field)
     return "" if value == default else f", {field} {value}"
 
@@ -154,7 +154,7 @@ def load_agreement(path: Path, sketches: Mapping[str, AnySketch]) -> tuple[ss.Ag
     return agreed, cast("ss.features.Features", agreed.features)
 
 
-def shares_of(features: ss.Features, given: list[str] | None) -> dict[str, list[str]]:
+def shares_of(features: ss.Features, texts: list[str] | None) -> dict[str, list[str]]:
     """Return the hashed categories whose shares are requested, by column, from options COLUMN=VALUE.
 
     Raises
@@ -165,16 +165,16 @@ def shares_of(features: ss.Features, given: list[str] | None) -> dict[str, list[
     hashed = [
         name for name, column in features.columns.items() if isinstance(column, Category) and column.values is None
     ]
-    found: dict[str, list[str]] = {}
-    for text in given or []:
+    shares: dict[str, list[str]] = {}
+    for text in texts or []:
         # names and values may have an equals sign, too
         fitting = [name for name in hashed if text.startswith(f"{name}=") and len(text) > len(name) + 1]
         if not fitting:
             raise ss.InvalidInputError(_no_share(features, hashed, text))
         name = max(fitting, key=len)
-        if (value := text[len(name) + 1 :]) not in found.setdefault(name, []):
-            found[name].append(value)
-    return found
+        if (value := text[len(name) + 1 :]) not in shares.setdefault(name, []):
+            shares[name].append(value)
+    return shares
 
 
 def _no_share(features: ss.Features, hashed: list[str], text: str) -> str:
@@ -185,5 +185,5 @@ def _no_share(features: ss.Features, hashed: list[str], text: str) -> str:
     if isinstance(column, Category):
         return f"the categories of {name} are listed in the agreement, and all their shares shown: leave out --share"
     close = difflib.get_close_matches(name, hashed, n=1)
-    known = f"which are {join_names(hashed)}" if hashed else "and there are none here"
-    return f"--share is for hashed categories, {known}; got {text}" + (f". Did you mean {close[0]}?" if close else "")
+    names = f"which are {join_names(hashed)}" if hashed else "and there are none here"
+    return f"--share is for hashed categories, {names}; got {text}" + (f". Did you mean {close[0]}?" if close else "")

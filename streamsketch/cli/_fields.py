@@ -63,8 +63,8 @@ class Field(NamedTuple):
 
 def set_option(panel: str, fields: Mapping[str, Field]) -> Any:
     """Return the declaration of ``--set`` for some fields, which its help lists."""
-    known = "; ".join(f"{name}={field.takes}: {field.text}" for name, field in fields.items())
-    return option(panel, "NAME=VALUE", f"{known}. Repeat it for several fields.", "--set")
+    descriptions = "; ".join(f"{name}={field.takes}: {field.text}" for name, field in fields.items())
+    return option(panel, "NAME=VALUE", f"{descriptions}. Repeat it for several fields.", "--set")
 
 
 Held = TypeVar("Held")

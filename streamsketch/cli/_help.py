@@ -74,9 +74,9 @@ def help_of(command: Any, context: Any) -> Help:
             (last if name.startswith("[--") else words).append(name)
             groups.setdefault("Arguments", []).append(Entry(name.strip("[]"), _text(each, context)))
     subcommands = getattr(command, "commands", {})
-    for name, one in subcommands.items():
-        entry = Entry(name, (one.help or "").partition("\n\n")[0].replace("\n", " "))
-        groups.setdefault(getattr(one, "rich_help_panel", None) or "Commands", []).append(entry)
+    for name, subcommand in subcommands.items():
+        entry = Entry(name, (subcommand.help or "").partition("\n\n")[0].replace("\n", " "))
+        groups.setdefault(getattr(subcommand, "rich_help_panel", None) or "Commands", []).append(entry)
     options = [each for each in command.get_params(context) if each.param_type_name != "argument" and not each.hidden]
     words += [_names(each)[-1] for each in options if each.required]
     by_group: dict[str, list[Entry]] = {}
@@ -88,19 +88,19 @@ def help_of(command: Any, context: Any) -> Help:
     return Help(usage, [part for part in paragraphs if part[0] != "$"], groups, examples, command.epilog or "")
 
 
-def text_of(found: Help, width: int) -> str:
+def text_of(content: Help, width: int) -> str:
     """Return a command's help in lines that are no longer than ``width``, unless a single word is longer."""
-    lines = [*_wrapped(found.usage, width, "Usage: ", "  "), ""]
-    for paragraph in found.paragraphs:
+    lines = [*_wrapped(content.usage, width, "Usage: ", "  "), ""]
+    for paragraph in content.paragraphs:
         lines += [*_wrapped(paragraph, width), ""]
-    names = [len(entry.names) for entries in found.groups.values() for entry in entries]
+    names = [len(entry.names) for entries in content.groups.values() for entry in entries]
     left = max([length for length in names if length <= _MOST_LEFT], default=0) + 4
-    for heading, entries in found.groups.items():
+    for heading, entries in content.groups.items():
         lines += [typer.style(f"{heading}:", bold=True), *_rows(entries, width, left), ""]
-    if found.examples:
-        lines.append(typer.style("Example:" if len(found.examples) == 1 else "Examples:", bold=True))
-        lines += [*(line for call in found.examples for line in call_lines(call, width)), ""]
-    lines += _wrapped(found.more, width) if found.more else []
+    if content.examples:
+        lines.append(typer.style("Example:" if len(content.examples) == 1 else "Examples:", bold=True))
+        lines += [*(line for call in content.examples for line in call_lines(call, width)), ""]
+    lines += _wrapped(content.more, width) if content.more else []
     return "\n".join(lines).rstrip()
 
 
@@ -124,7 +124,7 @@ def _parts(text: str) -> list[str]:
 
 def _wrapped(text: str, width: int, first: str = "", others: str = "") -> list[str]:
     """Return lines of whole words, in which "[default: 1]" is one."""
-    whole = re.sub(r"\[default: [^]]*\]", lambda found: found[0].replace(" ", "\xa0"), text)
+    whole = re.sub(r"\[default: [^]]*\]", lambda match: match[0].replace(" ", "\xa0"), text)
     options: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
     lines = textwrap.wrap(whole, width, initial_indent=first, subsequent_indent=others, **options)
     return [line.replace("\xa0", " ") for line in lines]

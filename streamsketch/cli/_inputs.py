@@ -18,8 +18,8 @@ from streamsketch.intake.lines import BadLines
 Format: TypeAlias = Literal["csv", "jsonl", "parquet"]
 
 
-def _texts(given: str) -> list[str]:
-    return [one for one in given.split(",") if one]
+def _texts(text: str) -> list[str]:
+    return [part for part in text.split(",") if part]
 
 
 READING = {
@@ -55,8 +55,8 @@ class Reading:
 
     def reader(self, agreed: ss.Agreement, bad: BadLines | None = None) -> RowReader:
         """Return the reader of these rows, and of the times of the agreement's windows."""
-        if self.format not in (None, *(known := get_args(Format))):
-            raise ss.InvalidInputError(f"--set format takes {'|'.join(known)}, got {short(self.format)}")
+        if self.format not in (None, *(formats := get_args(Format))):
+            raise ss.InvalidInputError(f"--set format takes {'|'.join(formats)}, got {short(self.format)}")
         return RowReader(
             agreed,
             time=None if agreed.windows is None else agreed.windows.time.name,

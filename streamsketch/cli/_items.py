@@ -90,8 +90,8 @@ def _cast(projection: ss.projections.Projection, agreed: ss.Agreement | None, ta
         return table
     of_options = ss.Agreement.of(projection, index=table.column_names)
     rows = range(1, table.num_rows + 1)
-    columns = [(arrow_column(table.column(one.name), one.name), one) for one in of_options.index]
-    cast_ones = [cast(column, one, rows, keep_times=True) for column, one in columns]
+    columns = [(arrow_column(table.column(column.name), column.name), column) for column in of_options.index]
+    cast_ones = [cast(values, column, rows, keep_times=True) for values, column in columns]
     return pa.table(cast_ones, names=table.column_names)
 
 
@@ -118,14 +118,14 @@ def _read(path: Path, names: list[str], agreed: ss.Agreement | None, category: s
     path.stat()  # its error names the file, and Arrow's does not
     file, columns = open_file(path), ["line"] if lines else [*names, *([] if category is None else [category])]
     any_text = agreed is None or agreed.missing != "keep"
-    found = [
+    pieces = [
         batch
         for part in range(parts_of(file, str(path)))
         for batch in batches(file, str(path), part, columns, columns, any_text=any_text)
     ]
-    if not found:
+    if not pieces:
         return pa.table({name: pa.array([], pa.string()) for name in ((names or ["item"]) if lines else columns)})
-    table = pa.Table.from_batches(found)
+    table = pa.Table.from_batches(pieces)
     if not lines:
         return table.select(columns)
     table = table.select(["line"]).rename_columns(names or ["item"])

@@ -124,11 +124,11 @@ def topic_of(job: Job, expansion: str = "") -> "jobs.Topic":
 def settings_in(job: Job) -> dict[str, Any]:
     """Return the settings of a client of a job's brokers: those in its file, and the function for tokens."""
     stated = {} if job.client_settings is None else jobs.client_settings(job.client_settings)
-    found = {name: value for name, value in stated.items() if name != _LOGIN}
+    settings = {name: value for name, value in stated.items() if name != _LOGIN}
     if job.token is None:
-        return found
+        return settings
     purpose = "of a text that returns a token and when it expires, in seconds after 1970"
-    return jobs.with_token(found, jobs.imported(job.token, "token", purpose))
+    return jobs.with_token(settings, jobs.imported(job.token, "token", purpose))
 
 
 def _is_wanted(record: logging.LogRecord) -> bool:

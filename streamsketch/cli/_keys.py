@@ -76,8 +76,8 @@ def passphrase_of(path: Path, *, confirm: bool = False) -> str:
     if named := os.environ.get(FILE_VARIABLE):
         with Path(named).open("rb") as file:
             return file.read(_MOST_BYTES).decode(errors="replace").rstrip("\r\n")
-    if given := os.environ.get(VARIABLE):
-        return given
+    if passphrase := os.environ.get(VARIABLE):
+        return passphrase
     if not sys.stdin.isatty():
         raise ss.InvalidInputError(
             f"{path} takes a passphrase, and there is no terminal to ask at: set the environment variable "

@@ -63,8 +63,8 @@ def table_lines(table: Table, width: int | None) -> list[str]:
     cells = {name: [printable(cell, _MOST_CELL) for cell in column] for name, column in table.columns.items()}
     widths = _widths(cells, table.texts, width)
     heads = [
-        textwrap.wrap(name, max(one, 1), break_long_words=False) or [""]
-        for name, one in zip(cells, widths, strict=True)
+        textwrap.wrap(name, max(column_width, 1), break_long_words=False) or [""]
+        for name, column_width in zip(cells, widths, strict=True)
     ]
     highest = max(map(len, heads))
     lines = [] if table.title is None else [*folded(printable(table.title, _MOST_TITLE), width), ""]
@@ -74,8 +74,8 @@ def table_lines(table: Table, width: int | None) -> list[str]:
     lines.append(" " + "─" * (sum(widths) + len(_GAP) * (len(widths) - 1) + 2))
     for row_cells in zip(*cells.values(), strict=True):
         parts = [
-            folded(cell, one) if place < table.texts else [cell]
-            for place, (cell, one) in enumerate(zip(row_cells, widths, strict=True))
+            folded(cell, column_width) if place < table.texts else [cell]
+            for place, (cell, column_width) in enumerate(zip(row_cells, widths, strict=True))
         ]
         lines += [
             _joined([part[place] if place < len(part) else "" for part in parts], widths, table.texts)
@@ -87,7 +87,7 @@ def table_lines(table: Table, width: int | None) -> list[str]:
 def _widths(cells: Mapping[str, Sequence[str]], texts: int, width: int | None) -> list[int]:
     """Return the widths of columns: heads are folded first, then text, and never a number."""
     least = [max([*map(cell_len, column), *map(cell_len, name.split())], default=0) for name, column in cells.items()]
-    whole = [max(cell_len(name), one) for name, one in zip(cells, least, strict=True)]
+    whole = [max(cell_len(name), length) for name, length in zip(cells, least, strict=True)]
     gaps = len(_GAP) * len(whole) + 1
     if width is None or sum(whole) + gaps <= width:
         return whole
@@ -112,7 +112,7 @@ def folded(text: str, width: int | None) -> list[str]:
 
 def _joined(row: Sequence[str], widths: Sequence[int], texts: int) -> str:
     padded = [
-        cell + " " * (one - cell_len(cell)) if place < texts else " " * (one - cell_len(cell)) + cell
-        for place, (cell, one) in enumerate(zip(row, widths, strict=True))
+        cell + " " * (width - cell_len(cell)) if place < texts else " " * (width - cell_len(cell)) + cell
+        for place, (cell, width) in enumerate(zip(row, widths, strict=True))
     ]
     return f"{_GAP}{_GAP.join(padded)}".rstrip()

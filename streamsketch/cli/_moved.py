@@ -101,8 +101,8 @@ def where_it_went(path: str, option: str) -> str:
         answer = _of_job(name)
     if not answer and path in _TABLES:
         file, table = _TABLES[path]
-        known: Mapping[str, Any] = getattr(import_module(f"streamsketch.cli.{file}"), table)
-        answer = f"Write --set {name}={known[name].takes}" if name in known else ""
+        entries: Mapping[str, Any] = getattr(import_module(f"streamsketch.cli.{file}"), table)
+        answer = f"Write --set {name}={entries[name].takes}" if name in entries else ""
     return f"No such option: {option}. {answer}" if answer else ""
 
 

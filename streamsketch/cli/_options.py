@@ -27,5 +27,5 @@ def option(panel: str, takes: str, text: str, *names: str, **more: Any) -> Any:
 
 def given_options(options: Mapping[str, object]) -> str:
     """Return the names of the options that were given: "--index, --max-keys"."""
-    given = [name for name, value in options.items() if value is not None and value is not False and value != []]
-    return ", ".join(f"--{name.replace('_', '-')}" for name in given)
+    names = [name for name, value in options.items() if value is not None and value is not False and value != []]
+    return ", ".join(f"--{name.replace('_', '-')}" for name in names)

@@ -76,7 +76,7 @@ Joint = Annotated[
 Pair: TypeAlias = tuple[int, int]
 """The places of two names."""
 
-Found = TypeVar("Found")
+Held = TypeVar("Held")
 Result = TypeVar("Result")
 
 WITHOUT_NORMS = (
@@ -236,12 +236,12 @@ class SketchPairs:
     def fields(self, pair: Pair, confidence: float, candidates: int | None = None) -> Json:
         """Return the estimate with its interval; and the other measure unless the pair was selected."""
         name, beside = MEASURES[self._by].column, MEASURES[self._beside].column
-        one = self._estimate(pair)
-        if one is not None and candidates is not None:
-            return selected_fields(one, confidence, candidates, name)
+        estimate = self._estimate(pair)
+        if estimate is not None and candidates is not None:
+            return selected_fields(estimate, confidence, candidates, name)
         other = self._estimate_beside(pair)
         short = None if other is None else {"value": other.value, "standard_error": other.standard_error}
-        return ({name: None} if one is None else estimate_fields(one, confidence, name)) | {beside: short}
+        return ({name: None} if estimate is None else estimate_fields(estimate, confidence, name)) | {beside: short}
 
     def columns(self, pairs: Sequence[Pair], confidence: float, candidates: int | None = None) -> dict[str, list[str]]:
         """Return the fields as columns."""
@@ -249,7 +249,9 @@ class SketchPairs:
         columns = estimate_columns(estimates, confidence, self._title(self._by), candidates=candidates)
         if candidates is None:
             others = [self._estimate_beside(pair) for pair in pairs]
-            columns[self._title(self._beside)] = [UNDEFINED if one is None else value_text(one) for one in others]
+            columns[self._title(self._beside)] = [
+                UNDEFINED if estimate is None else value_text(estimate) for estimate in others
+            ]
         return columns
 
     def _estimate(self, pair: Pair) -> ss.estimation.Estimate | None:
@@ -343,13 +345,13 @@ class SignPairs:
         self._releases = list(releases.values())
         self._norms = _norms_of(norms or [], self.names)
         self._cells = self._releases[0].projection.sketch_dim
-        self._known: dict[Pair, _SignPair] = {}
+        self._comparisons: dict[Pair, _SignPair] = {}
         self._by_angle = False
 
     def _pair(self, pair: Pair) -> _SignPair:
         from streamsketch.signs.angles import needs_norms  # noqa: PLC0415 - pairs of sketches load no mechanism of signs
 
-        if pair not in self._known:
+        if pair not in self._comparisons:
             x, y = (self._releases[place] for place in pair)
             first, second = (self.names[place] for place in pair)
             norms = self._norms.get(first), self._norms.get(second)
@@ -359,8 +361,8 @@ class SignPairs:
                 if None not in norms or not (needs_norms(x) or needs_norms(y)):
                     angle = ss.signs.angle(x, y, norm_x=norms[0], norm_y=norms[1]).scaled(_DEGREES)
                     cosine = _cosine(x, y, norms)
-            self._known[pair] = _SignPair(differing, angle, cosine)
-        return self._known[pair]
+            self._comparisons[pair] = _SignPair(differing, angle, cosine)
+        return self._comparisons[pair]
 
     def nearest_pairs(self, top: int | None) -> list[Pair]:
         """Return pairs, nearest first: by angle, or by Hamming distance if not all have one."""
@@ -373,30 +375,38 @@ class SignPairs:
         """Return the pairs of one release by Hamming distance, nearest first."""
         others = [other for other in range(len(self.names)) if other != place]
         collection = [self._releases[other] for other in others]
-        found = ss.signs.nearest([self._releases[place]], collection, min(top, len(others)))
-        return [(place, others[at]) for at in found.places[0]]
+        neighbours = ss.signs.nearest([self._releases[place]], collection, min(top, len(others)))
+        return [(place, others[at]) for at in neighbours.places[0]]
 
     def fields(self, pair: Pair, confidence: float, candidates: int | None = None) -> Json:
         """Return how many signs differ, and the angle and the cosine with their intervals."""
-        one, each = self._pair(pair), _for_each(confidence, candidates)
+        comparison, each = self._pair(pair), _for_each(confidence, candidates)
         angle, cosine = (
-            None if found is None else estimate_fields(found, each, "value") | {"confidence": confidence}
-            for found in (one.angle, one.cosine)
+            None if estimate is None else estimate_fields(estimate, each, "value") | {"confidence": confidence}
+            for estimate in (comparison.angle, comparison.cosine)
         )
-        return {"hamming_distance": one.differing, "sketch_dim": self._cells, "angle_degrees": angle, "cosine": cosine}
+        return {
+            "hamming_distance": comparison.differing,
+            "sketch_dim": self._cells,
+            "angle_degrees": angle,
+            "cosine": cosine,
+        }
 
     def columns(self, pairs: Sequence[Pair], confidence: float, candidates: int | None = None) -> dict[str, list[str]]:
         """Return the fields as columns that are as narrow as possible."""
-        found, each = [self._pair(pair) for pair in pairs], _for_each(confidence, candidates)
-        columns = {"differ": [f"{one.differing:,}" for one in found]}
-        if all(one.angle is None for one in found):
+        comparisons, each = [self._pair(pair) for pair in pairs], _for_each(confidence, candidates)
+        columns = {"differ": [f"{comparison.differing:,}" for comparison in comparisons]}
+        if all(comparison.angle is None for comparison in comparisons):
             return columns
         return columns | {
-            "angle": [UNKNOWN if one.angle is None else str(one.angle) for one in found],
+            "angle": [UNKNOWN if comparison.angle is None else str(comparison.angle) for comparison in comparisons],
             interval_name(confidence): [
-                UNKNOWN if one.angle is None else interval_text(one.angle, one.angle.interval(each)) for one in found
+                UNKNOWN
+                if comparison.angle is None
+                else interval_text(comparison.angle, comparison.angle.interval(each))
+                for comparison in comparisons
             ],
-            "cosine": [UNKNOWN if one.cosine is None else str(one.cosine) for one in found],
+            "cosine": [UNKNOWN if comparison.cosine is None else str(comparison.cosine) for comparison in comparisons],
         }
 
     def title(self, pairs: Sequence[Pair]) -> str:
@@ -425,10 +435,10 @@ def _cosine(x: "Signs", y: "Signs", norms: tuple[float | None, float | None]) ->
         return None  # signs are below the noise floor; the norms were good enough for the angle
 
 
-def _norms_of(given: list[str], names: list[str]) -> dict[str, float]:
+def _norms_of(texts: list[str], names: list[str]) -> dict[str, float]:
     for_all: dict[str, float] = {}
     for_one: dict[str, float] = {}
-    for text in given:
+    for text in texts:
         name, named, number = text.rpartition("=")
         try:
             norm = float(number)
@@ -445,7 +455,7 @@ def _norms_of(given: list[str], names: list[str]) -> dict[str, float]:
     return for_all | for_one
 
 
-def select_names(found: dict[str, Found], only: list[str] | None, command: str, *, least: int = 2) -> dict[str, Found]:
+def select_names(sketches: dict[str, Held], only: list[str] | None, command: str, *, least: int = 2) -> dict[str, Held]:
     """Return the sketches whose names match one of the patterns; all, if there are none.
 
     Raises
@@ -454,12 +464,12 @@ def select_names(found: dict[str, Found], only: list[str] | None, command: str, 
         If fewer than ``least`` match.
     """
     if not only:
-        return found
-    kept = {name: one for name, one in found.items() if any(fnmatchcase(name, pattern) for pattern in only)}
+        return sketches
+    kept = {name: sketch for name, sketch in sketches.items() if any(fnmatchcase(name, pattern) for pattern in only)}
     if len(kept) < least:
         raise ss.InvalidInputError(
             f"--only {' '.join(only)} leaves {join_names(list(kept)) or 'no sketch'}, and {command} needs at least "
-            f"{least}. There are {join_names(list(found))}"
+            f"{least}. There are {join_names(list(sketches))}"
         )
     return kept
 

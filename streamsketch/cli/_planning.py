@@ -179,17 +179,17 @@ def units_of(units: str | None) -> list[float] | dict[str, float] | None:
             f"{', '.join(map(repr, table.column_names)):.100}"
         )
     names, numbers = (column.to_pylist() for column in table.columns)
-    found: dict[str, float] = {}
+    counts: dict[str, float] = {}
     for row, (name, number) in enumerate(zip(names, numbers, strict=True), start=1):
         try:
-            found[str(name)] = float(number)
+            counts[str(name)] = float(number)
         except (TypeError, ValueError):
             raise ss.InvalidInputError(
                 f"the number of units in row {row} of {keys} is not a number, got {number!r:.40}"
             ) from None
-    if len(found) < len(names):
-        raise ss.InvalidInputError(f"{keys} has {len(names):,} rows and {len(found):,} different keys: one row a key")
-    return found
+    if len(counts) < len(names):
+        raise ss.InvalidInputError(f"{keys} has {len(names):,} rows and {len(counts):,} different keys: one row a key")
+    return counts
 
 
 def _header_of(file: Path) -> tuple[list[str], bool]:

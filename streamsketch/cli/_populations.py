@@ -103,12 +103,12 @@ class Populations:
         return not self._few[list(pair)].any()
 
     @functools.cached_property
-    def _found(self) -> dict[Pair, ss.estimation.Estimate | None]:
-        found: dict[Pair, ss.estimation.Estimate | None] = {}
+    def _distances(self) -> dict[Pair, ss.estimation.Estimate | None]:
+        distances: dict[Pair, ss.estimation.Estimate | None] = {}
         for pair in combinations(range(len(self.names)), 2):
             with self._naming(pair):
-                found[pair] = ss.estimation.mmd(*self._both(pair), self._agreed) if self.is_defined(pair) else None
-        return found
+                distances[pair] = ss.estimation.mmd(*self._both(pair), self._agreed) if self.is_defined(pair) else None
+        return distances
 
     def _both(self, pair: Pair) -> tuple[AnySketch, AnySketch]:
         first, second = pair
@@ -119,19 +119,24 @@ class Populations:
 
     def nearest_pairs(self) -> list[Pair]:
         """Return all pairs, nearest first; pairs without averages come last."""
-        return sorted(self._found, key=lambda pair: math.inf if (one := self._found[pair]) is None else one.value)
+        return sorted(
+            self._distances,
+            key=lambda pair: math.inf if (distance := self._distances[pair]) is None else distance.value,
+        )
 
     def p_values(self, pairs: Sequence[Pair]) -> dict[Pair, float | None]:
         """Return the p-values of the hypothesis that two populations are the same; None without averages."""
-        found: dict[Pair, float | None] = {}
+        p_values: dict[Pair, float | None] = {}
         with progress_bar("tests") as progress:
             task = progress.add_task("testing", total=len(pairs), events=0)
             for place, pair in enumerate(pairs, 1):
                 with self._naming(pair):
                     defined = self.is_defined(pair)
-                    found[pair] = ss.sameness(*self._both(pair), by="mean", samples=True).p_value if defined else None
+                    p_values[pair] = (
+                        ss.sameness(*self._both(pair), by="mean", samples=True).p_value if defined else None
+                    )
                 progress.update(task, completed=place, events=place)
-        return found
+        return p_values
 
     def columns(self, pair: Pair, confidence: float) -> list[Json]:
         """Return how far apart two populations are in each column; see `columns_apart`."""
@@ -141,14 +146,14 @@ class Populations:
     def fields(self, pair: Pair, p_value: float | None, confidence: float, candidates: int | None) -> Json:
         """Return all results of a pair as JSON."""
         first, second = (self.names[place] for place in pair)
-        one, columns = self._found[pair], None
-        if one is None:
+        distance, columns = self._distances[pair], None
+        if distance is None:
             shown: Json = {_NAME: None}
         else:
             shown = (
-                estimate_fields(one, confidence, _NAME)
+                estimate_fields(distance, confidence, _NAME)
                 if candidates is None
-                else selected_fields(one, confidence, candidates, _NAME)
+                else selected_fields(distance, confidence, candidates, _NAME)
             )
             columns = column_fields(self.columns(pair, confidence))
         return {"first": first, "second": second, **shown, "p_value": p_value, "columns": columns}
@@ -158,11 +163,15 @@ class Populations:
     ) -> None:
         """Print pairs for people."""
         names = {"pair": [" – ".join(self.names[place] for place in pair) for pair in pairs]}
-        estimates = estimate_columns([self._found[pair] for pair in pairs], confidence, _NAME, candidates=candidates)
+        estimates = estimate_columns(
+            [self._distances[pair] for pair in pairs], confidence, _NAME, candidates=candidates
+        )
         tests = {"p": ["" if (p := p_values[pair]) is None else f"{p:.2g}" for pair in pairs]}
         show(table_of(names | estimates | tests))
         alone = (
-            " Each is for its pair alone: --together allows for all." if not candidates and len(self._found) > 1 else ""
+            " Each is for its pair alone: --together allows for all."
+            if not candidates and len(self._distances) > 1
+            else ""
         )
         say(f"p: probability of a discrepancy as large as this if both are samples of one population.{alone}")
 
@@ -200,8 +209,8 @@ def columns_apart(
     x: AnySketch, y: AnySketch, agreed: ss.Agreement, *, confidence: float = 0.95, samples: bool = True
 ) -> list[Json]:
     """Return how far apart two populations are in each column: columns that differ, clearest first, then the others."""
-    found = ss.estimation.column_differences(x, y, agreed, confidence=confidence, samples=samples).to_pylist()
-    rows = [row | {"differs": row["low"] > 0} for row in found]
+    table = ss.estimation.column_differences(x, y, agreed, confidence=confidence, samples=samples).to_pylist()
+    rows = [row | {"differs": row["low"] > 0} for row in table]
     # the order of those that do not is noise, so they come as the agreement has them
     features = cast("ss.features.Features | None", agreed.features)
     order = {} if features is None else {block.name: at for at, block in enumerate(features.blocks)}
@@ -226,7 +235,7 @@ def column_fields(rows: list[Json]) -> list[Json]:
 
 def _adjusted(p_values: Mapping[Pair, float | None]) -> dict[Pair, float | None]:
     """Return p-values that are adjusted for their number (Holm 1979)."""
-    known = sorted((p, pair) for pair, p in p_values.items() if p is not None)
-    adjusted = np.maximum.accumulate([min((len(known) - rank) * p, 1.0) for rank, (p, _) in enumerate(known)])
-    found = {pair: float(p) for p, (_, pair) in zip(adjusted, known, strict=True)}
-    return {pair: found.get(pair) for pair in p_values}
+    ranked = sorted((p, pair) for pair, p in p_values.items() if p is not None)
+    adjusted = np.maximum.accumulate([min((len(ranked) - rank) * p, 1.0) for rank, (p, _) in enumerate(ranked)])
+    values = {pair: float(p) for p, (_, pair) in zip(adjusted, ranked, strict=True)}
+    return {pair: values.get(pair) for pair in p_values}

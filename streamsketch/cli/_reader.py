@@ -70,7 +70,7 @@ def _say(text: str) -> None:
 
 def _streams(paths: Sequence[Path]) -> dict[str, ss.PrivateSketch]:
     """Return the streams of files by name: a release by that of its file, those of tables by their keys."""
-    found: dict[str, ss.PrivateSketch] = {}
+    streams: dict[str, ss.PrivateSketch] = {}
     for path in paths:
         held = ss.load(path)
         if isinstance(held, ss.PrivateSketch):
@@ -80,11 +80,11 @@ def _streams(paths: Sequence[Path]) -> dict[str, ss.PrivateSketch]:
         else:
             raise ss.InvalidInputError(f"{path} holds a {type(held).__name__}: pass releases, or tables of them")
         for key, row in rows.items():
-            name = str(key) if str(key) not in found else f"{path}: {key}"
-            if name in found:
+            name = str(key) if str(key) not in streams else f"{path}: {key}"
+            if name in streams:
                 raise ss.InvalidInputError(f"two streams are named {name}: rename a file")
-            found[name] = row
-    return found
+            streams[name] = row
+    return streams
 
 
 def _inspect(asked: argparse.Namespace) -> int:
@@ -158,7 +158,7 @@ def _words(estimate: Estimate) -> str:
 def _fields(estimate: Estimate) -> dict[str, float | None]:
     low, high = estimate.interval(0.95)
     numbers = {"estimate": estimate.value, "error": estimate.standard_error, "low": low, "high": high}
-    return {name: one if abs(one) < float("inf") else None for name, one in numbers.items()}
+    return {name: number if abs(number) < float("inf") else None for name, number in numbers.items()}
 
 
 if __name__ == "__main__":

@@ -86,8 +86,8 @@ def load_files(
         files[str(path)] = _sketches_of(path, signer, raw=raw)
         return _by_key(files[str(path)])
 
-    found = _by_name(paths, read, least, command)
-    releases = {name: sketch for name, sketch in found.items() if isinstance(sketch, ss.PrivateSketch)}
+    sketches = _by_name(paths, read, least, command)
+    releases = {name: sketch for name, sketch in sketches.items() if isinstance(sketch, ss.PrivateSketch)}
     names: dict[bytes, str] = {}
     for name, release in releases.items():
         for release_id in release.release_ids:
@@ -95,7 +95,7 @@ def load_files(
             if first != name:
                 with name_in_errors(first, name):
                     check_independent([releases[first], release])
-    return found, files
+    return sketches, files
 
 
 def files_in(places: list[Path]) -> tuple[list[Path], list[str]]:
@@ -110,10 +110,10 @@ def files_in(places: list[Path]) -> tuple[list[Path], list[str]]:
             paths.append(place)
             continue
         inside = sorted(place.iterdir())
-        for folder in (one for one in inside if one.is_dir() and window_time(one.name) is not None):
+        for folder in (path for path in inside if path.is_dir() and window_time(path.name) is not None):
             paths += sorted(folder.glob("*.sketch"))
-        paths += [one for one in inside if one.is_file() and (one.suffix == ".sketch" or _is_table(one))]
-        secret += [one.name for one in inside if one.suffix == SUFFIX]
+        paths += [path for path in inside if path.is_file() and (path.suffix == ".sketch" or _is_table(path))]
+        secret += [path.name for path in inside if path.suffix == SUFFIX]
     return paths, secret
 
 
@@ -129,7 +129,7 @@ def load_windows(
     SignatureError
         If one of ``signer`` must have signed, and did not.
     """
-    found: dict[str, dict[tuple[str, int], tuple[str, Path, ss.PrivateSketch]]] = {}
+    series: dict[str, dict[tuple[str, int], tuple[str, Path, ss.PrivateSketch]]] = {}
     others: list[str] = []
     for path in paths:
         for key, release in _by_key(load_published(path, ss.PrivateSketch, ss.PrivateTable, signer=signer)).items():
@@ -139,7 +139,7 @@ def load_windows(
                 others.append(name)
                 continue
             of, window = split
-            windows = found.setdefault(of, {})
+            windows = series.setdefault(of, {})
             form = "time" if "T" in window else "date" if len(window) > len("2024-05") else "month"
             place: Any = form, window_time(window)
             if place in windows:
@@ -147,7 +147,7 @@ def load_windows(
                     f"{windows[place][1]} and {path} both have the window {window}{_of(of)}; give each once"
                 )
             windows[place] = window, path, release
-    for of, windows in found.items():
+    for of, windows in series.items():
         forms = {form: window for (form, _), (window, _, _) in windows.items()}
         if len(forms) > 1:
             raise ss.InvalidInputError(
@@ -155,8 +155,8 @@ def load_windows(
                 f"one length"
             )
     in_order = {
-        of: {window: release for _, (window, _, release) in sorted(windows.items(), key=lambda one: one[0])}
-        for of, windows in found.items()
+        of: {window: release for _, (window, _, release) in sorted(windows.items(), key=lambda entry: entry[0])}
+        for of, windows in series.items()
     }
     return in_order, others
 
@@ -175,16 +175,16 @@ def load_signs(paths: list[Path], *, least: int, command: str, signer: list[Path
     DependentNoiseError
         If one release is there twice.
     """
-    found = _by_name(paths, lambda path: _by_key(load_published(path, signer=signer)), least, command)
+    signs = _by_name(paths, lambda path: _by_key(load_published(path, signer=signer)), least, command)
     names: dict[bytes, str] = {}
-    for name, release in found.items():
+    for name, release in signs.items():
         first = names.setdefault(release.release_id, name)
         if first != name:
             from streamsketch.signs.hamming import check_comparable  # noqa: PLC0415 - for such files alone
 
             with name_in_errors(first, name):
-                check_comparable([found[first], release])
-    return found
+                check_comparable([signs[first], release])
+    return signs
 
 
 def hold_signs(paths: list[Path]) -> bool:
@@ -205,7 +205,7 @@ def hold_signs(paths: list[Path]) -> bool:
             )
     signs = {path: holds_signs(path) for path in paths}
     if len(set(signs.values())) > 1:
-        with_signs, without = (next(path for path, found in signs.items() if found == kind) for kind in (True, False))
+        with_signs, without = (next(path for path, held in signs.items() if held == kind) for kind in (True, False))
         raise ss.InvalidInputError(
             f"{with_signs} holds published signs and {without} does not: signs are compared with signs, and sketches "
             f"with sketches. Give files of one kind, or publish both streams in one way"
@@ -253,30 +253,32 @@ def name_in_errors(first: str, second: str) -> Iterator[None]:
         raise type(error)(f"{first} and {second}: {error}") from None
 
 
-Found = TypeVar("Found", bound=Any)
+Held = TypeVar("Held", bound=Any)
 
 
 def _by_name(
-    paths: list[Path], read: Callable[[Path], Mapping[Any, Found]], least: int, command: str
-) -> dict[str, Found]:
+    paths: list[Path], read: Callable[[Path], Mapping[Any, Held]], least: int, command: str
+) -> dict[str, Held]:
     if twice := find_duplicate(paths):
         raise ss.InvalidInputError(f"{twice}; {command} takes each release once")
-    found: list[tuple[Path, Any, Found]] = []
+    entries: list[tuple[Path, Any, Held]] = []
     for path in paths:
-        found += [(path, key, sketch) for key, sketch in read(path).items()]
-    if len(found) < least:
+        entries += [(path, key, sketch) for key, sketch in read(path).items()]
+    if len(entries) < least:
         number = {1: "one sketch", 2: "two sketches"}[least]
-        raise ss.InvalidInputError(f"{command} needs at least {number} (each key of a table is one), got {len(found)}")
-    short = [path.stem if key is None else str(key) for path, key, _ in found]
-    by_stem = [path.stem if key is None else f"{path.stem}:{key}" for path, key, _ in found]
-    by_window = [name_by_window(path, key) or name for (path, key, _), name in zip(found, by_stem, strict=True)]
-    full = [str(path) if key is None else f"{path}:{key}" for path, key, _ in found]
+        raise ss.InvalidInputError(
+            f"{command} needs at least {number} (each key of a table is one), got {len(entries)}"
+        )
+    short = [path.stem if key is None else str(key) for path, key, _ in entries]
+    by_stem = [path.stem if key is None else f"{path.stem}:{key}" for path, key, _ in entries]
+    by_window = [name_by_window(path, key) or name for (path, key, _), name in zip(entries, by_stem, strict=True)]
+    full = [str(path) if key is None else f"{path}:{key}" for path, key, _ in entries]
     long = next((names for names in (by_window, by_stem) if len(set(names)) == len(names)), full)
     number_of = Counter(short)
-    for path, _, sketch in found[1:]:
-        with name_in_errors(str(found[0][0]), str(path)):
-            check_same(found[0][2], sketch)
-    return {short[i] if number_of[short[i]] == 1 else long[i]: sketch for i, (_, _, sketch) in enumerate(found)}
+    for path, _, sketch in entries[1:]:
+        with name_in_errors(str(entries[0][0]), str(path)):
+            check_same(entries[0][2], sketch)
+    return {short[i] if number_of[short[i]] == 1 else long[i]: sketch for i, (_, _, sketch) in enumerate(entries)}
 
 
 def name_by_window(path: Path, key: object) -> str | None:
@@ -303,9 +305,9 @@ def _sketches_of(path: Path, signer: list[Path] | None, *, raw: bool | None) -> 
     return load_raw_file(path).state
 
 
-def _by_key(found: object) -> dict[Any, Any]:
+def _by_key(content: object) -> dict[Any, Any]:
     """Return sketches by key; the key of a sketch outside a table is None."""
-    return dict(found) if isinstance(found, Mapping) else {None: found}
+    return dict(content) if isinstance(content, Mapping) else {None: content}
 
 
 def load_published(path: Path, *kinds: type[Any], signer: list[Path] | None = None) -> Any:
@@ -321,7 +323,7 @@ def load_published(path: Path, *kinds: type[Any], signer: list[Path] | None = No
         Files of public keys: one of their owners must have signed it. None accepts any file.
     """
     try:
-        found = ss.load(path, signer=public_keys(signer))
+        release = ss.load(path, signer=public_keys(signer))
     except ss.errors.WireFormatError as error:
         if path.is_file() and is_raw(path):
             raise ss.InvalidInputError(f"{path} is a raw sketch, which is secret; release it first") from None
@@ -336,12 +338,12 @@ def load_published(path: Path, *kinds: type[Any], signer: list[Path] | None = No
         expected = _NAMES.get(_kind_of(path).__name__, "release")
         wrong = ss.errors.WireFormatError(error.where, error.problem)  # without the file, which is named here
         raise ss.InvalidInputError(f"{path} is not a valid {expected}: {wrong}") from None
-    if kinds and not isinstance(found, kinds):
-        wanted, name = _NAMES[kinds[0].__name__], _NAMES[type(found).__name__]
-        signs = ": explain, compare and nearest take signs" if type(found).__name__ in _SIGNS else ""
+    if kinds and not isinstance(release, kinds):
+        wanted, name = _NAMES[kinds[0].__name__], _NAMES[type(release).__name__]
+        signs = ": explain, compare and nearest take signs" if type(release).__name__ in _SIGNS else ""
         raise ss.InvalidInputError(f"{path} holds a {name}, not a {wanted}{signs}")
-    warn_of_mismatches(path, _by_key(found))
-    return found
+    warn_of_mismatches(path, _by_key(release))
+    return release
 
 
 def _kind_of(path: Path) -> type[Any]:
@@ -424,8 +426,8 @@ def find_duplicate(paths: list[Path]) -> str:
     """Return two of the paths that name one file, also through links or relative paths; nothing if there are none."""
     named: dict[tuple[int, int] | Path, Path] = {}
     for path in paths:
-        found = path.stat() if path.exists() else path  # a missing file is reported where it is read
-        first = named.setdefault((found.st_dev, found.st_ino) if isinstance(found, os.stat_result) else found, path)
+        status = path.stat() if path.exists() else path  # a missing file is reported where it is read
+        first = named.setdefault((status.st_dev, status.st_ino) if isinstance(status, os.stat_result) else status, path)
         if first is not path:
             return f"{path} is named twice" if first == path else f"{first} and {path} are one file, named twice"
     return ""

@@ -90,10 +90,10 @@ def remaining_facts(ledger: "Ledger | None", dataset: str | None) -> tuple[Json,
 
 def parse_receipt(text: str) -> "Receipt":
     """Return the receipt in NUMBER:DIGEST; raise `InvalidInputError` if it is none."""
-    found = _RECEIPT.fullmatch(text)
-    if found is None:
+    match = _RECEIPT.fullmatch(text)
+    if match is None:
         raise ss.InvalidInputError(f"--receipt is NUMBER:DIGEST, as `ledger charge` prints it, got {text[:80]}")
-    return accounting.Receipt(int(found[1]), found[2], ())
+    return accounting.Receipt(int(match[1]), match[2], ())
 
 
 def receipt_text(receipt: "Receipt | Entry | None") -> str | None:
@@ -141,8 +141,8 @@ def sum_of_releases(files: list[Path], populations: Populations | None, signer: 
     """
     releases: list[ss.PrivateSketch] = [load_published(file, ss.PrivateSketch, signer=signer) for file in files]
     if populations == "disjoint":
-        for one, two in sharing_data(releases):
-            raise ss.InvalidInputError(NOT_DISJOINT.format(files[one], files[two]))
+        for first, second in sharing_data(releases):
+            raise ss.InvalidInputError(NOT_DISJOINT.format(files[first], files[second]))
     total, *others = releases
     for other in others:
         total = total.combine(other, populations=populations or "overlapping")

@@ -64,13 +64,15 @@ def estimate_columns(
 ) -> dict[str, list[str]]:
     """Return estimates as the columns of a table for people; ``candidates`` is given if they were selected."""
 
-    def cells(one: ss.estimation.Estimate | None) -> tuple[str, str, str]:
-        if one is None:
+    def cells(estimate: ss.estimation.Estimate | None) -> tuple[str, str, str]:
+        if estimate is None:
             return UNDEFINED, "", ""
-        ends = one.interval(confidence) if candidates is None else one.selected_interval(candidates, confidence)
-        return estimate_cells(one, ends)
+        ends = (
+            estimate.interval(confidence) if candidates is None else estimate.selected_interval(candidates, confidence)
+        )
+        return estimate_cells(estimate, ends)
 
-    rows = [cells(one) for one in estimates]
+    rows = [cells(estimate) for estimate in estimates]
     heads = (name, "± s.e.", interval_name(confidence))
     return {head: [row[place] for row in rows] for place, head in enumerate(heads)}
 

@@ -279,7 +279,9 @@ def bounds_of_sum(output: Path, parts: str, before: Sequence[Bounds], after: Bou
         return f"warning: no bound holds for {output}, although rows in it were bounded to {were}: {after.ended}."
     if after.neighbours in [bounds.neighbours for bounds in enforced]:
         return ""
-    uncounted = " Its units are no longer counted." if any(one.counted for one in before) and not after.counted else ""
+    uncounted = (
+        " Its units are no longer counted." if any(bounds.counted for bounds in before) and not after.counted else ""
+    )
     return f"A unit may be in {parts}, so the bound that was enforced is now: {after.neighbours}.{uncounted}"
 
 

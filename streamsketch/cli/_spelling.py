@@ -32,25 +32,27 @@ def show_spelling(
     sketches = load_sketches(files, least=1, command="compare --set dictionary", raw=raw, signer=signer)
     if unknown := sorted(set(only or ()) - sketches.keys()):
         raise ss.InvalidInputError(f"--only names {', '.join(unknown)}, which is none of the streams")
-    sketches = {name: one for name, one in sketches.items() if not only or name in only}
+    sketches = {name: sketch for name, sketch in sketches.items() if not only or name in only}
     any_sketch = next(iter(sketches.values()))
     agreed = agreement_of(any_sketch, agreement)
     items = items_of_file(any_sketch.projection, agreed, dictionary, index=index).items
-    found = ss.spelling(sketches, items, agreement=agreed)
+    spelling = ss.spelling(sketches, items, agreement=agreed)
     if as_json:
-        explained = {name: dataclasses.asdict(share) for name, share in found.explained.items()}
-        otherwise = [dataclasses.asdict(one) for one in found.otherwise]
-        show_json({"names": found.names, "explained": explained, "otherwise": otherwise})
+        explained = {name: dataclasses.asdict(share) for name, share in spelling.explained.items()}
+        otherwise = [dataclasses.asdict(pair) for pair in spelling.otherwise]
+        show_json({"names": spelling.names, "explained": explained, "otherwise": otherwise})
     else:
         columns = {
-            "stream": list(found.explained),
-            "explained": [f"{100 * share.share:.0f} %" for share in found.explained.values()],
-            "95 % interval": [f"{100 * one.low:.0f} – {100 * one.high:.0f} %" for one in found.explained.values()],
+            "stream": list(spelling.explained),
+            "explained": [f"{100 * share.share:.0f} %" for share in spelling.explained.values()],
+            "95 % interval": [
+                f"{100 * share.low:.0f} – {100 * share.high:.0f} %" for share in spelling.explained.values()
+            ],
         }
-        show(table_of(columns, title=f"Share of the squared norm that {plural(found.names, 'name')} explain"))
-    for one in found.otherwise:
-        say(f"warning: {one}.")
-    if not found.otherwise and len(sketches) > 1:
+        show(table_of(columns, title=f"Share of the squared norm that {plural(spelling.names, 'name')} explain"))
+    for pair in spelling.otherwise:
+        say(f"warning: {pair}.")
+    if not spelling.otherwise and len(sketches) > 1:
         say("No two streams look like the same names in another spelling.")
-    if any(not isinstance(one, ss.PrivateSketch) for one in sketches.values()):
+    if any(not isinstance(sketch, ss.PrivateSketch) for sketch in sketches.values()):
         say("warning: raw sketches took part: what is printed here is as secret as they are.")

@@ -24,13 +24,13 @@ _WORDS = {
 
 def show_dry_run(stream: DryStream, counts: RowCounts, name: str, *, as_json: bool) -> None:
     """Print what was found; ``counts`` has all rows, and messages if the log has any."""
-    found, after = stream.found, stream.windows.counts.rows_after_end
+    windows, after = stream.found, stream.windows.counts.rows_after_end
     alarms = stream.complaints(counts)
     if as_json:
         fields: Json = {"private": True, "rows": counts._asdict() | {"after_end": after}, "alarms": alarms}
         del fields["rows"]["lost"]
         bounding = stream.windows.counts.bounding.to_dict()
-        show_json(fields | {"bounding": bounding, "windows": [one._asdict() for one in found]})
+        show_json(fields | {"bounding": bounding, "windows": [window._asdict() for window in windows]})
         return
     facts = {"rows": f"{counts.read:,}"}
     facts |= {words: _share(getattr(counts, kind), counts.read) for kind, words in _WORDS.items()}
@@ -39,18 +39,22 @@ def show_dry_run(stream: DryStream, counts: RowCounts, name: str, *, as_json: bo
     if counts.messages:
         facts["messages"] = f"{counts.messages:,}"
         facts["undecodable messages"] = _share(counts.undecodable, counts.messages)
-    facts["windows"] = f"{len(found):,} with rows, {sum(one.is_over for one in found):,} of them over"
+    facts["windows"] = f"{len(windows):,} with rows, {sum(window.is_over for window in windows):,} of them over"
     show_facts(f"{name}, private: for the operator alone. Nothing was released, written or charged.", facts)
-    worst = sorted(found, key=_dropped, reverse=True)[:_SHOWN]
-    if rows := sorted(worst, key=lambda one: one.window):
-        left = f"The {_SHOWN} of {len(found):,} windows that drop most; --json has all" if len(found) > _SHOWN else None
+    worst = sorted(windows, key=_dropped, reverse=True)[:_SHOWN]
+    if rows := sorted(worst, key=lambda row: row.window):
+        left = (
+            f"The {_SHOWN} of {len(windows):,} windows that drop most; --json has all"
+            if len(windows) > _SHOWN
+            else None
+        )
         columns = {
-            "window": [one.window for one in rows],
-            "rows": [f"{one.rows:,}" for one in rows],
-            "late": [f"{one.late:,}" for one in rows],
-            "blank": [f"{one.blank:,}" for one in rows],
-            "other keys": [f"{one.other_keys:,}" for one in rows],
-            "over": ["yes" if one.is_over else "no" for one in rows],
+            "window": [row.window for row in rows],
+            "rows": [f"{row.rows:,}" for row in rows],
+            "late": [f"{row.late:,}" for row in rows],
+            "blank": [f"{row.blank:,}" for row in rows],
+            "other keys": [f"{row.other_keys:,}" for row in rows],
+            "over": ["yes" if row.is_over else "no" for row in rows],
         }
         show(table_of(columns, title=left))
     for sentence in alarms.values():
@@ -59,8 +63,8 @@ def show_dry_run(stream: DryStream, counts: RowCounts, name: str, *, as_json: bo
         say(f"{plural(0, 'row')} read: there is nothing in {name}, or nothing that can be read")
 
 
-def _dropped(one: WindowRows) -> int:
-    return one.late + one.blank + one.other_keys
+def _dropped(window: WindowRows) -> int:
+    return window.late + window.blank + window.other_keys
 
 
 def _share(count: int, of: int) -> str:

@@ -178,8 +178,8 @@ class UnboundedLog:
             )
         if self._is_of_files and self.log is not None:
 
-            def log_of(file: BinaryIO, name: str, known: dict[str, Any] | None) -> Log:
-                return Log(file, reader, form, name, known)
+            def log_of(file: BinaryIO, name: str, place: dict[str, Any] | None) -> Log:
+                return Log(file, reader, form, name, place)
 
             return DailyFiles(self.log, log_of, position, on_loss=lost)
         return Log(descriptor, reader, form, self._name, position, path=self.log, on_loss=lost)

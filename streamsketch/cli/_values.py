@@ -43,8 +43,8 @@ class _Values:
 def _reader(annotation: Any) -> Callable[[Any], Any] | None:
     """Return a function that reads a plain value of a type, and raises ValueError for others; None for other types."""
     if get_origin(annotation) is list:
-        one = _reader(*get_args(annotation))
-        return None if one is None else lambda values: _all(one, values)
+        read = _reader(*get_args(annotation))
+        return None if read is None else lambda values: _all(read, values)
     if get_origin(annotation) is Literal:
         return lambda value: _one_of(value, get_args(annotation))
     plain: dict[Any, Callable[[Any], Any]] = {str: _text, Path: _path, int: int, float: float}

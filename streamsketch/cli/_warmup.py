@@ -64,10 +64,10 @@ def _facts(files: set[Path]) -> Json:
 
 
 def _unwritable() -> str:
-    given = os.environ.get("NUMBA_CACHE_DIR")
+    folder = os.environ.get("NUMBA_CACHE_DIR")
     return (
         "kernels cannot be kept, as no folder for them is writable: neither "
-        + (f"NUMBA_CACHE_DIR ({given}), " if given else "")
+        + (f"NUMBA_CACHE_DIR ({folder}), " if folder else "")
         + f"the package's own ({Path(ss.__file__).parent}) nor the user's cache ({Path.home() / '.cache'}). "
         "Set NUMBA_CACHE_DIR to a folder that is, or run this command as the user who installed the package"
     )

@@ -101,9 +101,9 @@ def _draw() -> None:
     sketch = _sketch(ss.SJLT(dim=_DIM, sketch_dim=32, sparsity=4, seed=1))
     for epsilon in (0.01, 1.0, 30.0):
         for bound in (1, 1000):
-            given: dict[str, Any] = {"epsilon": epsilon, "neighbours": ss.L1(bound), "assert_bounds": True}
-            sketch.release(**given, mechanism="laplace")
-            sketch.release(**given, mechanism="gaussian", delta=1e-6)
+            terms: dict[str, Any] = {"epsilon": epsilon, "neighbours": ss.L1(bound), "assert_bounds": True}
+            sketch.release(**terms, mechanism="laplace")
+            sketch.release(**terms, mechanism="gaussian", delta=1e-6)
 
 
 def _bound() -> None:

@@ -13,7 +13,7 @@ def new_file(path: Path, suffix: str | tuple[str, ...], what: str, *, force: boo
     suffixes = (suffix,) if isinstance(suffix, str) else suffix
     if path.suffix not in suffixes:
         raise ss.InvalidInputError(
-            f"{what} is written to a file named {' or '.join(f'*{one}' for one in suffixes)}, got {path}"
+            f"{what} is written to a file named {' or '.join(f'*{ending}' for ending in suffixes)}, got {path}"
         )
     if path.exists() and not (force and path.is_file()):
         raise ss.InvalidInputError(f"{path} already exists and is not replaced; name another file, or move it away")

@@ -234,22 +234,22 @@ class _Stated:
         """Raise `InvalidInputError` if terms lack a bound or published keys, which options state."""
         if self.terms is None:
             return
-        known = base if isinstance(base, ss.Agreement) else None
+        agreement = base if isinstance(base, ss.Agreement) else None
         is_bounded = self.unit_column is not None or any(bound is not None for bound in self.bounds.values())
-        if not is_bounded and (known is None or known.neighbours is None):
+        if not is_bounded and (agreement is None or agreement.neighbours is None):
             raise ss.InvalidInputError(
                 "a release protects somebody: also give --unit-column COLUMN, which names them, or --l1 BOUND, how "
                 "much one of them may contribute"
             )
-        windows = self.windows or (None if known is None else known.windows)
-        keys = self.keys if self.keys is not None or known is None else known.keys
+        windows = self.windows or (None if agreement is None else agreement.windows)
+        keys = self.keys if self.keys is not None or agreement is None else agreement.keys
         are_listed = keys != "public" and not isinstance(keys, ss.Selected)
         if windows is not None and windows.are == "keys" and windows.last is None and are_listed:
             raise ss.InvalidInputError(
                 "windows are keys, and which of them have data is private: state the first and the last, --first TIME "
                 "--set last=TIME, or, with a key column, --keys-are-public"
             )
-        is_keyed = self.columns["key"] is not None or (known is not None and known.key is not None)
+        is_keyed = self.columns["key"] is not None or (agreement is not None and agreement.key is not None)
         if is_keyed and keys is None:
             raise ss.InvalidInputError(
                 "which keys have data is private: give --public-key KEY,…, a list chosen without looking at the data; "
@@ -368,9 +368,9 @@ def _with_size(
     is_sized = more.projection is not None or more.sketch_dim is not None
     is_usual = not is_sized and (more.sparsity is not None or more.resolution is not None)
     in_cells = agreed.unit is not None and agreed.neighbours is not None and agreed.neighbours.of_sketches
-    known, items = _facts(units, more.items)
+    counts, items = _facts(units, more.items)
     if units is not None:
-        plan, best = sizes_of(agreed, known, items, more.catalogue)
+        plan, best = sizes_of(agreed, counts, items, more.catalogue)
         if is_sized or is_usual:
             return agreed, (plan, best)
         return with_size(agreed, best, counting_of), (best, best)
@@ -457,9 +457,9 @@ def _typed(schema: "pa.Schema", projection: ss.projections.Projection, fields: d
 
 def _features(path: Path, seed: int | None, others: dict[str, Any], unit_column: str | None) -> ss.Features:
     """Return the features in a file, if the other options can be combined with them."""
-    if given := given_options(others):
+    if names := given_options(others):
         raise ss.InvalidInputError(
-            f"{path} says what is added up, on which grid; rows have length 1 whatever they hold: leave out {given}"
+            f"{path} says what is added up, on which grid; rows have length 1 whatever they hold: leave out {names}"
         )
     if unit_column is None:
         raise ss.InvalidInputError(
@@ -482,12 +482,12 @@ def _check_features(agreed: ss.Agreement, sample: Path | None, schema: "pa.Schem
         check_columns(cast("ss.features.Features", agreed.features), schema, sample)
 
 
-def facts_of(agreed: ss.Agreement, given: ss.projections.Projection) -> dict[str, str]:
-    """Return the content of an agreement, for people; ``given`` is its projection before its grid was chosen."""
+def facts_of(agreed: ss.Agreement, projection: ss.projections.Projection) -> dict[str, str]:
+    """Return the content of an agreement, for people; ``projection`` is its projection before its grid was chosen."""
     grid = (
         f"resolution {agreed.projection.grid}, on which a clipped unit's sketch has a norm of "
         f"{agreed.neighbours.most_in_a_cell(agreed.projection):,} steps, so that its cells are not rounded away"
-        if agreed.neighbours is not None and agreed.neighbours.of_sketches and agreed.projection != given
+        if agreed.neighbours is not None and agreed.neighbours.of_sketches and agreed.projection != projection
         else ""
     )
     features = cast("ss.features.Features | None", agreed.features)

@@ -160,7 +160,9 @@ class _Root(Group):
     def _show_more(self, ctx: Any) -> None:
         shown = help_of(self, ctx)
         first = {entry.names for heading in _FIRST for entry in shown.groups[heading]}
-        groups = {heading: each for heading, each in shown.groups.items() if not first & {one.names for one in each}}
+        groups = {
+            heading: each for heading, each in shown.groups.items() if not first & {entry.names for entry in each}
+        }
         typer.echo(text_of(shown._replace(groups=groups), help_width()))
 
 

@@ -139,7 +139,7 @@ def changes(  # noqa: PLR0913 - a command's options are its parameters
         say_agreement_is_missing(next(iter(next(iter(wanted.values())).values())))
     by = by or ("distance" if agreed is None else "mean")
     samples = (agreed is not None and by == "mean") if more.samples is None else more.samples
-    found = {
+    results = {
         name: ss.changes(
             windows,
             by=by,
@@ -151,23 +151,23 @@ def changes(  # noqa: PLR0913 - a command's options are its parameters
         )
         for name, windows in wanted.items()
     }
-    columns = {name: _columns_of(wanted[name], one, agreed) for name, one in found.items()}
+    columns = {name: _columns_of(wanted[name], result, agreed) for name, result in results.items()}
     gaps = {name: _gaps(list(windows)) for name, windows in wanted.items()}
     if picture is not None:
-        write_whole(picture, picture_of_changes(found).encode())
+        write_whole(picture, picture_of_changes(results).encode())
     if as_json:
-        show_json([_fields(name, one, columns[name], gaps[name]) for name, one in found.items()])
+        show_json([_fields(name, result, columns[name], gaps[name]) for name, result in results.items()])
         return
-    _show(found)
+    _show(results)
     _show_columns(columns)
     for name, ones in gaps.items():
         for gap in ones:
             missing = plural(gap["missing"], "window")
             say(f"Missing{f' of {name}' if name else ''}: {missing} between {gap['after']} and {gap['before']}.")
     if allowed == _TYPICAL:
-        usual = {name: format_value(one.tolerance, one.tolerance / 100) for name, one in found.items()}
+        usual = {name: format_value(result.tolerance, result.tolerance / 100) for name, result in results.items()}
         say(f"Typical distances: {join_names([f'{name} {distance}'.lstrip() for name, distance in usual.items()])}.")
-    alarms = [f"{name} {window}".lstrip() for name, one in found.items() for window in one.alarms]
+    alarms = [f"{name} {window}".lstrip() for name, result in results.items() for window in result.alarms]
     say(
         f"{plural(len(alarms), 'alarm')}{': ' + join_names(alarms) if alarms else ''}. {_of_level(level, more.control)}"
     )
@@ -237,9 +237,9 @@ def _gaps(windows: list[str]) -> list[Json]:
     apart = [after - before for before, after in itertools.pairwise(starts)]
     step = min(apart)
     return [
-        {"after": before, "before": after, "missing": one // step - 1}
-        for (before, after), one in zip(itertools.pairwise(windows), apart, strict=True)
-        if one > step and one % step == 0
+        {"after": before, "before": after, "missing": difference // step - 1}
+        for (before, after), difference in zip(itertools.pairwise(windows), apart, strict=True)
+        if difference > step and difference % step == 0
     ]
 
 
@@ -257,16 +257,16 @@ def _show_columns(changed: Mapping[str, Mapping[str, list[Json]]]) -> None:
         show(table_of(columns_shown, title="columns that changed most clearly", texts=2))
 
 
-def _show(found: Mapping[str, Changes]) -> None:
+def _show(results: Mapping[str, Changes]) -> None:
     """Print a table for people."""
     names: list[str] = []
     columns: dict[str, list[str]] = {}
-    for name, one in found.items():
-        for place, (row, test) in enumerate(zip(one.table.to_pylist(), one.tests, strict=True)):
+    for name, result in results.items():
+        for place, (row, test) in enumerate(zip(result.table.to_pylist(), result.tests, strict=True)):
             undefined = row["estimate"] is None
             cells = {
                 "window": row["window"],
-                MEASURES[one.by].title: UNDEFINED if test is None or undefined else value_text(test.distance),
+                MEASURES[result.by].title: UNDEFINED if test is None or undefined else value_text(test.distance),
                 "p": "" if test is None else f"{test.p_value:.2g}",
                 "alarm from": "" if row["line"] is None else format_value(row["line"], row["error"]),
                 "": "alarm" if row["alarm"] else "",
@@ -274,7 +274,7 @@ def _show(found: Mapping[str, Changes]) -> None:
             names.append(name if place == 0 else "")
             for column, cell in cells.items():
                 columns.setdefault(column, []).append(cell)
-    first = next(iter(found.values()))
+    first = next(iter(results.values()))
     since = "window before" if first.against == "previous" else "first window"
     show(table_of(({"key": names} if any(names) else {}) | columns, title=f"change from the {since}"))
 

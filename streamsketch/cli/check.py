@@ -54,16 +54,16 @@ def check(
     more = set_fields(_Further(), FIELDS, settings)
     reader = more.reader(agreed)
     listed = None if more.dictionary is None else _listed(agreed, more.dictionary)
-    found = check_rows(_batches(reader, inputs), agreed, listed)
-    findings = found.findings()
+    summary = check_rows(_batches(reader, inputs), agreed, listed)
+    findings = summary.findings()
     if as_json:
-        rows = [one._asdict() if hasattr(one, "_asdict") else vars(one) for one in findings]
-        show_json({"rows": found.rows, "refused": found.refused, "findings": rows})
+        rows = [finding._asdict() if hasattr(finding, "_asdict") else vars(finding) for finding in findings]
+        show_json({"rows": summary.rows, "refused": summary.refused, "findings": rows})
     elif findings:
-        show(table_of(_columns(findings, found.rows), title=_TITLE))
+        show(table_of(_columns(findings, summary.rows), title=_TITLE))
     else:
-        say(f"Nothing to say of {plural(found.rows, 'row')}.")
-    if found.refused:
+        say(f"Nothing to say of {plural(summary.rows, 'row')}.")
+    if summary.refused:
         say("A release of these rows would be refused: correct them, or agree with --missing drop.")
         raise typer.Exit(1)
 
@@ -85,8 +85,8 @@ def _listed(agreed: ss.Agreement, path: Path) -> dict[str, list[str]]:
 
 def _columns(findings: list[Finding], rows: int) -> dict[str, list[str]]:
     return {
-        "column": [one.column for one in findings],
-        "what": [one.kind for one in findings],
-        "rows": [f"{one.rows:,} ({100 * one.rows / rows:.3g} %)" for one in findings],
-        "": [one.text for one in findings],
+        "column": [finding.column for finding in findings],
+        "what": [finding.kind for finding in findings],
+        "rows": [f"{finding.rows:,} ({100 * finding.rows / rows:.3g} %)" for finding in findings],
+        "": [finding.text for finding in findings],
     }

@@ -174,8 +174,8 @@ def _features_file(agreement: Path | None, others: dict[str, Any]) -> Path | Non
     """Return the file of an agreement with features, which excludes some options; None for other agreements."""
     if agreement is None or ss.Agreement.load(agreement).features is None:
         return None
-    if given := [name for name, value in others.items() if value]:
-        raise ss.InvalidInputError(f"{agreement} has features, which are no items: leave out {', '.join(given)}")
+    if names := [name for name, value in others.items() if value]:
+        raise ss.InvalidInputError(f"{agreement} has features, which are no items: leave out {', '.join(names)}")
     return agreement
 
 

@@ -69,11 +69,14 @@ def demo(
         sketch = projection.sketch()
         sketch.update(list(counts.elements()))  # each word is an event
         releases[party] = sketch.release(epsilon=1.0, neighbours=ss.L1(1, unit="word"))
-    found = [(ss.cosine(releases[a], releases[b]), a, b) for a, b in combinations(_PARTIES, 2)]
-    found.sort(key=lambda pair: -pair[0].value)
-    exact = [_exact(words[first], words[second]) for _, first, second in found]
-    distances = [ss.squared_distance(releases[first], releases[second]) for _, first, second in found]
-    inside = [one.interval()[0] <= truth <= one.interval()[1] for (one, _, _), truth in zip(found, exact, strict=True)]
+    cosines = [(ss.cosine(releases[a], releases[b]), a, b) for a, b in combinations(_PARTIES, 2)]
+    cosines.sort(key=lambda pair: -pair[0].value)
+    exact = [_exact(words[first], words[second]) for _, first, second in cosines]
+    distances = [ss.squared_distance(releases[first], releases[second]) for _, first, second in cosines]
+    inside = [
+        cosine.interval()[0] <= truth <= cosine.interval()[1]
+        for (cosine, _, _), truth in zip(cosines, exact, strict=True)
+    ]
     sizes = {party: max(ss.squared_norm(release).value, 0.0) ** 0.5 for party, release in releases.items()}
     if output is not None:
         ss.PrivateTable(releases).save(output)
@@ -83,33 +86,33 @@ def demo(
             {
                 "first": first,
                 "second": second,
-                **estimate_fields(one, 0.95, "cosine"),
+                **estimate_fields(cosine, 0.95, "cosine"),
                 "exact": truth,
                 "squared_distance": {"value": distance.value, "standard_error": distance.standard_error},
             }
-            for (one, first, second), truth, distance in zip(found, exact, distances, strict=True)
+            for (cosine, first, second), truth, distance in zip(cosines, exact, distances, strict=True)
         ]
         show_json({"guarantee": guarantee_fields(guarantee), "inside": sum(inside), "pairs": pairs})
         return
-    estimates = [one for one, _, _ in found[:_SHOWN]]
+    estimates = [cosine for cosine, _, _ in cosines[:_SHOWN]]
     columns = {
-        "pair": [f"{first} – {second}" for _, first, second in found[:_SHOWN]],
-        "cosine": [f"{one.value:.2f} ± {one.standard_error:.2f}" for one in estimates],
-        "95 % interval": ["{:.2f} … {:.2f}".format(*one.interval()) for one in estimates],
+        "pair": [f"{first} – {second}" for _, first, second in cosines[:_SHOWN]],
+        "cosine": [f"{cosine.value:.2f} ± {cosine.standard_error:.2f}" for cosine in estimates],
+        "95 % interval": ["{:.2f} … {:.2f}".format(*cosine.interval()) for cosine in estimates],
         "exact*": [f"{truth:.2f}" for truth in exact[:_SHOWN]],
         "in": ["yes" if hit else "no" for hit in inside[:_SHOWN]],
-        "sizes": [f"{sizes[first]:.0f}:{sizes[second]:.0f}" for _, first, second in found[:_SHOWN]],
+        "sizes": [f"{sizes[first]:.0f}:{sizes[second]:.0f}" for _, first, second in cosines[:_SHOWN]],
     }
     events = sum(counts.total() for counts in words.values())
     title = (
         f"Which packages use the same words? Cosines between ten, {events:,} words in all; "
-        f"the {_SHOWN} most similar of {len(found)} pairs"
+        f"the {_SHOWN} most similar of {len(cosines)} pairs"
     )
     show(table_of(columns, title=title))
     typer.echo("\n".join(folded(f"Each release: {guarantee}.", terminal_width())))
     say(
-        f"* Computed from the private words, to check the estimates. {sum(inside)} of {len(found)} intervals contain "
-        f"it; about {0.95 * len(found):.0f} are expected. Sizes are Euclidean norms of the words' counts."
+        f"* Computed from the private words, to check the estimates. {sum(inside)} of {len(cosines)} intervals contain "
+        f"it; about {0.95 * len(cosines):.0f} are expected. Sizes are Euclidean norms of the words' counts."
         + (f" Releases written to {output}." if output is not None else "")
     )
     say(
@@ -126,5 +129,5 @@ def _words(party: str) -> Counter[str]:
 
 
 def _exact(x: Counter[str], y: Counter[str]) -> float:
-    product, *squares = (sum(one[word] * other[word] for word in one) for one, other in ((x, y), (x, x), (y, y)))
+    product, *squares = (sum(left[word] * right[word] for word in left) for left, right in ((x, y), (x, x), (y, y)))
     return product / math.sqrt(squares[0] * squares[1])

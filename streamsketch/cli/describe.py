@@ -71,11 +71,11 @@ def describe(  # noqa: PLR0913 - a command's options are its parameters
     sketches = select_names(sketches, only, "describe", least=1)
     agreed, features = load_agreement(agreement, sketches)
     shares = shares_of(features, share)
-    known = list(features.columns)
+    names = list(features.columns)
     for name in column or []:
-        if name not in known:
+        if name not in names:
             raise ss.InvalidInputError(
-                f"there is no column {name}; columns are {join_names(known)}{meant(name, known)}"
+                f"there is no column {name}; columns are {join_names(names)}{meant(name, names)}"
             )
     described = {
         name: _Described(
@@ -90,16 +90,16 @@ def describe(  # noqa: PLR0913 - a command's options are its parameters
         for name, sketch in sketches.items()
     }
     several = [name for name, sketch in sketches.items() if not has_people(sketch, agreed)]
-    unknown = [name for name, one in described.items() if all(math.isnan(row["estimate"]) for row in one.rows)]
+    unknown = [name for name, stream in described.items() if all(math.isnan(row["estimate"]) for row in stream.rows)]
     few = [name for name in unknown if name not in several]
     if as_json:
-        show_json([_fields(name, one, confidence) for name, one in described.items()])
+        show_json([_fields(name, stream, confidence) for name, stream in described.items()])
     else:
         unit = "unit" if agreed.neighbours is None else agreed.neighbours.unit
         title = next(iter(described)) if len(described) == 1 else None
         show(table_of(_columns(described, unit, confidence), title=title, texts=2 + (title is None)))
-    for name, one in described.items():
-        for text in _at_ends(features, one.rows):
+    for name, stream in described.items():
+        for text in _at_ends(features, stream.rows):
             say(f"{name}: {text}")
     if several:
         say(
@@ -163,12 +163,12 @@ def _fields(name: str, described: _Described, confidence: float) -> Json:
 def _columns(described: Mapping[str, _Described], unit: str, confidence: float) -> dict[str, list[str]]:
     """Return descriptions as columns of a table for people: for each measure a row of each release."""
     heads = ("column", "measure", "stream", "estimate ± s.e.", interval_name(confidence))
-    numbers = {name: one.number for name, one in described.items()}
+    numbers = {name: stream.number for name, stream in described.items()}
     rows: list[tuple[str, ...]] = [
-        (unit, "number", name, value_text(one), interval_text(one, one.interval(confidence)))
-        for name, one in numbers.items()
+        (unit, "number", name, value_text(number), interval_text(number, number.interval(confidence)))
+        for name, number in numbers.items()
     ]
-    for same in zip(*(one.rows for one in described.values()), strict=True):
+    for same in zip(*(stream.rows for stream in described.values()), strict=True):
         rows += [
             (row["column"], _SHORT.get(row["measure"], row["measure"]), name, *_cells(row))
             for name, row in zip(described, same, strict=True)
@@ -189,5 +189,5 @@ def _unless_same(row: tuple[str, ...], before: tuple[str, ...], count: int) -> s
 def _cells(row: Json) -> tuple[str, str]:
     if math.isnan(row["estimate"]):
         return UNDEFINED, ""
-    one = ss.estimation.Estimate(row["estimate"], 0.0, row["error"] ** 2)
-    return value_text(one), interval_text(one, Interval(row["low"], row["high"]))
+    estimate = ss.estimation.Estimate(row["estimate"], 0.0, row["error"] ** 2)
+    return value_text(estimate), interval_text(estimate, Interval(row["low"], row["high"]))

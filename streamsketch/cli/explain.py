@@ -95,12 +95,15 @@ def explain(
     contents = [contents_of(file, release) for file, release in zip(files, published, strict=True)]
     groups = [(file, *group) for file, release in zip(files, published, strict=True) for group in _alike(release)]
     if as_json:
-        fields = [{"file": str(file), "keys": list(map(printable, keys))} | one.to_dict() for file, one, keys in groups]
+        fields = [
+            {"file": str(file), "keys": list(map(printable, keys))} | explanation.to_dict()
+            for file, explanation, keys in groups
+        ]
         joint = None if together is None else {k: v for k, v in together.to_dict().items() if k not in _ELSEWHERE}
         held = [each.fields for each in contents]
         show_json({"files": held, "releases": fields, "sharing": sharing, "together": joint})
         return
-    typer.echo("\n\n".join(f"{_title(file, keys)}\n\n{one}" for file, one, keys in groups))
+    typer.echo("\n\n".join(f"{_title(file, keys)}\n\n{explanation}" for file, explanation, keys in groups))
     for each in contents:
         typer.echo()
         each.show()
@@ -113,8 +116,8 @@ def _show_together(published: list[Published], together: Any, sharing: list[tupl
         typer.echo(f"\n{filled(sentence)}")
     if together is not None:
         typer.echo(f"\n{together}")
-    for one, two in sharing[:_SHOWN_PAIRS]:
-        typer.echo(f"\n{filled(_SHARED.format(printable(one), printable(two)))}")
+    for first, second in sharing[:_SHOWN_PAIRS]:
+        typer.echo(f"\n{filled(_SHARED.format(printable(first), printable(second)))}")
     if len(sharing) > _SHOWN_PAIRS:
         typer.echo(f"\nSo do {len(sharing) - _SHOWN_PAIRS:,} more pairs.")
     if len(relations) > 1:

@@ -42,7 +42,7 @@ _NUMBERS = ("estimate", "error", "low", "high")
 Write: TypeAlias = Callable[["pa.Table"], None]
 
 
-class _Found(NamedTuple):
+class _Frequencies(NamedTuple):
     """Estimates of one sketch."""
 
     table: "pa.Table"
@@ -125,18 +125,20 @@ def frequency(  # noqa: PLR0913 - a command's options are its parameters
             f"{rows:,} rows are too many for a screen: state how many of each release, --top N, or --output FILE"
         )
     options: dict[str, Any] = {"agreement": agreed, "estimator": more.estimator, "confidence": confidence}
-    found = _estimates(sketches, wanted, top, options)
+    by_release = _estimates(sketches, wanted, top, options)
     if output is not None:
         with _written(output) as write:
-            count = sum(_write_one(write, name, one, as_csv=output.suffix == ".csv") for name, one in found)
+            count = sum(
+                _write_one(write, name, frequencies, as_csv=output.suffix == ".csv") for name, frequencies in by_release
+            )
         if as_json:
             show_json({"file": str(output), "rows": count, "releases": len(sketches)})
         else:
             say(f"{output}: {plural(count, 'estimate')} of {plural(len(sketches), 'release')}.")
     elif as_json:
-        show_json([_fields(name, one, confidence) for name, one in found])
+        show_json([_fields(name, frequencies, confidence) for name, frequencies in by_release])
     else:
-        _show(dict(found), confidence)
+        _show(dict(by_release), confidence)
     if agreed is not None and agreed.neighbours is not None and agreed.clip == "equal":
         say(f"Each {agreed.neighbours.unit} counts the same, so frequencies are sums of votes, not of rows or values.")
     if is_secret(sketches.values()):
@@ -162,18 +164,18 @@ def _wanted(
 
 def _estimates(
     sketches: Mapping[str, AnySketch], items: "pa.Table", top: int | None, options: dict[str, Any]
-) -> Iterator[tuple[str, _Found]]:
+) -> Iterator[tuple[str, _Frequencies]]:
     """Yield the estimates of each sketch by name."""
     with progress_bar("estimates") as progress:
         task = progress.add_task("estimating", total=len(sketches), events=0)
         for place, (name, sketch) in enumerate(sketches.items(), 1):
             if top is None:
-                found = _Found(ss.frequency(sketch, items, **options), is_secret([sketch]))
+                frequencies = _Frequencies(ss.frequency(sketch, items, **options), is_secret([sketch]))
             else:
                 largest = ss.top(sketch, items, top, **options)
-                found = _Found(largest.table, is_secret([sketch]), largest)
+                frequencies = _Frequencies(largest.table, is_secret([sketch]), largest)
             progress.update(task, completed=place, events=place * items.num_rows)
-            yield name, found
+            yield name, frequencies
 
 
 @contextlib.contextmanager
@@ -196,9 +198,9 @@ def _written(path: Path) -> Iterator[Write]:
                 writer.close()
 
 
-def _write_one(write: Write, name: str, found: _Found, *, as_csv: bool) -> int:
+def _write_one(write: Write, name: str, frequencies: _Frequencies, *, as_csv: bool) -> int:
     """Write the estimates of a sketch; the parts of an item are columns, because CSV has no nested columns."""
-    table = found.table.flatten()
+    table = frequencies.table.flatten()
     table = table.add_column(0, "key", pa.repeat(name, table.num_rows))
     if as_csv:  # keys and items come from others, and spreadsheets run formulas
         for place, column in enumerate(table.columns[: -len(_NUMBERS)]):
@@ -209,35 +211,35 @@ def _write_one(write: Write, name: str, found: _Found, *, as_csv: bool) -> int:
     return int(table.num_rows)
 
 
-def _fields(name: str, found: _Found, confidence: float) -> Json:
+def _fields(name: str, frequencies: _Frequencies, confidence: float) -> Json:
     rows = [
         {"item": plain_item(row["item"]), "estimate": row["estimate"], "standard_error": row["error"]}
         | {end: row[end] if math.isfinite(row[end]) else None for end in ("low", "high")}
-        for row in found.table.to_pylist()
+        for row in frequencies.table.to_pylist()
     ]
     fields: Json = {"of": name, "items": rows, "confidence": confidence}
-    if found.top is not None:
-        fields["candidates"] = found.top.candidates
-        for one in ("missed", "squared_norm"):
-            fields[one] = estimate_fields(getattr(found.top, one), confidence, "value")
-    return fields | ({"secret": True} if found.secret else {})
+    if frequencies.top is not None:
+        fields["candidates"] = frequencies.top.candidates
+        for field in ("missed", "squared_norm"):
+            fields[field] = estimate_fields(getattr(frequencies.top, field), confidence, "value")
+    return fields | ({"secret": True} if frequencies.secret else {})
 
 
-def _show(found: Mapping[str, _Found], confidence: float) -> None:
+def _show(by_release: Mapping[str, _Frequencies], confidence: float) -> None:
     """Print a table for people, and how much a dictionary misses."""
-    columns: dict[str, list[str]] = {"stream": []} if len(found) > 1 else {}
+    columns: dict[str, list[str]] = {"stream": []} if len(by_release) > 1 else {}
     columns |= {name: [] for name in ("item", "frequency", "± s.e.", interval_name(confidence))}
-    for name, one in found.items():
-        for place, row in enumerate(one.table.to_pylist()):
+    for name, frequencies in by_release.items():
+        for place, row in enumerate(frequencies.table.to_pylist()):
             item = plain_item(row["item"])
             ends = Interval(row["low"], row["high"])
             cells = estimate_cells(ss.estimation.Estimate(row["estimate"], row["error"] ** 2, 0.0), ends)
             text = ", ".join(map(str, item)) if isinstance(item, list) else str(item)
-            shown = (text, *cells) if len(found) == 1 else (name if place == 0 else "", text, *cells)
+            shown = (text, *cells) if len(by_release) == 1 else (name if place == 0 else "", text, *cells)
             for column, cell in zip(columns.values(), shown, strict=True):
                 column.append(cell)
-    show(table_of(columns, title=next(iter(found)) if len(found) == 1 else None, texts=len(columns) - 3))
-    for name, one in found.items():
-        if one.top is not None:
-            missed = f"miss {one.top.missed} of the squared norm {one.top.squared_norm}"
-            say(f"{name}: the {plural(one.top.candidates, 'item')} of the dictionary {missed}.")
+    show(table_of(columns, title=next(iter(by_release)) if len(by_release) == 1 else None, texts=len(columns) - 3))
+    for name, frequencies in by_release.items():
+        if frequencies.top is not None:
+            missed = f"miss {frequencies.top.missed} of the squared norm {frequencies.top.squared_norm}"
+            say(f"{name}: the {plural(frequencies.top.candidates, 'item')} of the dictionary {missed}.")

@@ -75,5 +75,5 @@ def _without_link(topic: str, text: str, target: str) -> str:
     """Return the text of a link, and how to show the page to which it leads, if that is installed."""
     page = target.partition("#")[0]
     path = posixpath.normpath(posixpath.join(posixpath.dirname(PAGES[topic]), page))
-    found = [other for other, file in PAGES.items() if page and file == path and other != topic]
-    return f"{text} (`streamsketch guide {found[0]}`)" if found else text
+    topics = [other for other, file in PAGES.items() if page and file == path and other != topic]
+    return f"{text} (`streamsketch guide {topics[0]}`)" if topics else text

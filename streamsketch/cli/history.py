@@ -129,24 +129,24 @@ def history(  # noqa: PLR0913 - a command's options are its parameters
     for what, names in (("as secret", secret), ("as their names are not those of windows", others)):
         if names:
             say(f"Left out, {what}: {join_names(names)}.")
-    name, found = _history_of(series, key)
+    name, history = _history_of(series, key)
     if length is not None:
         if of == "changes":
-            changes = found.changes(length, every, tolerance=tolerance, by=more.by, level=level)
+            changes = history.changes(length, every, tolerance=tolerance, by=more.by, level=level)
             drawn = picture_of_changes({name: changes})
             _show_changes(changes, length, level, as_json=as_json)
         else:
-            series = found.series(length, every or length, what=of)
+            series = history.series(length, every or length, what=of)
             drawn = picture_of_series(series, _TITLES[of])
             _show_series(series, _TITLES[of], as_json=as_json)
         if picture is not None:
             write_whole(picture, drawn.encode())
     elif wanted:
-        _show_ranges(found, wanted, tolerance, more.by, as_json=as_json)
+        _show_ranges(history, wanted, tolerance, more.by, as_json=as_json)
         if output is not None:
-            _range_of(found, wanted[0]).save(output)
+            _range_of(history, wanted[0]).save(output)
     else:
-        _show_history(name, found, as_json=as_json)
+        _show_history(name, history, as_json=as_json)
 
 
 def _check(
@@ -184,53 +184,55 @@ def _split(text: str) -> Any:
     first, apart, last = text.partition(_APART)
     if not apart:
         return text
-    return tuple(int(one) if one.isdecimal() else one for one in (first, last))
+    return tuple(int(part) if part.isdecimal() else part for part in (first, last))
 
 
-def _range_of(found: History, text: str) -> ss.PrivateSketch:
-    start, stop = found.numbers(_split(text))
-    return found.range(start, stop)
+def _range_of(history: History, text: str) -> ss.PrivateSketch:
+    start, stop = history.numbers(_split(text))
+    return history.range(start, stop)
 
 
 # --- what is shown ------------------------------------------------------------------------------------------
 
 
-def _show_history(name: str, found: History, *, as_json: bool) -> None:
-    schedule, names = found.schedule, found.names or []
-    laplace = found.guarantee.mechanism.the_noise is not None and found.guarantee.delta == 0
-    lengths = sorted({one for one in (*_LENGTHS, found.windows) if one <= found.windows})
-    errors = {one: schedule.error(found.windows - one, found.windows, laplace=laplace) for one in lengths}
+def _show_history(name: str, history: History, *, as_json: bool) -> None:
+    schedule, names = history.schedule, history.names or []
+    laplace = history.guarantee.mechanism.the_noise is not None and history.guarantee.delta == 0
+    lengths = sorted({length for length in (*_LENGTHS, history.windows) if length <= history.windows})
+    errors = {length: schedule.error(history.windows - length, history.windows, laplace=laplace) for length in lengths}
     if as_json:
-        fields = {"windows": found.windows, "first": names[0], "last": names[-1], "schedule": schedule.to_dict()}
-        noise = [{"windows": one, "error": error} for one, error in errors.items()]
-        show_json(({"key": name} if name else {}) | fields | {"guarantee": found.guarantee.to_dict(), "ranges": noise})
+        fields = {"windows": history.windows, "first": names[0], "last": names[-1], "schedule": schedule.to_dict()}
+        noise = [{"windows": length, "error": error} for length, error in errors.items()]
+        show_json(
+            ({"key": name} if name else {}) | fields | {"guarantee": history.guarantee.to_dict(), "ranges": noise}
+        )
         return
     facts = {
-        "windows": f"{found.windows:,} of {schedule.horizon:,}, {names[0]} to {names[-1]}",
+        "windows": f"{history.windows:,} of {schedule.horizon:,}, {names[0]} to {names[-1]}",
         "schedule": str(schedule),
-        "guarantee": str(found.guarantee),
+        "guarantee": str(history.guarantee),
         "": "It holds for all windows together, and for all their ranges.",
     }
     show_facts(name or "history", facts)
     columns = {
-        "the last windows": [f"{one:,}" for one in errors],
+        "the last windows": [f"{length:,}" for length in errors],
         "noise": [f"{error:.2f}" for error in errors.values()],
-        "of separate releases": [f"{math.sqrt(one):.2f}" for one in errors],
+        "of separate releases": [f"{math.sqrt(length):.2f}" for length in errors],
     }
     show(table_of(columns, title="noise, over that of one window released alone"))
 
 
-def _show_ranges(found: History, wanted: list[str], tolerance: float, by: SameBy, *, as_json: bool) -> None:
-    releases = {text: _range_of(found, text) for text in wanted}
+def _show_ranges(history: History, wanted: list[str], tolerance: float, by: SameBy, *, as_json: bool) -> None:
+    releases = {text: _range_of(history, text) for text in wanted}
     pairs = {
-        (a, b): found.sameness(found.numbers(_split(a)), found.numbers(_split(b)), tolerance, by=by)
+        (a, b): history.sameness(history.numbers(_split(a)), history.numbers(_split(b)), tolerance, by=by)
         for a, b in itertools.combinations(releases, 2)
     }
     norms = {text: ss.squared_norm(release) for text, release in releases.items()}
     units = {text: release.units for text, release in releases.items() if release.counts is not None}
     if as_json:
         fields = [
-            {"range": text, "start": found.numbers(_split(text))[0], "stop": found.numbers(_split(text))[1]}
+            {"range": text, "start": history.numbers(_split(text))[0], "stop": history.numbers(_split(text))[1]}
             | norms[text].to_dict("squared_norm")
             | (units[text].to_dict("units") if text in units else {})
             for text in releases
@@ -240,11 +242,11 @@ def _show_ranges(found: History, wanted: list[str], tolerance: float, by: SameBy
         return
     columns = {
         "range": list(releases),
-        "windows": [str(len(range(*found.numbers(_split(text))))) for text in releases],
-        "squared norm": [value_text(one) for one in norms.values()],
+        "windows": [str(len(range(*history.numbers(_split(text))))) for text in releases],
+        "squared norm": [value_text(number) for number in norms.values()],
     }
     if units:
-        columns["units"] = [value_text(one) for one in units.values()]
+        columns["units"] = [value_text(number) for number in units.values()]
     show(table_of(columns, title="ranges of windows"))
     if pairs:
         _show_pairs(pairs, by)

@@ -93,20 +93,24 @@ def show(ledger: Where, *, as_json: AsJson = False) -> None:
     $ streamsketch ledger show ledger.db
     """
     book = open_ledger(ledger)
-    found = [(each, book.left(each.name)) for each in book.datasets]
+    datasets = [(each, book.left(each.name)) for each in book.datasets]
     if as_json:
-        show_json({"ledger": ledger_name(ledger), "datasets": [_fields(*each) for each in found]})
+        show_json({"ledger": ledger_name(ledger), "datasets": [_fields(*each) for each in datasets]})
         return
-    filtered = any(left.rho is not None for _, left in found)
+    filtered = any(left.rho is not None for _, left in datasets)
     columns = {
-        "data set": [each.name for each, _ in found],
-        "unit": [each.unit for each, _ in found],
-        "ε": [f"{each.budget.epsilon:g}" for each, _ in found],
-        "ε left": [f"{left.epsilon:.6g}" for _, left in found],
-        "δ": [f"{each.budget.delta:g}" for each, _ in found],
-        "δ left": [f"{left.delta:.3g}" for _, left in found],
-        **({"or ρ left": [_NONE if left.rho is None else f"{left.rho:.4g}" for _, left in found]} if filtered else {}),
-        "renewed": [_day(left.renewed) for _, left in found],
+        "data set": [each.name for each, _ in datasets],
+        "unit": [each.unit for each, _ in datasets],
+        "ε": [f"{each.budget.epsilon:g}" for each, _ in datasets],
+        "ε left": [f"{left.epsilon:.6g}" for _, left in datasets],
+        "δ": [f"{each.budget.delta:g}" for each, _ in datasets],
+        "δ left": [f"{left.delta:.3g}" for _, left in datasets],
+        **(
+            {"or ρ left": [_NONE if left.rho is None else f"{left.rho:.4g}" for _, left in datasets]}
+            if filtered
+            else {}
+        ),
+        "renewed": [_day(left.renewed) for _, left in datasets],
     }
     show_table(table_of(columns, title=ledger_name(ledger)))
 

@@ -75,8 +75,8 @@ def nearest(  # noqa: PLR0913 - a command's options are its parameters
     $ streamsketch nearest answers.parquet --write-index answers.index
     """
     if index_file is not None:
-        if given := given_options({"to": to, "by": by, "index": index, "only": only, "norm": norm}):
-            raise ss.InvalidInputError(f"--write-index writes all releases of the files: leave out {given}")
+        if options := given_options({"to": to, "by": by, "index": index, "only": only, "norm": norm}):
+            raise ss.InvalidInputError(f"--write-index writes all releases of the files: leave out {options}")
         write_index(files, index_file, signer, as_json=as_json)
         return
     check_top(top)
@@ -131,7 +131,7 @@ def _search(
         raise ss.InvalidInputError(f"{path} is not a valid index of signs: {error}") from None
     releases, length = list(queries.values()), _norm_of(norm)
     try:
-        found = index.nearest(releases, min(top, len(index)))
+        neighbours = index.nearest(releases, min(top, len(index)))
     except ss.StreamsketchError:
         for name, release in queries.items():
             with name_in_errors(name, str(path)):
@@ -139,11 +139,11 @@ def _search(
         raise
     angles = None
     if length is not None or not any(map(needs_norms, [*releases, index.first])):
-        angles = index.angles(releases, found, norm_queries=length, norm_members=length, confidence=confidence)
-    keys = _keys_at(index, found.places.ravel())
-    cells, ranks = index.first.projection.sketch_dim, found.places.shape[1]
+        angles = index.angles(releases, neighbours, norm_queries=length, norm_members=length, confidence=confidence)
+    keys = _keys_at(index, neighbours.places.ravel())
+    cells, ranks = index.first.projection.sketch_dim, neighbours.places.shape[1]
     of = [name for name in queries for _ in range(ranks)]
-    differing = found.distances.ravel().astype(int).tolist()
+    differing = neighbours.distances.ravel().astype(int).tolist()
     degrees = None if angles is None else [np.degrees(part).ravel().tolist() for part in angles]
     if as_json:
         show_json(
@@ -185,15 +185,15 @@ def _fields(degrees: list[list[float]], row: int, confidence: float) -> dict[str
     return {"value": value, "standard_error": error, "low": low, "high": high, "confidence": confidence}
 
 
-def _norm_of(given: list[str] | None) -> float | None:
-    if not given:
+def _norm_of(texts: list[str] | None) -> float | None:
+    if not texts:
         return None
     try:
-        (text,) = given
+        (text,) = texts
         return float(text)
     except ValueError:
         raise ss.InvalidInputError(
-            f"with --index, --norm takes one number, the norm of all vectors, got {' '.join(given)}"
+            f"with --index, --norm takes one number, the norm of all vectors, got {' '.join(texts)}"
         ) from None
 
 
@@ -201,5 +201,5 @@ def _keys_at(index: SignIndex, places: NDArray[np.int64]) -> list[str]:
     """Return members' keys as text; their positions, if they have none."""
     if index.keys is None:
         return list(map(str, places.tolist()))
-    found = index.keys.take(pa.array(places))
-    return list(map(str, key_values(found)))
+    keys = index.keys.take(pa.array(places))
+    return list(map(str, key_values(keys)))

@@ -82,21 +82,21 @@ def verify(
         raise ss.InvalidInputError(
             "state whose signature is expected: --signer NAME.pub, a public key known from elsewhere"
         )
-    found: dict[str, Statement | SignatureError] = {}
+    answers: dict[str, Statement | SignatureError] = {}
     for path in files:
         try:
-            found[str(path)] = verify_signature(path, signers)
+            answers[str(path)] = verify_signature(path, signers)
         except SignatureError as error:
-            found[str(path)] = error
+            answers[str(path)] = error
     if as_json:
-        show_json([{"file": file, **_fields(one)} for file, one in found.items()])
-    for file, one in found.items():
-        if isinstance(one, SignatureError):
-            say_error(str(one), kind_of(one))
+        show_json([{"file": file, **_fields(answer)} for file, answer in answers.items()])
+    for file, answer in answers.items():
+        if isinstance(answer, SignatureError):
+            say_error(str(answer), kind_of(answer))
         elif not as_json:
-            facts = {name.replace("_", " "): str(value) for name, value in _fields(one).items() if value}
+            facts = {name.replace("_", " "): str(value) for name, value in _fields(answer).items() if value}
             show_facts(file, {name: fact for name, fact in facts.items() if name != "valid"})
-    if any(isinstance(one, SignatureError) for one in found.values()):
+    if any(isinstance(answer, SignatureError) for answer in answers.values()):
         raise typer.Exit(1)
 
 

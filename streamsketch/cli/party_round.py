@@ -201,9 +201,9 @@ def _read(path: Path) -> Round:
         raise kind(named) from None
 
 
-def _check_known(agreed: Round, known: list[PublicKey]) -> None:
-    prints = {one.fingerprint for one in known}
-    unknown = [str(one) for one in agreed.parties if one.fingerprint not in prints]
+def _check_known(agreed: Round, keys: list[PublicKey]) -> None:
+    prints = {key.fingerprint for key in keys}
+    unknown = [str(party) for party in agreed.parties if party.fingerprint not in prints]
     if unknown:
         raise ss.InvalidInputError(
             f"the round lists keys that you did not name: {', '.join(unknown)}. Give the public key of each "
@@ -213,10 +213,11 @@ def _check_known(agreed: Round, known: list[PublicKey]) -> None:
 
 def _show(path: Path, agreed: Round, *, as_json: bool) -> None:
     signed = set(agreed.signers())
-    missing = [one for one in agreed.parties if one not in signed]
+    missing = [party for party in agreed.parties if party not in signed]
     if as_json:
         parties = [
-            {"name": one.name, "fingerprint": one.fingerprint, "signed": one in signed} for one in agreed.parties
+            {"name": party.name, "fingerprint": party.fingerprint, "signed": party in signed}
+            for party in agreed.parties
         ]
         fields: Json = {"file": str(path), "fingerprint": agreed.fingerprint, "parties": parties}
         show_json({**fields, "guarantee": guarantee_fields(agreed.guarantee)})

@@ -104,15 +104,15 @@ def streams(  # noqa: PLR0913 - a command's options are its parameters
     )
     neighbours = neighbours_of({"l1": more.l1}, unit, None) or ss.L1(1, unit)
     goal = ss.planning.Goal(relative_error=relative_error, max_cells=more.max_cells)
-    found = ss.plan(facts, epsilon=epsilon, delta=delta, neighbours=neighbours, goal=goal)
-    missed = found.met is False and not more.accept
+    plan = ss.plan(facts, epsilon=epsilon, delta=delta, neighbours=neighbours, goal=goal)
+    missed = plan.met is False and not more.accept
     if output is not None and not missed:
         terms = ss.Terms(epsilon=epsilon, delta=delta)
-        projection = found.projection(secrets.randbits(63))
+        projection = plan.projection(secrets.randbits(63))
         ss.Agreement(projection, **columns, neighbours=neighbours, terms=terms, keys=keys).save(output)
-    _show(found, as_json=as_json)
+    _show(plan, as_json=as_json)
     if missed:
-        factor = found.chosen.error / float(relative_error or 1)
+        factor = plan.chosen.error / float(relative_error or 1)
         refuse_to_miss(f": the predicted error is {factor:.2g} times what was asked for", output)
 
 
@@ -169,13 +169,13 @@ def units(  # noqa: PLR0913 - a command's options are its parameters
     columns = _columns(output, index, key, unit)
     if more.picture is not None:
         new_file(more.picture, ".svg", "a picture")
-    known: dict[str, Any] = {} if more.in_keys is None else {"keys": numbers_in(more.in_keys, "--set in-keys")}
-    known |= {} if cosine is None else {"cosine": numbers_in(cosine, "--cosine")}
+    facts: dict[str, Any] = {} if more.in_keys is None else {"keys": numbers_in(more.in_keys, "--set in-keys")}
+    facts |= {} if cosine is None else {"cosine": numbers_in(cosine, "--cosine")}
     typical = ss.planning.TypicalUnit(
         items=numbers_in(items, "--items"),
         match=more.match,
         catalogue=more.catalogue,
-        **known,
+        **facts,
     )
     by_key = units_of(numbers)
     listed = list(by_key) if isinstance(by_key, dict) and key is not None and more.keys is None else more.keys
@@ -183,7 +183,7 @@ def units(  # noqa: PLR0913 - a command's options are its parameters
     terms = ss.Terms(epsilon=epsilon, delta=delta)
     left = terms.less(keys) if isinstance(keys, ss.Selected) else terms
     word = "event" if unit is None else column_name(unit)
-    found = ss.planning.plan_units(
+    plan = ss.planning.plan_units(
         typical,
         question=more.question,  # type: ignore[arg-type] # it checks
         units=by_key,
@@ -192,13 +192,13 @@ def units(  # noqa: PLR0913 - a command's options are its parameters
         unit=word,
     )
     if output is not None:
-        projection = found.projection(secrets.randbits(63))
-        ss.Agreement(projection, **columns, **found.agreement_arguments, terms=terms, keys=keys).save(output)
+        projection = plan.projection(secrets.randbits(63))
+        ss.Agreement(projection, **columns, **plan.agreement_arguments, terms=terms, keys=keys).save(output)
     if more.picture is not None:
         from streamsketch.report.keys import picture_of_keys  # noqa: PLC0415 - few plans are drawn
 
-        write_whole(more.picture, picture_of_keys(found).encode())
-    _show(found, as_json=as_json)
+        write_whole(more.picture, picture_of_keys(plan).encode())
+    _show(plan, as_json=as_json)
 
 
 def sites(  # noqa: PLR0913 - a command's options are its parameters
@@ -254,7 +254,7 @@ def sites(  # noqa: PLR0913 - a command's options are its parameters
         if terms is None or delta is None:
             raise ss.InvalidInputError("a private choice of keys takes a share of --epsilon and --delta: state both")
         epsilon, delta = terms.less(keys).budget.epsilon, terms.less(keys).budget.delta
-    found = ss.planning.plan_sites(
+    plan = ss.planning.plan_sites(
         columns,
         units=units_of_sites(people),
         shift=shift_of(shift, more.moved, more.times, more.in_columns),
@@ -263,18 +263,18 @@ def sites(  # noqa: PLR0913 - a command's options are its parameters
         unit="person" if unit is None else column_name(unit),
         power=more.power,
     )
-    missed = not found.reached and not more.accept
+    missed = not plan.reached and not more.accept
     if output is not None and unit is not None and not missed:
-        spent = terms if isinstance(keys, ss.Selected) else ss.Terms(epsilon=found.epsilon, delta=found.delta)
-        _agreement_of_sites(found, columns.seed, unit, more.key).replace(keys=keys, terms=spent).save(output)
+        spent = terms if isinstance(keys, ss.Selected) else ss.Terms(epsilon=plan.epsilon, delta=plan.delta)
+        _agreement_of_sites(plan, columns.seed, unit, more.key).replace(keys=keys, terms=spent).save(output)
     if more.picture is not None:
         from streamsketch.report.site_plans import picture_of_sites  # noqa: PLC0415 - few plans are drawn
 
-        write_whole(more.picture, picture_of_sites(found).encode())
-    _show(found, as_json=as_json)
+        write_whole(more.picture, picture_of_sites(plan).encode())
+    _show(plan, as_json=as_json)
     if missed:
-        needed = [] if found.units_needed is None else [f"{found.units_needed:,} {found.units_word} a site"]
-        needed += [] if found.epsilon_needed is None else [f"ε = {found.epsilon_needed:g}"]
+        needed = [] if plan.units_needed is None else [f"{plan.units_needed:,} {plan.units_word} a site"]
+        needed += [] if plan.epsilon_needed is None else [f"ε = {plan.epsilon_needed:g}"]
         refuse_to_miss(f": it takes {' or '.join(needed)}" if needed else "", output)
 
 
@@ -331,7 +331,7 @@ def windows(  # noqa: PLR0913 - a command's options are its parameters
     terms = _terms_of_windows(base, epsilon, delta)
     in_windows = windows_in(base, window=window, time=time, first=first, more=more)
     length = window or (None if in_windows is None else str(in_windows.every))
-    found = ss.planning.plan_schedule(
+    plan = ss.planning.plan_schedule(
         number,
         [range_of(text, length, number) for text in ranges or ["prefix"]],
         delta=(delta or 0.0) if terms is None else terms.budget.delta,
@@ -347,8 +347,8 @@ def windows(  # noqa: PLR0913 - a command's options are its parameters
             raise ss.InvalidInputError(
                 "windows have a length, a column of times and a first one: --window LENGTH --time COLUMN --first TIME"
             )
-        base.replace(terms=terms, windows=in_windows, schedule=found.chosen.schedule).save(output)
-    _show(found, as_json=as_json)
+        base.replace(terms=terms, windows=in_windows, schedule=plan.chosen.schedule).save(output)
+    _show(plan, as_json=as_json)
 
 
 def _terms_of_windows(base: "Agreement | None", epsilon: float | None, delta: float | None) -> "Terms | None":
@@ -399,7 +399,7 @@ def signs(  # noqa: PLR0913 - a command's options are its parameters
     publish: Any = getattr(ss.signs, MECHANISMS[mechanism])(epsilon=epsilon, neighbours=neighbours)
     family = ss.projections.OPORP if publish.one_bin else ss.projections.Rademacher
     projection: Any = family(dim=dim_of(more.dim), sketch_dim=numbers[0], seed=secrets.randbits(63))
-    found = ss.planning.plan_signs(
+    plan = ss.planning.plan_signs(
         publish,
         projection,
         members=members,
@@ -414,7 +414,7 @@ def signs(  # noqa: PLR0913 - a command's options are its parameters
     if output is not None:
         terms = ss.Terms(epsilon=epsilon, mechanism=mechanism)
         ss.Agreement(projection, **columns, neighbours=neighbours, terms=terms).save(output)
-    _show(found, as_json=as_json)
+    _show(plan, as_json=as_json)
 
 
 def _columns(

@@ -162,8 +162,8 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
     if joint:
         check_joint(by)
     paths, left_out = files_in(places)
-    found, published = load_files(paths, least=2, command="report", signer=signer)
-    releases = {name: sketch for name, sketch in found.items() if isinstance(sketch, ss.PrivateSketch)}
+    sketches, published = load_files(paths, least=2, command="report", signer=signer)
+    releases = {name: sketch for name, sketch in sketches.items() if isinstance(sketch, ss.PrivateSketch)}
     releases = select_names(releases, only, "report")
     heading = title if title is not None else f"Private sketches in {_named(places)}"
     if of_features and agreement is not None:
@@ -193,13 +193,13 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
 
 
 def _check_federation(others: dict[str, object]) -> None:
-    for name, given in others.items():
-        if given:
+    for name, value in others.items():
+        if value:
             raise ss.InvalidInputError(f"{name} is not for the report of a federation: leave it out")
 
 
 def _check_streams(why: Path | None, of_items: dict[str, object], of_features: dict[str, object]) -> None:
-    if any(given not in (None, []) for given in of_features.values()):
+    if any(value not in (None, []) for value in of_features.values()):
         raise ss.InvalidInputError("--share and --set tolerance are for releases of features: name their --agreement")
     if why is None and any(of_items.values()):
         raise ss.InvalidInputError(
@@ -244,9 +244,9 @@ def _dictionary(
 
 def _plan(path: Path) -> Json:
     try:
-        found = json.loads(path.read_bytes())
+        plan = json.loads(path.read_bytes())
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        plan = None
+    if not isinstance(plan, dict):
         raise ss.InvalidInputError(f"{path} is not a plan: name a file with what `streamsketch plan … --json` printed")
-    return found
+    return plan

@@ -263,13 +263,13 @@ def replay(
     with extras():
         topic = topic_of(run_by)
         made = jobs.StreamJob(agreement=agreed, job=run_by, source=topic, epoch=epoch)
-        found = jobs.replay(made, jobs.records(topic.servers, topic.topic, settings_in(run_by)))
+        comparison = jobs.replay(made, jobs.records(topic.servers, topic.topic, settings_in(run_by)))
     facts = {
-        "releases": f"{found.slots:,}, and {found.missing:,} missing",
-        "same bytes": f"{found.same_bytes:,}",
-        "sums of the log": f"{found.same_sums:,}",
+        "releases": f"{comparison.slots:,}, and {comparison.missing:,} missing",
+        "same bytes": f"{comparison.same_bytes:,}",
+        "sums of the log": f"{comparison.same_sums:,}",
     }
-    show_result(f"{made.stream}, epoch {epoch}", facts, found._asdict(), as_json=as_json)
-    if found.missing or found.same_bytes < found.slots:
+    show_result(f"{made.stream}, epoch {epoch}", facts, comparison._asdict(), as_json=as_json)
+    if comparison.missing or comparison.same_bytes < comparison.slots:
         say("The replay fails: the log was changed, or a release was computed from other data.", note=False)
         raise typer.Exit(1)
