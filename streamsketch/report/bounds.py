@@ -68,8 +68,8 @@ def _places(values: list[float]) -> list[float]:
 
 def _ticks(names: list[str], across: list[float]) -> list[tuple[str, float]]:
     """Return the bounds that have room for their names."""
-    found: list[tuple[str, float]] = []
+    ticks: list[tuple[str, float]] = []
     for name, x in zip(names, across, strict=True):
-        if not found or x - found[-1][1] > 8 * (len(name) + 1):
-            found.append((name, x))
-    return found
+        if not ticks or x - ticks[-1][1] > 8 * (len(name) + 1):
+            ticks.append((name, x))
+    return ticks

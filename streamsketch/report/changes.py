@@ -98,10 +98,10 @@ def picture_of_series(table: pa.Table, measure: str) -> str:
 def drawing(series: Mapping[str, Changes], among: int = 1) -> Json:
     """Return what the template of the picture shows, with intervals that hold for ``among`` pairs at once."""
     first = next(iter(series.values()))
-    found = _drawing({key: numbered_rows(one, among) for key, one in series.items()}, MEASURES[first.by].title)
-    found["measure"] += f", from the {'window before' if first.against == 'previous' else 'first window'}"
+    picture = _drawing({key: numbered_rows(result, among) for key, result in series.items()}, MEASURES[first.by].title)
+    picture["measure"] += f", from the {'window before' if first.against == 'previous' else 'first window'}"
     at_once = ", all at once" if among > 1 else ""
-    return found | {"level": f"{100 * first.level:.2g}", "title": "Changes", "at_once": at_once}
+    return picture | {"level": f"{100 * first.level:.2g}", "title": "Changes", "at_once": at_once}
 
 
 def _drawing(rows: Mapping[str, list[Json]], measure: str) -> Json:
@@ -109,7 +109,7 @@ def _drawing(rows: Mapping[str, list[Json]], measure: str) -> Json:
     tall = _TALL if len(rows) == 1 else _LOW
     largest = np.nanmax([0.0, *(abs(row["estimate"]) for row in itertools.chain(*rows.values()))])
     factor, unit = unit_of(largest / 2)
-    panels = [_panel(key, found, tall, factor) for key, found in rows.items()]
+    panels = [_panel(key, windows, tall, factor) for key, windows in rows.items()]
     top = 8.0
     for panel in panels:
         panel["top"] = top
@@ -147,7 +147,7 @@ def _panel(key: str, rows: Sequence[Mapping[str, Any]], tall: float, factor: flo
     names = [str(row["window"]) for row in rows]
     numbers = [tuple(row[name] / factor for name in ("estimate", "low", "high", "line")) for row in rows]
     # intervals and lines may have no end
-    finite = [number for found in numbers for number in found if math.isfinite(number)]
+    finite = [number for quantities in numbers for number in quantities if math.isfinite(number)]
     bottom, ceiling = min([0.0, *finite]), max([0.0, *finite])
     ceiling += 0.08 * (ceiling - bottom) or 1.0
     across = _across(names)
@@ -157,24 +157,24 @@ def _panel(key: str, rows: Sequence[Mapping[str, Any]], tall: float, factor: flo
         return float(round(_HEAD + tall * (1 - share), 1))
 
     steps = []
-    for name, x, found, row in zip(names, across, numbers, rows, strict=True):
-        value, low, high, line = (number if math.isnan(number) else height(number) for number in found)
+    for name, x, quantities, row in zip(names, across, numbers, rows, strict=True):
+        value, low, high, line = (number if math.isnan(number) else height(number) for number in quantities)
         steps.append(_Step(name, x, value, low, high, line, alarm=bool(row["alarm"])))
     ticks = round_step((ceiling - bottom) / 5)
     heights = [place * ticks for place in range(math.ceil(bottom / ticks), math.floor(ceiling / ticks) + 1)]
-    alarms = [one for one in steps if one.alarm]
+    alarms = [step for step in steps if step.alarm]
     return {
         "key": shorten(key, 60) if key else "",
-        "alarm_names": [one.window for one in alarms],
+        "alarm_names": [step.window for step in alarms],
         "grid": [(f"{value:,.4g}", height(value)) for value in heights],
-        "ticks": _ticks([(one.window, one.x) for one in steps]),
+        "ticks": _ticks([(step.window, step.x) for step in steps]),
         "bands": [_band(run) for run in _runs(steps, "low", "high")],
         "curves": [_line(run, "value") for run in _runs(steps, "value")],
         "lines": [_line(run, "line", reach=8.0) for run in _runs(steps, "line")],
-        "points": [(one.x, one.value, one.window) for one in steps if not one.alarm and not math.isnan(one.value)]
+        "points": [(step.x, step.value, step.window) for step in steps if not step.alarm and not math.isnan(step.value)]
         if len(steps) <= _MOST_POINTS
         else [],
-        "alarms": [(one.x, one.value, one.window) for one in alarms],
+        "alarms": [(step.x, step.value, step.window) for step in alarms],
         "labels": _labels(alarms),
     }
 
@@ -182,8 +182,8 @@ def _panel(key: str, rows: Sequence[Mapping[str, Any]], tall: float, factor: flo
 def _across(names: Sequence[str]) -> list[float]:
     """Return where windows are from left to right: by time, or evenly if their names state no times."""
     times = [window_time(name) for name in names]
-    known = [time for time in times if time is not None]
-    places: list[float] = [*map(float, known)] if len(known) == len(names) else [*map(float, range(len(names)))]
+    dated = [time for time in times if time is not None]
+    places: list[float] = [*map(float, dated)] if len(dated) == len(names) else [*map(float, range(len(names)))]
     low, spread = min(places, default=0.0), max(places, default=0.0) - min(places, default=0.0)
     width = _WIDTH - _LEFT - _RIGHT - 40
     return [round(_LEFT + 20 + width * ((place - low) / spread if spread else 0.5), 1) for place in places]
@@ -191,14 +191,16 @@ def _across(names: Sequence[str]) -> list[float]:
 
 def _runs(steps: Sequence[_Step], *names: str) -> Iterator[list[_Step]]:
     """Yield stretches of windows in which some numbers are known."""
-    for known, run in itertools.groupby(steps, lambda one: not any(math.isnan(getattr(one, name)) for name in names)):
-        if known:
+    for is_complete, run in itertools.groupby(
+        steps, lambda step: not any(math.isnan(getattr(step, name)) for name in names)
+    ):
+        if is_complete:
             yield list(run)
 
 
 def _line(run: Sequence[_Step], name: str, reach: float = 0.0) -> str:
     """Return the points of a line; one point alone becomes a line of twice ``reach``."""
-    points = [(one.x, getattr(one, name)) for one in run]
+    points = [(step.x, getattr(step, name)) for step in run]
     if reach:
         (first, start), (last, end) = points[0], points[-1]
         points = [(first - reach, start), *points, (last + reach, end)]
@@ -208,8 +210,8 @@ def _line(run: Sequence[_Step], name: str, reach: float = 0.0) -> str:
 def _band(run: Sequence[_Step]) -> str:
     """Return the outline of a band; of one window alone it is a bar."""
     wide = 3.0 if len(run) == 1 else 0.0
-    upper = [(run[0].x - wide, run[0].high), *((one.x, one.high) for one in run), (run[-1].x + wide, run[-1].high)]
-    lower = [(run[0].x - wide, run[0].low), *((one.x, one.low) for one in run), (run[-1].x + wide, run[-1].low)]
+    upper = [(run[0].x - wide, run[0].high), *((step.x, step.high) for step in run), (run[-1].x + wide, run[-1].high)]
+    lower = [(run[0].x - wide, run[0].low), *((step.x, step.low) for step in run), (run[-1].x + wide, run[-1].low)]
     return " ".join(f"{x:g},{y:g}" for x, y in [*upper, *reversed(lower)])
 
 
@@ -225,11 +227,11 @@ def _ticks(named: Sequence[tuple[str, float]]) -> Sequence[tuple[str, float]]:
 
 def _labels(alarms: Sequence[_Step]) -> list[tuple[str, float, float]]:
     """Return the names of alarms that have room beside those before them."""
-    found: list[tuple[str, float, float]] = []
-    for one in alarms:
-        if not found or _has_room(found[-1][:2], (one.window, one.x)):
-            found.append((one.window, one.x, one.value))
-    return found[:_MOST_LABELS]
+    labels: list[tuple[str, float, float]] = []
+    for alarm in alarms:
+        if not labels or _has_room(labels[-1][:2], (alarm.window, alarm.x)):
+            labels.append((alarm.window, alarm.x, alarm.value))
+    return labels[:_MOST_LABELS]
 
 
 def changes_in(releases: Mapping[str, PrivateSketch], by: By, among: int) -> Json | None:
@@ -241,30 +243,30 @@ def changes_in(releases: Mapping[str, PrivateSketch], by: By, among: int) -> Jso
     counts the alarms of all. Intervals hold for ``among`` pairs at once, which are all of the page.
     """
     series = {key: windows for key, windows in series_in(releases).items() if len(windows) > 1}
-    found: dict[str, Changes] = {}
+    results: dict[str, Changes] = {}
     for key, windows in series.items():
         tolerance: Any = "typical" if len(windows) >= LEAST_TYPICAL else 0.0
         with contextlib.suppress(InvalidInputError):  # averages of too few units
-            found[key] = changes(
+            results[key] = changes(
                 {window: releases[name] for window, name in windows.items()},
                 by="profile" if by in OF_SHAPE else "mean" if MEASURES[by].needs is ENOUGH_UNITS else "distance",
                 tolerance=tolerance,
                 level=LEVEL / len(series),
             )
-    if not found:
+    if not results:
         return None
-    shown = dict(itertools.islice(found.items(), MOST_KEYS))
-    rows = [(key, step_rows(one, among)) for key, one in found.items()]
+    shown = dict(itertools.islice(results.items(), MOST_KEYS))
+    rows = [(key, step_rows(result, among)) for key, result in results.items()]
     return {
         "drawing": drawing(shown, among),
-        "all_keys": len(found),
+        "all_keys": len(results),
         "shown": len(shown),
-        "lacking": [shorten(key) for key in series if key not in found],
-        "typical": any(one.tolerance for one in found.values()),
+        "lacking": [shorten(key) for key in series if key not in results],
+        "typical": any(result.tolerance for result in results.values()),
         "level": f"{100 * LEVEL:g}",
-        "measure": MEASURES[next(iter(found.values())).by].title,
+        "measure": MEASURES[next(iter(results.values())).by].title,
         "rows": rows,
-        "alarms": [f"{key} {window}".strip() for key, one in found.items() for window in one.alarms],
+        "alarms": [f"{key} {window}".strip() for key, result in results.items() for window in result.alarms],
     }
 
 

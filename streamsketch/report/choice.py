@@ -54,7 +54,7 @@ class Chosen:
     """Squared distances for the map and the order: between what `Measure.of_what` says."""
     floor: Need = ABOVE_NOISE_FLOOR
     """What the others lack."""
-    given: int | None = None
+    total: int | None = None
     """How many streams those kept were selected from; None if all are kept."""
     joint: "JointModel | None" = None
     """How the estimates were made, if they are joint ones."""
@@ -67,7 +67,7 @@ class Chosen:
     @property
     def streams(self) -> int:
         """How many streams there were, of which noise may have lifted some above the floor."""
-        return len(self.estimates.value) if self.given is None else self.given
+        return len(self.estimates.value) if self.total is None else self.total
 
     @property
     def among(self) -> int:
@@ -166,7 +166,9 @@ def choose(
     from streamsketch.estimation.joint_estimate import JointEstimates  # noqa: PLC0415 - which pairs alone do not need
 
     check_together(by, together=True, order=order)
-    joint, squares = (compare_all(block, one, together=True, order=order) for one in (by, MEASURES[by].squares or by))
+    joint, squares = (
+        compare_all(block, measure, together=True, order=order) for measure in (by, MEASURES[by].squares or by)
+    )
     model = joint.model if isinstance(joint, JointEstimates) else None
     return Chosen(by, kept, below, shares, joint, squares, floor, count, model)
 
@@ -190,19 +192,19 @@ def measure_of(sketches: Sequence[AnySketch]) -> By:
     return "cosine" if distinguishable_share(cosines, len(sketches)) >= ENOUGH else "distance"
 
 
-def distinguishable_share(estimates: Estimates, given: int | None = None) -> float:
+def distinguishable_share(estimates: Estimates, total: int | None = None) -> float:
     """Return the share of n streams whose nearest and farthest others differ: see `tells_apart`."""
-    return float(tells_apart(estimates, given).mean())
+    return float(tells_apart(estimates, total).mean())
 
 
-def tells_apart(estimates: Estimates, given: int | None = None) -> NDArray[np.bool_]:
+def tells_apart(estimates: Estimates, total: int | None = None) -> NDArray[np.bool_]:
     """Return of which of n streams the nearest and the farthest others differ: their intervals are disjoint.
 
-    The intervals allow for the selection of both from n - 1, or from one less than the ``given`` streams of which these
+    The intervals allow for the selection of both from n - 1, or from one less than the ``total`` streams of which these
     n were selected. Of streams without differences the share is at most 5 % on average.
     """
     n = len(estimates.value)
-    low, high = estimates.selected_interval(max((n if given is None else given) - 1, 1))
+    low, high = estimates.selected_interval(max((n if total is None else total) - 1, 1))
     apart = ~np.eye(n, dtype=bool)
-    found: NDArray[np.bool_] = np.where(apart, low, -np.inf).max(axis=1) > np.where(apart, high, np.inf).min(axis=1)
-    return found
+    disjoint: NDArray[np.bool_] = np.where(apart, low, -np.inf).max(axis=1) > np.where(apart, high, np.inf).min(axis=1)
+    return disjoint

@@ -37,7 +37,7 @@ _MOST_PAIRED = 40  # streams, whose pairs add about 150 kB to a page
 _COLOURS = {"first": "#1f5fa8", "second": "#b35900", "neither": "#8a9199"}
 
 
-def picture_of_differences(found: Differences, first: str, second: str) -> str:
+def picture_of_differences(differences: Differences, first: str, second: str) -> str:
     """Return an SVG picture of what separates two streams; **as secret as a raw sketch** if one took part.
 
     A bar for each row of the table, from zero to the estimate, with its interval. Bars are blue where the first stream
@@ -45,7 +45,7 @@ def picture_of_differences(found: Differences, first: str, second: str) -> str:
 
     Parameters
     ----------
-    found
+    differences
         From `streamsketch.top_differences`.
     first, second
         Names of the streams.
@@ -55,7 +55,7 @@ def picture_of_differences(found: Differences, first: str, second: str) -> str:
     str
         An SVG document without scripts or links.
     """
-    return templates().get_template("differences.svg.j2").render(bars=bars_of(found, first, second), alone=True)
+    return templates().get_template("differences.svg.j2").render(bars=bars_of(differences, first, second), alone=True)
 
 
 class Dictionary(NamedTuple):
@@ -80,12 +80,12 @@ def separated(releases: Mapping[str, PrivateSketch], why: Dictionary, asked: By 
         pair = top_differences(sketches[0], sketches[1], why.items, _OF_PAIR, **options)
         shown = [("0 1", f"{shorten(names[0])} – {shorten(names[1])}", names[0], names[1], pair)]
     else:
-        found = differences_from_others(sketches, why.items, _OF_EACH, **options)
+        differences = differences_from_others(sketches, why.items, _OF_EACH, **options)
         shown = [
-            (str(place), shorten(name), name, "the others", one)
-            for place, (name, one) in enumerate(zip(names, found, strict=True))
+            (str(place), shorten(name), name, "the others", difference)
+            for place, (name, difference) in enumerate(zip(names, differences, strict=True))
         ]
-        shown.sort(key=lambda one: -one[4].n_separated)
+        shown.sort(key=lambda chart: -chart[4].n_separated)
     return {
         "pair": len(names) == 2,
         "category": why.category is not None,
@@ -96,11 +96,11 @@ def separated(releases: Mapping[str, PrivateSketch], why: Dictionary, asked: By 
             (
                 places,
                 title,
-                f"{one.n_separated:,}",
-                bars_of(one, first, second),
-                [(shorten(item_text(row["item"])), row_cells(row)) for row in one.table.to_pylist()],
+                f"{difference.n_separated:,}",
+                bars_of(difference, first, second),
+                [(shorten(item_text(row["item"])), row_cells(row)) for row in difference.table.to_pylist()],
             )
-            for places, title, first, second, one in shown[:_MOST_CHARTS]
+            for places, title, first, second, difference in shown[:_MOST_CHARTS]
         ],
     }
 
@@ -124,30 +124,30 @@ def pair_facts(releases: Mapping[str, PrivateSketch], why: Dictionary, asked: By
         return None
     by = _differences_by(sketches, asked)
     options: dict[str, Any] = {"by": by, "category": why.category, "agreement": why.agreement}
-    found = list(differences_of_pairs(sketches, why.items, _OF_PAIR, **options))
+    pairs = list(differences_of_pairs(sketches, why.items, _OF_PAIR, **options))
     places: dict[str, int] = {}
-    for one in found:
-        for item in one.table["item"].to_pylist():
+    for pair in pairs:
+        for item in pair.table["item"].to_pylist():
             places.setdefault(shorten(item_text(item)), len(places))
-    shown = [places[shorten(item_text(item))] for one in found for item in one.table["item"].to_pylist()]
+    shown = [places[shorten(item_text(item))] for pair in pairs for item in pair.table["item"].to_pylist()]
     columns = [np.array(shown, dtype="<u4")] + [
-        np.concatenate([one.table[name].to_numpy() for one in found]).astype("<f4")
+        np.concatenate([pair.table[name].to_numpy() for pair in pairs]).astype("<f4")
         for name in ("estimate", "error", "low", "high")
     ]
     planes = b"".join(column.view(np.uint8).reshape(-1, 4).T.tobytes() for column in columns)
     return {
         "of": "averages" if by == "mean" else "sums",
-        "candidates": found[0].candidates,
-        "separated": [one.n_separated for one in found],
+        "candidates": pairs[0].candidates,
+        "separated": [pair.n_separated for pair in pairs],
         "items": list(places),
-        "rows": len(found[0].table),
+        "rows": len(pairs[0].table),
         "base64": base64.b64encode(zlib.compress(planes, 9)).decode(),
     }
 
 
-def bars_of(found: Differences, first: str, second: str) -> Json:
+def bars_of(differences: Differences, first: str, second: str) -> Json:
     """Return what the template of the bars needs: places in pixels, and texts."""
-    rows = found.table.to_pylist()
+    rows = differences.table.to_pylist()
     ends = [end for row in rows for end in (row["estimate"], row["low"], row["high"]) if math.isfinite(end)]
     low, high = min([0.0, *ends]), max([0.0, *ends])
     if low == high:
@@ -170,9 +170,9 @@ def bars_of(found: Differences, first: str, second: str) -> Json:
         "first": shorten(first, _STREAM),
         "second": shorten(second, _STREAM),
         "colours": _COLOURS,
-        "of": "averages" if found.by == "mean" else "sums",
-        "confidence": f"{100 * found.confidence:g}\u00a0%",
-        "secret": found.secret,
+        "of": "averages" if differences.by == "mean" else "sums",
+        "confidence": f"{100 * differences.confidence:g}\u00a0%",
+        "secret": differences.secret,
         "ticks": [
             (f"{place * step:,g}", across(place * step))
             for place in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)

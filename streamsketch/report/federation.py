@@ -49,12 +49,15 @@ class Drift:
 
     def to_dict(self) -> Json:
         """Return the result as what JSON can hold."""
-        found = self.changes.to_dict()
+        fields = self.changes.to_dict()
         windows = [
-            {name: None if isinstance(one, float) and not math.isfinite(one) else one for name, one in row.items()}
-            for row in found["windows"]
+            {
+                name: None if isinstance(value, float) and not math.isfinite(value) else value
+                for name, value in row.items()
+            }
+            for row in fields["windows"]
         ]
-        return found | {"windows": windows, "since": self.since, "columns": list(self.columns)}
+        return fields | {"windows": windows, "since": self.since, "columns": list(self.columns)}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -98,7 +101,7 @@ class Federation:
             "stand_out": None if self.comparison is None else self.comparison.outstanding,
             "windows": self.windows,
             "comparison": None if self.comparison is None else self.comparison.to_dict(),
-            "changes": {site: one.to_dict() for site, one in self.drifts.items()},
+            "changes": {site: drift.to_dict() for site, drift in self.drifts.items()},
             "absent": self.absent,
             "guarantees": {name: release.guarantee.to_dict() for name, release in self.releases.items()},
         }
@@ -137,25 +140,25 @@ def federation_of(
     TypeError, IncompatibleProjectionsError, IncompatibleAgreementsError, DependentNoiseError
         As `streamsketch.estimation.mmd`.
     """
-    given = dict(releases)
-    if not 2 <= len(given) <= _MOST_SITES:
-        raise InvalidInputError(f"a report of a federation needs 2 to {_MOST_SITES} releases, got {len(given)}")
+    releases = dict(releases)
+    if not 2 <= len(releases) <= _MOST_SITES:
+        raise InvalidInputError(f"a report of a federation needs 2 to {_MOST_SITES} releases, got {len(releases)}")
     if agreement.features is None:
         raise InvalidInputError("the agreement has no features, so its releases are of items: report them without it")
-    check_comparable(list(given.values()))
-    series = series_in(given)
-    few = dict(zip(given, few_units(block_of(list(given.values()))).tolist(), strict=True))
-    sites, windows = dict(given), {}
+    check_comparable(list(releases.values()))
+    series = series_in(releases)
+    few = dict(zip(releases, few_units(block_of(list(releases.values()))).tolist(), strict=True))
+    sites, windows = dict(releases), {}
     if series:
         sites = {}
         for site, names in series.items():
             clear = [window for window, name in names.items() if not few[name]] or list(names)
             windows[site] = clear[-1]
-            sites[site] = given[names[clear[-1]]]
+            sites[site] = releases[names[clear[-1]]]
     comparison = (
         compare_sites(sites, agreement, shares=shares, tolerance=tolerance, level=level) if len(sites) > 1 else None
     )
-    drifts, absent = _drifts(series, given, agreement, tolerance, level) if series else ({}, {})
+    drifts, absent = _drifts(series, releases, agreement, tolerance, level) if series else ({}, {})
     if not series:
         absent["Since when"] = (
             "The releases are not of windows of time. Windows have names such as “north 2024-05” and “north 2024-06”."
@@ -164,9 +167,9 @@ def federation_of(
         absent["Who stands out"] = "There is one site, and so no other to compare it with."
     else:
         absent |= _absent_of_sites(comparison, agreement, shares)
-    unit = unit_words(next(iter(given.values())).guarantee.neighbours.units)
+    unit = unit_words(next(iter(releases.values())).guarantee.neighbours.units)
     sentences = [*([] if comparison is None else [_who(comparison)]), *_since(drifts)]
-    return Federation(" ".join(sentences), unit, sites, windows, comparison, drifts, absent, given)
+    return Federation(" ".join(sentences), unit, sites, windows, comparison, drifts, absent, releases)
 
 
 def unit_words(units: str) -> str:
@@ -202,13 +205,13 @@ def listed(names: Sequence[str], most: int = _NAMES) -> str:
 def differing_words(comparison: SiteComparison, site: str) -> list[str]:
     """Return the columns in which a site differs; how numbers go together only if no column does."""
     columns = comparison.differing(site)
-    return [column_words(one) for one in columns if one != JOINT or len(columns) == 1]
+    return [column_words(column) for column in columns if column != JOINT or len(columns) == 1]
 
 
 def _who(comparison: SiteComparison) -> str:
     """Return which sites stand out, and in what."""
     out, every = comparison.outstanding, comparison.sites.num_rows
-    unclear = [shorten(one) for one in comparison.unclear["site"].to_pylist()]
+    unclear = [shorten(site) for site in comparison.unclear["site"].to_pylist()]
     left_out = (
         f" {listed(unclear)} {'is' if len(unclear) == 1 else 'are'} left out: too few for their noise."
         if unclear
@@ -216,7 +219,7 @@ def _who(comparison: SiteComparison) -> str:
     )
     if not out:
         return f"None of {every} sites stands out: no difference between them is shown.{left_out}"
-    names = listed([shorten(one) for one in out])
+    names = listed([shorten(site) for site in out])
     if every == 2:
         first = f"The two sites differ: {names}."
     elif len(out) == every:
@@ -229,13 +232,13 @@ def _who(comparison: SiteComparison) -> str:
 def _in_what(comparison: SiteComparison, out: Sequence[str], *, pair: bool) -> str:
     """Return in which columns sites that stand out differ."""
     columns = {site: differing_words(comparison, site) for site in out}
-    number = Counter(column for found in columns.values() for column in found)
+    number = Counter(column for words in columns.values() for column in words)
     if not number:
         return "No single column shows a clear difference."
     if len(out) == 1 or pair:
         return f"{'They differ' if pair else 'It differs'} in {listed(list(number), _COLUMNS)}."
     if len(out) <= _EXPLAINED:
-        named = [f"{listed(found, _COLUMNS)} ({shorten(site)})" for site, found in columns.items() if found]
+        named = [f"{listed(words, _COLUMNS)} ({shorten(site)})" for site, words in columns.items() if words]
         return f"They differ in {'; '.join(named)}."
     often = [f"{column} ({count} of {len(out)})" for column, count in number.most_common()]
     return f"Most often they differ in {listed(often, _COLUMNS)}."
@@ -245,13 +248,13 @@ def _since(drifts: Mapping[str, Drift]) -> list[str]:
     """Return which sites have changed, and since when."""
     if not drifts:
         return []
-    changed = {site: one for site, one in drifts.items() if one.since is not None}
+    changed = {site: drift for site, drift in drifts.items() if drift.since is not None}
     if not changed:
-        passing = [site for site, one in drifts.items() if one.changes.alarms]
+        passing = [site for site, drift in drifts.items() if drift.changes.alarms]
         past = f" ({listed([shorten(site) for site in passing])} differed for a time)" if passing else ""
         who = "No site differs" if len(drifts) > 1 else "It does not differ"
         return [f"{who} now from its first window{past}."]
-    named = [f"{shorten(site)} since {one.since}".strip() for site, one in changed.items()]
+    named = [f"{shorten(site)} since {drift.since}".strip() for site, drift in changed.items()]
     return [f"Changed: {listed(named)}."]
 
 
@@ -266,7 +269,7 @@ def _drifts(
     several = {site: names for site, names in series.items() if len(names) > 1}
     if not several:
         return {}, {"Since when": "Each site has one window only."}
-    found: dict[str, Drift] = {}
+    drifts: dict[str, Drift] = {}
     lost, many, steps = [], [], 0
     for site, names in several.items():
         windows = {window: releases[name] for window, name in names.items()}
@@ -285,7 +288,7 @@ def _drifts(
         if all(test is None for test in result.tests):
             lost.append(shorten(site))
             continue
-        found[site] = _drift(result, windows, agreement)
+        drifts[site] = _drift(result, windows, agreement)
     absent = {}
     if lost:
         absent["Changes of some sites"] = f"The windows of {listed(lost)} hold too few units for their noise."
@@ -294,19 +297,19 @@ def _drifts(
             f"There are too many windows for one page; {listed(many)} are left out. The command `streamsketch changes` "
             f"shows all of them."
         )
-    return found, absent if found else absent | {"Since when": "No site has two windows with enough for their noise."}
+    return drifts, absent if drifts else absent | {"Since when": "No site has two windows with enough for their noise."}
 
 
 def _drift(result: Changes, windows: Mapping[str, PrivateSketch], agreement: Agreement) -> Drift:
-    known = [row for row in result.table.to_pylist() if row["p_value"] is not None]
+    tested = [row for row in result.table.to_pylist() if row["p_value"] is not None]
     since = None
-    for row in reversed(known):
+    for row in reversed(tested):
         if not row["alarm"]:
             break
         since = row["window"]
     if since is None:
         return Drift(result, None, ())
-    last = known[-1]
+    last = tested[-1]
     columns = column_differences(
         windows[last["window"]], windows[last["before"]], agreement, confidence=1 - result.level, samples=True
     )
@@ -317,13 +320,13 @@ def _absent_of_sites(
     comparison: SiteComparison, agreement: Agreement, shares: Mapping[str, Iterable[str]] | None
 ) -> dict[str, str]:
     """Return what is not shown of sites, and why."""
-    found = {}
+    absent = {}
     if not comparison.outstanding:
-        found["What differs"] = "No site stands out."
+        absent["What differs"] = "No site stands out."
     if comparison.sites.num_rows < 3:
-        found["Map"] = "Two sites have one distance, which is above."
+        absent["Map"] = "Two sites have one distance, which is above."
     if comparison.pairs.num_rows > MOST_PAIRS:
-        found["Pairs"] = (
+        absent["Pairs"] = (
             f"{comparison.sites.num_rows} sites have {comparison.pairs.num_rows:,} pairs: too many tests to find much. "
             f"Each site is compared with the others together instead."
         )
@@ -334,8 +337,8 @@ def _absent_of_sites(
         if isinstance(column, Category) and column.values is None and name not in (shares or {})
     ]
     if hashed:
-        found["Shares"] = (
-            f"{listed([shorten(one) for one in hashed])} may hold any values: state the values whose shares to show: "
+        absent["Shares"] = (
+            f"{listed([shorten(name) for name in hashed])} may hold any values: state the values whose shares to show: "
             f"--share {shorten(hashed[0])}=VALUE."
         )
-    return found
+    return absent

@@ -86,7 +86,7 @@ def _root(value: float) -> float:
 
 def _track(value: float, low: float, high: float, end: float) -> dict[str, str]:
     """Return where a bar's parts are, in percent."""
-    value, low, high = (min(one, end) / end * 100 for one in (value, low, high))
+    value, low, high = (min(number, end) / end * 100 for number in (value, low, high))
     return {"low": f"{low:.2f}", "wide": f"{max(high - low, 0.4):.2f}", "at": f"{value:.2f}"}
 
 
@@ -119,7 +119,7 @@ def _sites(federation: Federation) -> Json:
 
 
 def _others(names: Sequence[str]) -> str:
-    return listed([shorten(one) for one in names]) if len(names) <= _NAMED else f"{len(names)} sites"
+    return listed([shorten(name) for name in names]) if len(names) <= _NAMED else f"{len(names)} sites"
 
 
 def _scale(values: Sequence[float]) -> tuple[float, list[tuple[str, str]]]:
@@ -161,12 +161,12 @@ def _differing(federation: Federation) -> list[Json]:
     here: dict[str, list[Json]] = {}
     for row in comparison.description.to_pylist():
         here.setdefault(row["site"], []).append(row)
-    found = []
+    sites = []
     for site in comparison.outstanding:
         columns = [row for row in every if row["site"] == site]
         own = _described(here[site])
         clear = [row for row in columns if row["differs"]]
-        found.append(
+        sites.append(
             {
                 "name": shorten(site),
                 "words": listed(differing_words(comparison, site), len(clear) or 1) or "no single column clearly",
@@ -177,14 +177,14 @@ def _differing(federation: Federation) -> list[Json]:
                 "rest": [(column_words(row["column"]), _lengths(row)) for row in columns if not row["differs"]],
             }
         )
-    return found
+    return sites
 
 
 def _described(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Mapping[str, Any]]]:
-    found: dict[str, dict[str, Mapping[str, Any]]] = {}
+    measures: dict[str, dict[str, Mapping[str, Any]]] = {}
     for row in rows:
-        found.setdefault(row["column"], {})[row["measure"]] = row
-    return found
+        measures.setdefault(row["column"], {})[row["measure"]] = row
+    return measures
 
 
 def _most_different(
@@ -193,21 +193,21 @@ def _most_different(
     column: str,
 ) -> list[tuple[str, str, str]]:
     """Return the measures of a column in which a site differs most: name, here, elsewhere."""
-    known = [
-        (measure, one, others[column][measure])
-        for measure, one in own.get(column, {}).items()
-        if measure in others.get(column, {}) and not math.isnan(one["estimate"])
+    measures = [
+        (measure, row, others[column][measure])
+        for measure, row in own.get(column, {}).items()
+        if measure in others.get(column, {}) and not math.isnan(row["estimate"])
     ]
-    known = [one for one in known if not math.isnan(one[2]["estimate"])]
+    measures = [pair for pair in measures if not math.isnan(pair[2]["estimate"])]
 
-    def clear(one: tuple[str, Mapping[str, Any], Mapping[str, Any]]) -> float:
-        _, here, elsewhere = one
+    def clear(pair: tuple[str, Mapping[str, Any], Mapping[str, Any]]) -> float:
+        _, here, elsewhere = pair
         return abs(float(here["estimate"] - elsewhere["estimate"])) / (
             math.hypot(here["error"], elsewhere["error"]) or 1.0
         )
 
-    found = sorted((one for one in known if clear(one) > 3), key=lambda one: -clear(one))[:2]
-    return [(measure, _value(here), _value(elsewhere)) for measure, here, elsewhere in found]
+    largest = sorted((pair for pair in measures if clear(pair) > 3), key=lambda pair: -clear(pair))[:2]
+    return [(measure, _value(here), _value(elsewhere)) for measure, here, elsewhere in largest]
 
 
 def _value(row: Mapping[str, Any] | None) -> str:
@@ -234,8 +234,8 @@ def _map(federation: Federation, order: Sequence[int]) -> Json:
     names = comparison.sites["site"].to_pylist()
     scaling = classical_scaling(comparison.distances)
     scaling = scaling._replace(places=scaling.places[order], covariances=scaling.covariances[order])
-    found = map_of([shorten(names[place]) for place in order], scaling)
-    return found | {"out": {shorten(one) for one in comparison.outstanding}}
+    picture = map_of([shorten(names[place]) for place in order], scaling)
+    return picture | {"out": {shorten(site) for site in comparison.outstanding}}
 
 
 def _live(federation: Federation, order: Sequence[int], title: str, guarantee: str) -> Json:
@@ -245,7 +245,7 @@ def _live(federation: Federation, order: Sequence[int], title: str, guarantee: s
     distances = _taken(comparison.distances, chosen)
     names = [shorten(comparison.sites["site"][place].as_py()) for place in order]
     units = [federation.sites[comparison.sites["site"][place].as_py()].units for place in order]
-    cells = [estimate_cells(one) for one in units]
+    cells = [estimate_cells(estimate) for estimate in units]
     tree, similar = ordered_tree(distances.value)
     pairs: Pairs = pairs_of(distances)
     scale, unit = scale_of(pairs, "mean"), display_unit(pairs, "mean")
@@ -256,8 +256,8 @@ def _live(federation: Federation, order: Sequence[int], title: str, guarantee: s
         "ranked": True,
         "size": f"number of {federation.unit}",
         "sizes": [
-            (float(one.value), f"{value} ± {error}, 95\u00a0% interval {ends}")
-            for one, (value, error, ends) in zip(units, cells, strict=True)
+            (float(estimate.value), f"{value} ± {error}, 95\u00a0% interval {ends}")
+            for estimate, (value, error, ends) in zip(units, cells, strict=True)
         ],
         **comparison_facts(names, pairs, "mean", scale, unit, together=False),
         **tree_facts(tree, similar, []),
@@ -315,11 +315,11 @@ def _tables(federation: Federation) -> list[Json]:
                 (
                     shorten(site),
                     [
-                        (_value(found.get(column, {}).get(name)), column in comparison.differing(site))
+                        (_value(of_site.get(column, {}).get(name)), column in comparison.differing(site))
                         for column, name in kinds[main]
                     ],
                 )
-                for site, found in described.items()
+                for site, of_site in described.items()
             ],
             "others": [_value(others[column][name]) for column, name in kinds[main]],
             "parts": parts_of_table([column for column, _ in kinds[main]]),
@@ -349,21 +349,21 @@ def _drift(federation: Federation) -> Json | None:
     """Return the section on changes: sites that differ now come first."""
     if not federation.drifts:
         return None
-    ordered = sorted(federation.drifts.items(), key=lambda one: (one[1].since is None, not one[1].changes.alarms))
-    shown = {site: one.changes for site, one in ordered[:MOST_KEYS]}
+    ordered = sorted(federation.drifts.items(), key=lambda item: (item[1].since is None, not item[1].changes.alarms))
+    shown = {site: drift.changes for site, drift in ordered[:MOST_KEYS]}
     return {
         "drawing": drawing(shown),
         "left_out": len(ordered) - len(shown),
         "rows": [
             (
                 shorten(site),
-                one.since or "",
-                listed([column_words(column) for column in one.columns], 4),
-                listed([str(alarm) for alarm in one.changes.alarms], 6),
+                drift.since or "",
+                listed([column_words(column) for column in drift.columns], 4),
+                listed([str(alarm) for alarm in drift.changes.alarms], 6),
             )
-            for site, one in ordered
+            for site, drift in ordered
         ],
-        "numbers": [(shorten(site), step_rows(one.changes)) for site, one in ordered],
+        "numbers": [(shorten(site), step_rows(drift.changes)) for site, drift in ordered],
     }
 
 

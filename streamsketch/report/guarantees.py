@@ -29,23 +29,23 @@ def guarantees(releases: Mapping[str, PrivateSketch], published: Mapping[str, Pr
     groups: dict[Explanation, list[str]] = {}
     for name, release in releases.items():
         groups.setdefault(release.explain(), []).append(name)
-    verdicts = Counter(one.check.verdict for one, names in groups.items() for _ in names)
+    verdicts = Counter(explanation.check.verdict for explanation, names in groups.items() for _ in names)
     return {
         "short": verdicts["too little"],
         "checked": _by_themselves(verdicts),
         "brief": _brief(list(groups)),
-        "meaning": "" if verdicts["too little"] else _meaning([one.guarantee for one in groups]),
-        "asserted": _asserted([(one.guarantee, len(names)) for one, names in groups.items()]),
-        "groups": [_guarantee(one, names, alone=len(groups) == 1) for one, names in groups.items()],
+        "meaning": "" if verdicts["too little"] else _meaning([explanation.guarantee for explanation in groups]),
+        "asserted": _asserted([(explanation.guarantee, len(names)) for explanation, names in groups.items()]),
+        "groups": [_guarantee(explanation, names, alone=len(groups) == 1) for explanation, names in groups.items()],
         "together": _together(published, verdicts, releases),
     }
 
 
 def _meaning(guarantees: Sequence[Guarantee | IndividualGuarantee]) -> str:
     """Return what ε of the release that guarantees least means, in one plain sentence, and what several add up to."""
-    worst = max(guarantees, key=lambda one: one.epsilon)
-    delta = max(one.delta for one in guarantees)
-    units = {plain_unit(one.neighbours.unit) for one in guarantees}
+    worst = max(guarantees, key=lambda guarantee: guarantee.epsilon)
+    delta = max(guarantee.delta for guarantee in guarantees)
+    units = {plain_unit(guarantee.neighbours.unit) for guarantee in guarantees}
     unit = units.pop() if len(units) == 1 else "unit"
     large = worst.epsilon >= _PLAIN
     factor = sentences.LARGE_FACTOR if large else f"{math.ceil(10 * math.exp(worst.epsilon)) / 10:,.1f}"
@@ -57,7 +57,7 @@ def _meaning(guarantees: Sequence[Guarantee | IndividualGuarantee]) -> str:
 def _asserted(guarantees: Sequence[tuple[Guarantee | IndividualGuarantee, int]]) -> list[str]:
     """Return which bounds were not enforced when data were read, in sentences: the guarantee rests on them."""
     every = sum(count for _, count in guarantees)
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for guarantee, count in guarantees:
         if guarantee.basis == "enforced":
             continue
@@ -65,22 +65,24 @@ def _asserted(guarantees: Sequence[tuple[Guarantee | IndividualGuarantee, int]])
         whether = "" if guarantee.basis == "asserted" else sentences.NOT_SAID
         unit = plain_unit(guarantee.neighbours.unit)
         text = sentences.ASSERTED_BOUND.format(unit=unit, bound=bound, whether=whether)
-        found[text] = found.get(text, 0) + count
+        counts[text] = counts.get(text, 0) + count
     return [
         text if count == every else sentences.IN_SOME.format(count=count, releases=every, text=text)
-        for text, count in found.items()
+        for text, count in counts.items()
     ]
 
 
 def _brief(explanations: Sequence[Explanation]) -> str:
     """Return the budget and the unit of all releases, or the largest, in a few words."""
-    found = [one.guarantee for one in explanations]
-    units = {shorten(one.neighbours.unit) for one in found}
-    most = _budget_of(max(one.epsilon for one in found), max(one.delta for one in found))
+    guarantees = [explanation.guarantee for explanation in explanations]
+    units = {shorten(guarantee.neighbours.unit) for guarantee in guarantees}
+    most = _budget_of(
+        max(guarantee.epsilon for guarantee in guarantees), max(guarantee.delta for guarantee in guarantees)
+    )
     if len(units) > 1:
         return f"{most} at most, {sentences.FOR_DIFFERENT_UNITS}"
     whose = sentences.FOR_UNITS.format(unit=units.pop())
-    alike = len({(one.epsilon, one.delta) for one in found}) == 1
+    alike = len({(guarantee.epsilon, guarantee.delta) for guarantee in guarantees}) == 1
     return f"{most} {whose}" if alike else f"{most} at most, {whose}"
 
 
@@ -88,15 +90,15 @@ def _by_themselves(verdicts: Mapping[Verdict, int]) -> str:
     """Return what the checks of the releases found."""
     wrong, unchecked = verdicts["too little"], verdicts["not checked"]
     everything = sum(verdicts.values())
-    found = []
+    texts = []
     if unchecked:
         whose = "any of the releases" if unchecked == everything else f"{unchecked} of the releases"
-        found.append(f"Whether {whose} have enough noise for their guarantee was not checked, for the reasons below.")
+        texts.append(f"Whether {whose} have enough noise for their guarantee was not checked, for the reasons below.")
     if not wrong and not unchecked:
-        found.append(f"The noise that each release states is enough for its guarantee. {_ANY_READER}")
+        texts.append(f"The noise that each release states is enough for its guarantee. {_ANY_READER}")
     elif wrong + unchecked < everything:
-        found.append(f"The noise that the others state is enough for their guarantee. {_ANY_READER}")
-    return " ".join(found)
+        texts.append(f"The noise that the others state is enough for their guarantee. {_ANY_READER}")
+    return " ".join(texts)
 
 
 def _only_if_enough(verdicts: Mapping[Verdict, int]) -> str:
@@ -162,9 +164,9 @@ def _over_windows(releases: Mapping[str, PrivateSketch], joint: JointExplanation
     if " in at most " in neighbours.unit:
         return None
     who = shorten(who)
-    each = [explain_jointly(one, populations="overlapping").guarantee for one in series]
-    longest = max(each, key=lambda one: (one.epsilon, one.delta))
-    every = [one for windows in series for one in windows]
+    each = [explain_jointly(windows, populations="overlapping").guarantee for windows in series]
+    longest = max(each, key=lambda guarantee: (guarantee.epsilon, guarantee.delta))
+    every = [release for windows in series for release in windows]
     single = explain_jointly(every, populations="disjoint").guarantee
     text = f"{_budget(single)} for what one {who} does in one window{' of one key' if len(series) > 1 else ''}"
     among = f"all {count} windows" if len(series) == 1 else f"all {count} windows of one key"

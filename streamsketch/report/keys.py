@@ -45,7 +45,7 @@ def picture_of_keys(plan: UnitPlan) -> str:
             f"keys are lost for cosines and averages, and this plan is for a {plan.question}: plan with "
             f"question='cosine' or 'mean'"
         )
-    ordered = sorted(plan.keys, key=lambda one: -one.units)
+    ordered = sorted(plan.keys, key=lambda key: -key.units)
     places = np.linspace(0, len(ordered) - 1, min(len(ordered), _MOST_KEYS)).round().astype(int)
     keys = [ordered[place] for place in places]
     marks = [
@@ -77,7 +77,7 @@ def picture_of_keys(plan: UnitPlan) -> str:
             top=_TOP,
             bottom=bottom,
             row=_ROW,
-            keys=[(shorten(one.key, _LETTERS), across(one.units), _colour(one), _percent(one)) for one in keys],
+            keys=[(shorten(key.key, _LETTERS), across(key.units), _colour(key), _percent(key)) for key in keys],
             ticks=[(f"{10**power:,}", across(10**power)) for power in powers],
             marks=[(across(units), words) for units, words in marks],
             some=f"{len(keys)} of {len(ordered):,} keys" if len(keys) < len(ordered) else f"{len(keys)} keys",

@@ -135,14 +135,17 @@ def page_with_facts(  # noqa: PLR0913 - what a page may show
     by_time = bool(series_in(releases))
     tree, similar = ordered_tree(chosen.squares.value)
     order = similar if drawn and not by_time else list(range(len(names)))
-    found = groups_in(chosen, tree)
+    groups = groups_in(chosen, tree)
     changed = changes_in(releases, chosen.by, chosen.among)
     pairs = chosen.pairs
     scale = scale_of(pairs, chosen.by)
     scaling = classical_scaling(chosen.squares)
     heat = heat_map(names, pairs, order, chosen.by, scale)
     promised = guarantees(releases, published or releases)
-    sizes = [(name, estimate_cells(squared_norm(one))) for name, one in zip(everything, releases.values(), strict=True)]
+    sizes = [
+        (name, estimate_cells(squared_norm(release)))
+        for name, release in zip(everything, releases.values(), strict=True)
+    ]
     facts = {
         "title": shorten(title, 200),
         "made": made(on),
@@ -152,7 +155,7 @@ def page_with_facts(  # noqa: PLR0913 - what a page may show
         **comparison_facts(names, pairs, chosen.by, scale, display_unit(pairs, chosen.by), together=True),
         "quantity": chosen.quantity,
         "joint": None if chosen.joint is None else chosen.joint.to_dict(),
-        **tree_facts(tree, similar, found.groups),
+        **tree_facts(tree, similar, groups.groups),
         "differing": None if why is None else pair_facts(_kept(releases, chosen), why, by),
     }
     spelt = None if dictionary is None else spelling_section(_kept(releases, chosen), dictionary)
@@ -167,7 +170,7 @@ def page_with_facts(  # noqa: PLR0913 - what a page may show
             projection=projection,
             cells=f"{projection.sketch_dim:,}",
             made=made(on),
-            answer=answer(names, chosen, found, drawn=drawn, alarms=None if changed is None else changed["alarms"]),
+            answer=answer(names, chosen, groups, drawn=drawn, alarms=None if changed is None else changed["alarms"]),
             usual_error=_usual_error(pairs),
             guarantees=promised,
             facts=facts_as_json(facts),
@@ -180,7 +183,9 @@ def page_with_facts(  # noqa: PLR0913 - what a page may show
             of_what=MEASURES[MEASURES[chosen.by].squares or chosen.by].of_what,
             quantity=chosen.quantity,
             joint=chosen.joint,
-            precise_for={one: round(share * len(names)) for one, share in chosen.distinguishable_shares.items()},
+            precise_for={
+                measure: round(share * len(names)) for measure, share in chosen.distinguishable_shares.items()
+            },
             compared=len(names),
             asked=by is not None,
             floor=chosen.floor,
@@ -242,10 +247,14 @@ def _counts(names: Sequence[str], releases: Sequence[PrivateSketch]) -> list[tup
     """Return tables of the numbers of units and of totals, where some were published, under their captions."""
     units = shorten(releases[0].guarantee.neighbours.units)
     captions = {"units": f"Numbers of {units}", "total": f"Totals of what is left of all {units}"}
-    estimates = [published_counts(one) for one in releases]
+    estimates = [published_counts(release) for release in releases]
     tables = []
     for kind, caption in captions.items():
-        rows = [(name, estimate_cells(one[kind])) for name, one in zip(names, estimates, strict=True) if kind in one]
+        rows = [
+            (name, estimate_cells(counts[kind]))
+            for name, counts in zip(names, estimates, strict=True)
+            if kind in counts
+        ]
         tables += [(caption, rows)] if rows else []
     return tables
 

@@ -28,9 +28,9 @@ class Pairs(NamedTuple):
     @property
     def unclear(self) -> NDArray[np.bool_]:
         """Which intervals contain 0: the pair cannot be distinguished from 0."""
-        found: NDArray[np.bool_] = ~((self.low > 0) | (self.high < 0))
-        np.fill_diagonal(found, val=False)
-        return found
+        unclear: NDArray[np.bool_] = ~((self.low > 0) | (self.high < 0))
+        np.fill_diagonal(unclear, val=False)
+        return unclear
 
     def cells(self, i: int, j: int) -> tuple[str, str, str]:
         """Return a pair's estimate, standard error and interval as text."""
@@ -48,8 +48,8 @@ class Pairs(NamedTuple):
         """
         first, second = np.triu_indices(len(self.value), 1)
         size = 8 if len(first) <= _EXACT else 4
-        found = [np.ascontiguousarray(one[first, second], dtype=f"<f{size}") for one in self]
-        planes = b"".join(one.view(np.uint8).reshape(-1, size).T.tobytes() for one in found)
+        columns = [np.ascontiguousarray(matrix[first, second], dtype=f"<f{size}") for matrix in self]
+        planes = b"".join(column.view(np.uint8).reshape(-1, size).T.tobytes() for column in columns)
         return {"bytes": size, "base64": base64.b64encode(zlib.compress(planes, 6)).decode()}
 
 
@@ -65,4 +65,4 @@ def pairs_of(estimates: Estimates, ends: Intervals | None = None) -> Pairs:
     error = estimates.standard_error
     with np.errstate(divide="ignore", invalid="ignore"):
         step = np.where((error > 0) & np.isfinite(error), 2.0 ** np.floor(np.log2(error)) / _STEPS, 1.0)
-    return Pairs(*((np.rint(one / step) * step).astype(np.float32).astype(np.float64) for one in numbers))
+    return Pairs(*((np.rint(values / step) * step).astype(np.float32).astype(np.float64) for values in numbers))

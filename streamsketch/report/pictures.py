@@ -113,8 +113,8 @@ def colours(places: Floats) -> NDArray[np.uint8]:
     along = places * (len(_VIRIDIS) - 1)
     left = np.minimum(along.astype(np.intp), len(_VIRIDIS) - 2)
     part = (along - left)[..., None]
-    found: NDArray[np.uint8] = np.rint(_VIRIDIS[left] + (_VIRIDIS[left + 1] - _VIRIDIS[left]) * part).astype(np.uint8)
-    return found
+    shades: NDArray[np.uint8] = np.rint(_VIRIDIS[left] + (_VIRIDIS[left + 1] - _VIRIDIS[left]) * part).astype(np.uint8)
+    return shades
 
 
 def colour(place: float) -> Colour:
@@ -166,7 +166,7 @@ def heat_map(names: Sequence[str], pairs: Pairs, order: Sequence[int], by: By, s
     factor, unit = display_unit(pairs, by)
     places = scale.places(pairs.value)
     unclear = pairs.unclear
-    found: Json = {
+    facts: Json = {
         "unit": unit,
         "names": [names[j] for j in order],
         "tab_stop": 0 if len(names) <= _TAB_STOPS else -1,
@@ -179,7 +179,7 @@ def heat_map(names: Sequence[str], pairs: Pairs, order: Sequence[int], by: By, s
         chosen = np.ix_(order, order)
         inside = np.where(np.eye(len(names), dtype=bool), 0.0, places)[chosen]
         drawn = picture(inside, unclear[chosen])
-        return found | {"picture": drawn, "whole": len(names) > _NAMED, "each": -(-len(names) // _NAMED)}
+        return facts | {"picture": drawn, "whole": len(names) > _NAMED, "each": -(-len(names) // _NAMED)}
 
     def cell(i: int, j: int) -> Json | None:
         if i == j:
@@ -196,7 +196,7 @@ def heat_map(names: Sequence[str], pairs: Pairs, order: Sequence[int], by: By, s
             "tip": f"{names[i]} – {names[j]}: {estimate} ± {error}, 95\u00a0% interval {interval}{hatched}",
         }
 
-    return found | {"rows": [(names[i], [cell(i, j) for j in order]) for i in order]}
+    return facts | {"rows": [(names[i], [cell(i, j) for j in order]) for i in order]}
 
 
 def display_unit(pairs: Pairs, by: By) -> tuple[float, str]:

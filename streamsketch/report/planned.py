@@ -23,8 +23,8 @@ def expected_errors(releases: Mapping[str, PrivateSketch]) -> list[tuple[str, li
         (
             str(explanation.guarantee.mechanism),
             [
-                (f"{one.value:,.6g}", [format_value(part, one.standard_error) for part in one.errors])
-                for one in explanation.distances
+                (f"{distance.value:,.6g}", [format_value(part, distance.standard_error) for part in distance.errors])
+                for distance in explanation.distances
             ],
         )
         for explanation in _kinds(releases)
@@ -33,7 +33,12 @@ def expected_errors(releases: Mapping[str, PrivateSketch]) -> list[tuple[str, li
 
 def _kinds(releases: Mapping[str, PrivateSketch]) -> list[Explanation]:
     explanations = [release.explain() for release in releases.values()]
-    return list({(one.noise, one.noise_place, one.multiplier): one for one in explanations}.values())
+    return list(
+        {
+            (explanation.noise, explanation.noise_place, explanation.multiplier): explanation
+            for explanation in explanations
+        }.values()
+    )
 
 
 def against_plan(plan: Mapping[str, Any], releases: Mapping[str, PrivateSketch]) -> dict[str, Any]:
@@ -87,7 +92,7 @@ def _against_unit_plan(plan: Mapping[str, Any], releases: Mapping[str, PrivateSk
     block = block_of(list(releases.values()))
     counted = block.units is not None and not np.isnan(block.units.number).any()
     lost = few_units(block) if averages and counted else below_noise_floor(block, len(releases))
-    found = dict(zip(releases, lost.tolist(), strict=True))
+    is_lost = dict(zip(releases, lost.tolist(), strict=True))
     words = {True: "no average" if averages else "below", False: "stands out", None: "not released"}
     keys = [
         (
@@ -97,7 +102,7 @@ def _against_unit_plan(plan: Mapping[str, Any], releases: Mapping[str, PrivateSk
                 f"{float(key['length']):,.3g}",
                 f"{100 * float(key['below']):.0f}\u00a0%",
                 f"± {format_value(float(key['cosine_error']), float(key['cosine_error']))}",
-                words[found.get(str(key["key"]))],
+                words[is_lost.get(str(key["key"]))],
             ],
         )
         for key in plan["keys"]
@@ -115,7 +120,7 @@ def _against_unit_plan(plan: Mapping[str, Any], releases: Mapping[str, PrivateSk
 
 
 def _choice(option: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, Any]:
-    worst = max(option["predictions"], key=lambda one: float(one["relative_error"]))
+    worst = max(option["predictions"], key=lambda prediction: float(prediction["relative_error"]))
     return {
         "kind": option["projection"]["kind"],
         "mechanism": option["mechanism"],

@@ -54,8 +54,8 @@ def classical_scaling(distances: Estimates, rows: int = 64) -> Scaling:
     # of numbers near 1 in single precision, which is enough for a figure and twice as fast
     unit = float(np.abs(squares).max()) or 1.0
     of_map, of_noise = (np.sqrt(part) / unit for part in (distances.projection_variance, distances.noise_variance))
-    found = _covariances((squares / unit).astype(np.float32), of_map, of_noise, solve * math.sqrt(unit), rows)
-    sizes, turns = np.linalg.eigh(found)  # the correlations need not fit together exactly
+    covariances = _covariances((squares / unit).astype(np.float32), of_map, of_noise, solve * math.sqrt(unit), rows)
+    sizes, turns = np.linalg.eigh(covariances)  # the correlations need not fit together exactly
     covariances = (turns * np.maximum(sizes, 0.0)[:, None]) @ turns.transpose(0, 2, 1)
     return Scaling(places, covariances * unit, share)
 
@@ -78,7 +78,7 @@ def _covariances(squares: NDArray[np.float32], of_map: Floats, of_noise: Floats,
     lengths = np.sqrt(np.maximum(squares, 0))
     inverse = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     buffer = np.empty(rows * n, dtype=np.float32)
-    found = np.empty((n, 2, 2))
+    covariances = np.empty((n, 2, 2))
     for point in range(n):
         others = np.arange(n) != point
         moved_by_map, moved_by_noise = ((part[point] * others)[:, None] * solve for part in (of_map, of_noise))
@@ -101,13 +101,13 @@ def _covariances(squares: NDArray[np.float32], of_map: Floats, of_noise: Floats,
             half += _quadratic(cosine, by_noise, start, end)
             np.multiply(cosine, cosine, out=cosine)
             total += _quadratic(cosine, by_map, start, end)
-        found[point] = total + half / 2
-    return found
+        covariances[point] = total + half / 2
+    return covariances
 
 
 def _quadratic(block: NDArray[Any], columns: NDArray[Any], start: int, end: int) -> NDArray[Any]:
     """Return what rows of a symmetric M, from their diagonal on, and their mirror image add to columnsᵀ M columns."""
     left = columns[start:end].T @ block
     beside = left[:, end - start :] @ columns[end:]
-    found: NDArray[Any] = left[:, : end - start] @ columns[start:end] + beside + beside.T
-    return found
+    product: NDArray[Any] = left[:, : end - start] @ columns[start:end] + beside + beside.T
+    return product

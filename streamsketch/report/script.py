@@ -73,10 +73,12 @@ def _windows(names: Sequence[str]) -> Json | None:
     if not series:
         return None
     keys = list(series)
-    windows = sorted({window for found in series.values() for window in found}, key=lambda one: window_time(one) or 0)
+    windows = sorted(
+        {window for members in series.values() for window in members}, key=lambda window: window_time(window) or 0
+    )
     places = {
         name: [keys.index(key), windows.index(window)]
-        for key, found in series.items()
-        for window, name in found.items()
+        for key, members in series.items()
+        for window, name in members.items()
     }
     return {"keys": keys, "names": windows, "of": [places[name] for name in names]}

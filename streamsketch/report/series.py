@@ -17,19 +17,20 @@ def series_in(names: Iterable[str]) -> dict[str, dict[str, str]]:
     >>> series_in(["north 2024-05", "north"])
     {}
     """
-    found: dict[str, dict[str, str]] = {}
+    series: dict[str, dict[str, str]] = {}
     for name in names:
         split = key_and_window(name)
         if split is None:
             return {}
-        found.setdefault(split[0], {})[split[1]] = name
+        series.setdefault(split[0], {})[split[1]] = name
     return {
-        key: dict(sorted(windows.items(), key=lambda one: window_time(one[0]) or 0)) for key, windows in found.items()
+        key: dict(sorted(windows.items(), key=lambda item: window_time(item[0]) or 0))
+        for key, windows in series.items()
     }
 
 
 def in_time_order(names: Iterable[str]) -> list[str]:
     """Return names by key and then by window, if all are of windows, or else as they are."""
     names = list(names)
-    found = series_in(names)
-    return [name for windows in found.values() for name in windows.values()] if found else names
+    series = series_in(names)
+    return [name for windows in series.values() for name in windows.values()] if series else names

@@ -46,7 +46,7 @@ def picture_of_sites(plan: SitePlan) -> str:
         (
             _name(option),
             colour,
-            " ".join(f"{across(one)},{down(plan.power_at(one, option))}" for one in units),
+            " ".join(f"{across(number)},{down(plan.power_at(number, option))}" for number in units),
             f"{100 * option.prediction.power:.0f} %",
         )
         for option, colour in zip(_options(plan), _COLOURS, strict=False)
@@ -60,7 +60,7 @@ def picture_of_sites(plan: SitePlan) -> str:
             width=_WIDTH, height=_HEIGHT, left=_LEFT, right=_WIDTH - _RIGHT, top=_TOP, bottom=_HEIGHT - _BOTTOM,
             lines=lines, ticks=[(f"{number:,}", across(number)) for number in round_numbers],
             levels=[(f"{level} %", down(level / 100)) for level in (0, 20, 40, 60, 80, 100)],
-            goal=down(plan.power), marks=[across(one) for one in dict.fromkeys(plan.units)],
+            goal=down(plan.power), marks=[across(number) for number in dict.fromkeys(plan.units)],
             plan=plan, shift=str(plan.shift),
         )
     )  # fmt: skip
@@ -68,11 +68,11 @@ def picture_of_sites(plan: SitePlan) -> str:
 
 def _options(plan: SitePlan) -> list[SiteOption]:
     """Return the chosen option, and the best of each kind that is another."""
-    found = [plan.chosen]
+    options = [plan.chosen]
     for shows in (False, True):
-        own = [one for one in plan.options if one.shows_columns is shows]
-        found += sorted(own, key=lambda one: -one.prediction.power)[:1]
-    return list({id(one): one for one in found}.values())
+        own = [option for option in plan.options if option.shows_columns is shows]
+        options += sorted(own, key=lambda option: -option.prediction.power)[:1]
+    return list({id(option): option for option in options}.values())
 
 
 def _name(option: SiteOption) -> str:

@@ -28,21 +28,21 @@ def spelling_section(releases: Mapping[str, PrivateSketch], dictionary: Dictiona
         As in `streamsketch.spelling`.
     """
     names = sorted(releases, key=lambda name: -float(squared_norm(releases[name]).value))[:_MOST]
-    looked_at = {name: one for name, one in releases.items() if name in set(names)}
-    found = spelling(looked_at, dictionary.items, agreement=dictionary.agreement)
+    looked_at = {name: release for name, release in releases.items() if name in set(names)}
+    spellings = spelling(looked_at, dictionary.items, agreement=dictionary.agreement)
     return {
-        "names": found.names,
+        "names": spellings.names,
         "left_out": len(releases) - len(looked_at),
-        "explained": [(shorten(name), share) for name, share in found.explained.items()],
+        "explained": [(shorten(name), share) for name, share in spellings.explained.items()],
         "otherwise": [
             {
-                "first": shorten(one.first),
-                "second": shorten(one.second),
-                "way": one.way,
-                "cosine": one.cosine,
-                "folded": one.folded,
+                "first": shorten(pair.first),
+                "second": shorten(pair.second),
+                "way": pair.way,
+                "cosine": pair.cosine,
+                "folded": pair.folded,
             }
-            for one in found.otherwise
+            for pair in spellings.otherwise
         ],
     }
 

@@ -57,9 +57,9 @@ def groups_in(chosen: Chosen, merges: Floats) -> Groups:
     for left_out in sorted({min(count, len(wide)) for count in _trials(len(lows))}):
         some = distinguishable.copy()
         some[wide[:left_out]] = False
-        found = _groups_of(some, merges, lows, highs)
-        if sum(map(len, found)) > sum(map(len, best)):
-            best, compared = found, some
+        groups = _groups_of(some, merges, lows, highs)
+        if sum(map(len, groups)) > sum(map(len, best)):
+            best, compared = groups, some
     hidden = [
         int(place)
         for place in np.flatnonzero(~compared)
@@ -81,17 +81,17 @@ def _groups_of(compared: NDArray[np.bool_], merges: Floats, lows: Floats, highs:
     for first, second in merges[:, :2].astype(int).tolist():
         members.append(sorted(members[first] + members[second]))
         parts.append((first, second))
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     unseen = [len(members) - 1]
     while unseen:
-        one = unseen.pop()
-        if len(members[one]) < 2:
+        branch = unseen.pop()
+        if len(members[branch]) < 2:
             continue
-        if _stands_out(members[one], compared, lows, highs):
-            found.append(members[one])
+        if _stands_out(members[branch], compared, lows, highs):
+            groups.append(members[branch])
         else:
-            unseen += reversed(parts[one])
-    return found
+            unseen += reversed(parts[branch])
+    return groups
 
 
 def _stands_out(group: Sequence[int], compared: NDArray[np.bool_], lows: Floats, highs: Floats) -> bool:
@@ -123,7 +123,7 @@ class Answer(NamedTuple):
 
 
 def answer(
-    names: Sequence[str], chosen: Chosen, found: Groups, *, drawn: bool, alarms: Sequence[str] | None = None
+    names: Sequence[str], chosen: Chosen, groups: Groups, *, drawn: bool, alarms: Sequence[str] | None = None
 ) -> Answer:
     """Return what the comparison found: when a stream changed, or which streams are alike.
 
@@ -138,7 +138,7 @@ def answer(
     alarms
         Windows in which a stream changed, if the releases are windows.
     """
-    compared = _of_streams(names, chosen, found, drawn=drawn)
+    compared = _of_streams(names, chosen, groups, drawn=drawn)
     if not alarms:
         unchanged = sentences.NO_CHANGE.format(compared=compared.short)
         return compared if alarms is None else compared._replace(short=unchanged)
@@ -149,7 +149,7 @@ def answer(
     return Answer(sentences.CHANGES.format(count=len(alarms)), f"{windows} {detail}", compared.listed)
 
 
-def _of_streams(names: Sequence[str], chosen: Chosen, found: Groups, *, drawn: bool) -> Answer:
+def _of_streams(names: Sequence[str], chosen: Chosen, groups: Groups, *, drawn: bool) -> Answer:
     title = MEASURES[chosen.by].title
     if not drawn:
         lost = f"{len(chosen.below_noise_floor)} of the {len(names)} streams"
@@ -164,14 +164,14 @@ def _of_streams(names: Sequence[str], chosen: Chosen, found: Groups, *, drawn: b
             [],
         )
     nearer = sentences.NEARER if MEASURES[chosen.by].in_common is None else sentences.MORE_ALIKE
-    if found.groups:
-        count = len(found.groups)
+    if groups.groups:
+        count = len(groups.groups)
         return Answer(
             sentences.ONE_GROUP if count == 1 else sentences.GROUPS.format(count=count),
-            " ".join([sentences.OF_GROUPS.format(nearer=nearer), *_hidden(len(found.hidden))]),
-            [(_streams(len(group)), _members(names, group)) for group in found.groups],
+            " ".join([sentences.OF_GROUPS.format(nearer=nearer), *_hidden(len(groups.hidden))]),
+            [(_streams(len(group)), _members(names, group)) for group in groups.groups],
         )
-    if found.alike:
+    if groups.alike:
         places = np.triu_indices(len(names), 1)
         numbers = chosen.pairs
         error = float(np.median(numbers.error[places]))
@@ -214,14 +214,16 @@ def _of_pairs(names: Sequence[str], chosen: Chosen) -> Answer:
     some = sentences.SOME_PAIRS.format(count=f"{count:,}", pairs=f"{pairs:,}")
     if count == pairs:
         some = sentences.ALL_PAIRS.format(count=f"{pairs:,}")
-    one = count == 1 < pairs
+    is_single = count == 1 < pairs
     if alike:
-        short = (sentences.HAS_IN_COMMON if one else sentences.HAVE_IN_COMMON).format(pairs=some, pair=listed[0][0])
+        short = (sentences.HAS_IN_COMMON if is_single else sentences.HAVE_IN_COMMON).format(
+            pairs=some, pair=listed[0][0]
+        )
     else:
         place = int(np.argmin(value))
         is_nearest = pairs > 1 and shown[place] and high[place] < np.delete(low, place).min()
         nearest = sentences.NEAREST_ARE.format(pair=listed[0][0]) if is_nearest else ""
-        short = (sentences.DIFFERS if one else sentences.DIFFER).format(pairs=some, nearest=nearest)
+        short = (sentences.DIFFERS if is_single else sentences.DIFFER).format(pairs=some, nearest=nearest)
     side, common = "above" if measure.sign < 0 or not alike else "below", measure.in_common or 0
     common_text = f", the value for {sentences.NOTHING_IN_COMMON}" if common else ""
     each = sentences.EACH_PAIR.format(title=title, where=f"{side} {common:g}{common_text}")
@@ -241,12 +243,12 @@ def _hidden(count: int) -> list[str]:
 
 def _members(names: Sequence[str], group: Sequence[int]) -> str:
     """Return the names of a group. For consecutive windows of one key, these are the first and the last name."""
-    found = [names[place] for place in group]
-    windows = series_in(found)
-    if len(windows) == 1 and len(found) > 2 and group[-1] - group[0] == len(group) - 1:
+    members = [names[place] for place in group]
+    windows = series_in(members)
+    if len(windows) == 1 and len(members) > 2 and group[-1] - group[0] == len(group) - 1:
         key, dates = next(iter(windows.items()))
         return f"{key} {next(iter(dates))} … {list(dates)[-1]}".strip()
-    return _named(found)
+    return _named(members)
 
 
 def _named(names: Sequence[str]) -> str:

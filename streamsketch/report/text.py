@@ -14,7 +14,7 @@ _NO_BREAK = "\u00a0"
 @cache
 def templates() -> "jinja2.Environment":
     """Return the templates of the page, which escape all values, including characters that are not printable."""
-    found = jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.PackageLoader("streamsketch.report"),
         autoescape=True,
         finalize=_printable,
@@ -22,9 +22,9 @@ def templates() -> "jinja2.Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters["short"] = shorten
-    found.globals["sentences"] = sentences
-    return found
+    environment.filters["short"] = shorten
+    environment.globals["sentences"] = sentences
+    return environment
 
 
 def _printable(value: object) -> Any:
