@@ -87,9 +87,9 @@ def remove_partial(path: str | os.PathLike[str]) -> None:
     target = Path(path).resolve()
     partial = _partials_of(target)
     with contextlib.suppress(OSError):  # the write itself reports what is wrong
-        for found in target.parent.iterdir():
-            if partial.fullmatch(found.name):
-                found.unlink(missing_ok=True)
+        for file in target.parent.iterdir():
+            if partial.fullmatch(file.name):
+                file.unlink(missing_ok=True)
 
 
 def write_new(

@@ -42,7 +42,7 @@ class KernelCache:
 
     def _readable(self, function: Callable[..., Any]) -> list[Any]:
         """Return the caches that exist and can only be read."""
-        found = []
+        caches = []
         own_locators = getattr(numba.config, "CACHE_LOCATOR_CLASSES", "")  # of the user, since Numba 0.62
         for make in () if own_locators else _reading_caches():
             try:
@@ -52,8 +52,8 @@ class KernelCache:
             if self.is_writable and cache.cache_path == self.cache_path:
                 break
             if Path(cache.cache_path).is_dir():
-                found.append(cache)
-        return found
+                caches.append(cache)
+        return caches
 
     @property
     def is_writable(self) -> bool:
@@ -75,7 +75,7 @@ class KernelCache:
         """Return what was compiled for a signature and this processor, or None: Numba then compiles it."""
         for cache in self._caches:
             try:
-                found = cache.load_overload(signature, context)
+                compiled = cache.load_overload(signature, context)
             except _DAMAGED:
                 if cache is self._written:
                     with contextlib.suppress(OSError):
@@ -83,8 +83,8 @@ class KernelCache:
                 continue
             except OSError:
                 continue
-            if found is not None:
-                return found
+            if compiled is not None:
+                return compiled
         for listener in tuple(_LISTENERS):
             listener(self)
         return None

@@ -71,7 +71,7 @@ def facts(title: object, rows: Iterable[tuple[object, object]]) -> str:
     shown = []
     for name, value in rows:
         values = value if isinstance(value, tuple | list) else [value]
-        text = "<br>".join(escaped(one) for one in values)
+        text = "<br>".join(escaped(entry) for entry in values)
         shown.append(
             f'<tr><th scope="row" style="{_CELL};vertical-align:top">{escaped(name)}</th>'
             f'<td style="{_CELL}">{text}</td></tr>'
@@ -103,7 +103,7 @@ def table(
 
 def scale_of(intervals: Iterable[Drawn], lowest: float, highest: float) -> tuple[float, float]:
     """Return from where to where intervals are drawn: 0 and all finite ends, within the possible range."""
-    ends = [0.0] + [end for one in intervals for end in one if math.isfinite(end)]
+    ends = [0.0] + [end for interval in intervals for end in interval if math.isfinite(end)]
     start, stop = min(ends), max(ends)
     if math.isfinite(lowest) and math.isfinite(highest):
         start, stop = min(start, lowest), max(stop, highest)

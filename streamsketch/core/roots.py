@@ -81,8 +81,8 @@ def interpolated(knots: Floats, values: Floats, places: Floats) -> Floats:
     x, step = places - knots[at], steps[at]
     square = (3 * rises[at] - 2 * slopes[at] - slopes[at + 1]) / step
     cube = (slopes[at] + slopes[at + 1] - 2 * rises[at]) / step**2
-    found: Floats = values[at] + x * (slopes[at] + x * (square + x * cube))
-    return found
+    curve: Floats = values[at] + x * (slopes[at] + x * (square + x * cube))
+    return curve
 
 
 def _end_slope(step: float, other: float, rise: float, next_rise: float) -> float:

@@ -92,10 +92,10 @@ def ndtr(x: object) -> Floats:
         far_out = x < _NO_TAIL[0] or x > _NO_TAIL[1]
         return cast("Floats", np.float64(x > 0 if far_out else math.erfc(-x / _ROOT_2) / 2))
     x = np.asarray(x, dtype=np.float64)
-    found = np.where(x < 0, 0.0, 1.0)  # as rounded, far out
+    chances = np.where(x < 0, 0.0, 1.0)  # as rounded, far out
     inside = ~((x < _NO_TAIL[0]) | (x > _NO_TAIL[1]))
-    found[inside] = _erfc(-x[inside] / _ROOT_2) / 2
-    return found[()]
+    chances[inside] = _erfc(-x[inside] / _ROOT_2) / 2
+    return chances[()]
 
 
 # --- gamma --------------------------------------------------------------------------------------------------
@@ -126,17 +126,17 @@ def _gamma(shape: object, x: object, *, upper: bool) -> Floats:
     form, a, x = a.shape, a.ravel(), x.ravel()
     if a.size == 1 and 0 < x[0] < math.inf:  # without the masks that parts of an array need
         return _gamma_of_one(a, x, upper=upper).reshape(form)
-    found = np.where(x > 0, math.nan, 1.0 if upper else 0.0)
-    found[x == math.inf] = 0.0 if upper else 1.0
+    chances = np.where(x > 0, math.nan, 1.0 if upper else 0.0)
+    chances[x == math.inf] = 0.0 if upper else 1.0
     inside = (x > 0) & (x < math.inf)
     central = inside & (a > _LEAST_SHAPE) & (x > _BAND[0] * a) & (x < _BAND[1] * a)
     small = inside & ~central & (x < a + 1)
     large = inside & ~central & ~small
-    found[central] = _temme(a[central], x[central], upper=upper)
+    chances[central] = _temme(a[central], x[central], upper=upper)
     lower_tail, upper_tail = _series(a[small], x[small]), _fraction(a[large], x[large])
-    found[small] = 1 - lower_tail if upper else lower_tail
-    found[large] = upper_tail if upper else 1 - upper_tail
-    return found.reshape(form)
+    chances[small] = 1 - lower_tail if upper else lower_tail
+    chances[large] = upper_tail if upper else 1 - upper_tail
+    return chances.reshape(form)
 
 
 def _gamma_of_one(a: Floats, x: Floats, *, upper: bool) -> Floats:
@@ -154,22 +154,22 @@ def _log_density(a: Floats, x: Floats) -> Floats:
     """Return log(x^a exp(-x) / Γ(a + 1))."""
     ratio = (x - a) / a
     logs = np.where(np.abs(ratio) < 0.5, np.log1p(np.maximum(ratio, -0.5)), np.log(x / a))
-    found: Floats = a * (logs - ratio) - _stirling(a) - np.log(2 * math.pi * a) / 2
-    return found
+    log: Floats = a * (logs - ratio) - _stirling(a) - np.log(2 * math.pi * a) / 2
+    return log
 
 
 def _stirling(a: Floats) -> Floats:
     """Return log Γ(a + 1) - (a log a - a + ½ log 2πa)."""
     small = a < 10
-    found = np.empty_like(a)
+    rest = np.empty_like(a)
     at = a[small]
-    found[small] = gammaln(at + 1) - (at * np.log(at) - at + np.log(2 * math.pi * at) / 2)
+    rest[small] = gammaln(at + 1) - (at * np.log(at) - at + np.log(2 * math.pi * at) / 2)
     at = 1 / a[~small]
     total = np.zeros_like(at)
     for factor in reversed(_STIRLING):
         total = total * at**2 + factor
-    found[~small] = total * at
-    return found
+    rest[~small] = total * at
+    return rest
 
 
 def _series(a: Floats, x: Floats) -> Floats:
@@ -182,8 +182,8 @@ def _series(a: Floats, x: Floats) -> Floats:
         total += term
         if not (term > _EPSILON / 4 * total).any():
             break
-    found: Floats = np.exp(_log_density(a, x)) * total
-    return found
+    chance: Floats = np.exp(_log_density(a, x)) * total
+    return chance
 
 
 def _fraction(a: Floats, x: Floats) -> Floats:
@@ -202,8 +202,8 @@ def _fraction(a: Floats, x: Floats) -> Floats:
         total = total * (d * c)
         if not (np.abs(d * c - 1) > 4 * _EPSILON).any():
             break
-    found: Floats = np.exp(_log_density(a, x)) * a * total
-    return found
+    chance: Floats = np.exp(_log_density(a, x)) * a * total
+    return chance
 
 
 def _temme(a: Floats, x: Floats, *, upper: bool) -> Floats:
@@ -227,8 +227,8 @@ def _temme(a: Floats, x: Floats, *, upper: bool) -> Floats:
     later = coefficients[-2]
     rest = np.exp(-exponent) * total / (1 + later / a) / np.sqrt(2 * math.pi * a)
     root = np.copysign(np.sqrt(exponent), ratio)
-    found: Floats = _erfc(root) / 2 + rest if upper else _erfc(-root) / 2 - rest
-    return found
+    chance: Floats = _erfc(root) / 2 + rest if upper else _erfc(-root) / 2 - rest
+    return chance
 
 
 @functools.lru_cache(maxsize=1024)
@@ -239,10 +239,10 @@ def _temme_coefficients(a: float) -> list[Any]:
 def _temme_coefficients_of(a: Any) -> list[Any]:
     """Return the polynomial in η of Temme's expansion for these shapes, the coefficient of the highest power first."""
     factors = _temme_factors()
-    found = [factors[_TERMS], factors[_TERMS - 1]]
+    coefficients = [factors[_TERMS], factors[_TERMS - 1]]
     for m in range(_TERMS - 2, 0, -1):
-        found.append(factors[m] + (m + 1) * found[-2] / a)
-    return found
+        coefficients.append(factors[m] + (m + 1) * coefficients[-2] / a)
+    return coefficients
 
 
 @functools.cache
@@ -253,10 +253,10 @@ def _temme_factors() -> list[float]:
     for n in range(2, count + 1):
         inner = sum((of_mu[i] * of_mu[n + 1 - i] * (n + 1 - i) for i in range(2, n)), Fraction(0))
         of_mu.append((of_mu[n - 1] - inner) / (n + 1))
-    found = [Fraction(1)]
+    of_eta = [Fraction(1)]
     for n in range(1, count):
-        found.append(-sum((of_mu[i + 1] * found[n - i] for i in range(1, n + 1)), Fraction(0)))
-    return [float(one) for one in found]
+        of_eta.append(-sum((of_mu[i + 1] * of_eta[n - i] for i in range(1, n + 1)), Fraction(0)))
+    return [float(coefficient) for coefficient in of_eta]
 
 
 def _gamma_quantile(shape: object, chance: object, *, upper: bool) -> Floats:
@@ -266,14 +266,14 @@ def _gamma_quantile(shape: object, chance: object, *, upper: bool) -> Floats:
     """
     a, p = np.broadcast_arrays(np.asarray(shape, dtype=np.float64), np.asarray(chance, dtype=np.float64))
     form, a, p = a.shape, a.ravel(), p.ravel()
-    found = np.full(a.shape, math.nan)
-    found[p == 0], found[p == 1] = (math.inf, 0.0) if upper else (0.0, math.inf)
+    quantiles = np.full(a.shape, math.nan)
+    quantiles[p == 0], quantiles[p == 1] = (math.inf, 0.0) if upper else (0.0, math.inf)
     inside = (p > 0) & (p < 1)
     for by_upper in (False, True):  # by the tail that is the smaller one, which has all its digits
         some = inside & (((p <= 0.5) == upper) == by_upper)
         tail = p[some] if by_upper == upper else 1 - p[some]
-        found[some] = _quantile_by(a[some], tail, upper=by_upper)
-    return found.reshape(form)
+        quantiles[some] = _quantile_by(a[some], tail, upper=by_upper)
+    return quantiles.reshape(form)
 
 
 def _quantile_by(a: Floats, tail: Floats, *, upper: bool) -> Floats:
@@ -293,8 +293,8 @@ def _quantile_by(a: Floats, tail: Floats, *, upper: bool) -> Floats:
             logs = logs + step
             if not (np.abs(step) > 4 * _EPSILON * np.maximum(np.abs(logs), 1.0)).any():
                 break
-    found: Floats = np.exp(logs)
-    return found
+    quantiles: Floats = np.exp(logs)
+    return quantiles
 
 
 # --- beta and binomial --------------------------------------------------------------------------------------
@@ -302,20 +302,20 @@ def _quantile_by(a: Floats, tail: Floats, *, upper: bool) -> Floats:
 
 def betainc(first: object, second: object, x: object) -> Floats:
     """Return P(B ≤ x) of a Beta variable of two shapes > 0, for x in [0, 1]."""
-    a, b, x = (np.asarray(one, dtype=np.float64) for one in (first, second, x))
-    logs = (gammaln(one) for one in (a + b, a + 1, b, b + 1, a))  # once for shapes that many x share
+    a, b, x = (np.asarray(argument, dtype=np.float64) for argument in (first, second, x))
+    logs = (gammaln(argument) for argument in (a + b, a + 1, b, b + 1, a))  # once for shapes that many x share
     a, b, x, *logs_of = np.broadcast_arrays(a, b, x, *logs)
     form, a, b, x = a.shape, a.ravel(), b.ravel(), x.ravel()
     both, first_left, second_left, first_right, second_right = (log.ravel() for log in logs_of)
-    found = np.where(x <= 0, 0.0, np.where(x >= 1, 1.0, math.nan))
+    chances = np.where(x <= 0, 0.0, np.where(x >= 1, 1.0, math.nan))
     inside = (x > 0) & (x < 1)
     left = inside & (x < (a + 1) / (a + b + 2))
     right = inside & ~left
-    found[left] = _beta_fraction(a[left], b[left], x[left], both[left], first_left[left], second_left[left])
-    found[right] = 1 - _beta_fraction(
+    chances[left] = _beta_fraction(a[left], b[left], x[left], both[left], first_left[left], second_left[left])
+    chances[right] = 1 - _beta_fraction(
         b[right], a[right], 1 - x[right], both[right], first_right[right], second_right[right]
     )
-    return found.reshape(form)
+    return chances.reshape(form)
 
 
 def _beta_fraction(a: Floats, b: Floats, x: Floats, both: Floats, first: Floats, second: Floats) -> Floats:
@@ -340,8 +340,8 @@ def _beta_fraction(a: Floats, b: Floats, x: Floats, both: Floats, first: Floats,
             total, ratio = total * (d * c), d * c
         if not (np.abs(ratio - 1) > 4 * _EPSILON).any():
             break
-    found: Floats = np.exp(a * np.log(x) + b * np.log1p(-x) + both - first - second) * total
-    return found
+    chance: Floats = np.exp(a * np.log(x) + b * np.log1p(-x) + both - first - second) * total
+    return chance
 
 
 @functools.lru_cache(maxsize=1024)
@@ -409,5 +409,5 @@ def log_kv(order: float, x: Floats) -> Floats:
     logs = height(places)
     most = logs.max(axis=-1, keepdims=True)
     total = (np.exp(logs - most) * weights).sum(axis=-1, keepdims=True) * (last - first) / _NODES
-    found: Floats = (np.log(total) + most - x)[..., 0]
-    return found
+    log: Floats = (np.log(total) + most - x)[..., 0]
+    return log
