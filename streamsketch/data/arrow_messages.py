@@ -89,10 +89,10 @@ def _length(body: memoryview, start: int, length: int) -> int:
     """Return the length of a compressed buffer, which begins with it; -1 if it is not compressed."""
     if not length:
         return 0
-    (found,) = struct.unpack_from("<q", body, start)
-    if found < -1:
+    (stated,) = struct.unpack_from("<q", body, start)
+    if stated < -1:
         raise ValueError
-    return int(length if found == -1 else found)
+    return int(length if stated == -1 else stated)
 
 
 def _decoded(column: "pa.Array", most: int) -> int:

@@ -110,8 +110,8 @@ class Calendar:
     def starts(self, first: int, stop: int) -> list[int]:
         """Return the starts of all windows that overlap [first, stop)."""
         numbers = np.arange(self.number(first), self.number(max(first, stop - 1)) + 1)
-        found: list[int] = self.start(numbers).tolist()
-        return found
+        starts: list[int] = self.start(numbers).tolist()
+        return starts
 
     def name(self, number: int) -> str:
         """Return a window's first local date, as used in file names: ``2024-05-01``, or ``2024-05`` for a month."""
@@ -176,8 +176,8 @@ class Calendar:
         blocks, begins = np.unique(within // _BLOCK, return_index=True)
         parts = np.split(within, begins[1:])
         each = zip(blocks.tolist(), parts, strict=True)
-        found = np.concatenate([_block(self, block)[part - block * _BLOCK] for block, part in each])
-        starts: Ints = found[places] + cycles * _CYCLE_MICROS
+        distinct = np.concatenate([_block(self, block)[part - block * _BLOCK] for block, part in each])
+        starts: Ints = distinct[places] + cycles * _CYCLE_MICROS
         return starts
 
 
@@ -211,9 +211,9 @@ def event_windows(window: float | str, zone: str | None = None, name: str = "win
     Calendar(period='day', zone='Asia/Kolkata')
     """
     text = window if isinstance(window, str) else ""
-    found = _ONE.fullmatch(text)
-    period: Any = None if found is None else {"d": "day", "w": "week"}.get(found[2], found[2])
-    if found and (zone is not None or period == "month" or (found[1] is None and found[2] == period)):
+    match = _ONE.fullmatch(text)
+    period: Any = None if match is None else {"d": "day", "w": "week"}.get(match[2], match[2])
+    if match and (zone is not None or period == "month" or (match[1] is None and match[2] == period)):
         return Calendar(period, _UTC if zone is None else zone)
     if zone is not None or _MONTHS.fullmatch(text):
         where = "in a time zone" if zone is not None else "of the calendar"
@@ -292,13 +292,13 @@ def _skipped(name: str) -> Ints | None:
     zone = _zone(name)
     days = [int(day) for day in np.arange(*_MOVED, dtype="datetime64[6M]").astype("datetime64[D]").astype(np.int64)]
     offsets = [_offset_at(zone, day) for day in days]
-    found = []
+    skipped = []
     for place, (before, after) in enumerate(pairwise(offsets)):
         if after - before >= _MOVE:
             each = range(days[place] - 1, days[place + 1] + 1)
             starts = [_first_instant(zone, day * _DAY) for day in each]
-            found += [day for day, start, end in zip(each, starts, starts[1:], strict=False) if start == end]
-    return np.array(found, dtype=np.int64) if found else None
+            skipped += [day for day, start, end in zip(each, starts, starts[1:], strict=False) if start == end]
+    return np.array(skipped, dtype=np.int64) if skipped else None
 
 
 def _offset_at(zone: dt.tzinfo, day: int) -> int:
@@ -310,9 +310,9 @@ def _block(windows: Calendar, block: int) -> Ints:
     """Return the starts of one block of windows: int64, (_BLOCK,)."""
     zone = _zone(windows.zone)
     midnights = _midnights(windows.period, np.arange(block * _BLOCK, (block + 1) * _BLOCK))
-    found = np.array([_first_instant(zone, midnight) for midnight in midnights.tolist()], dtype=np.int64)
-    found.flags.writeable = False
-    return found
+    starts = np.array([_first_instant(zone, midnight) for midnight in midnights.tolist()], dtype=np.int64)
+    starts.flags.writeable = False
+    return starts
 
 
 def _first_instant(zone: dt.tzinfo, midnight: int) -> int:

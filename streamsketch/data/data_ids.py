@@ -65,7 +65,7 @@ class DataIds(NamedTuple):
         """Return the ids of one key's data in a table; they differ from those of other keys."""
         suffix = canonical_bytes(key)
         own = _derived(self.own, suffix)
-        others = (_derived(one, suffix) for one in self.parts if one != self.own)
+        others = (_derived(part, suffix) for part in self.parts if part != self.own)
         return DataIds(own, frozenset([own, *others]), self.parts | self.related)
 
     def with_keys(self, keys: Iterable[object]) -> "DataIds":
@@ -74,8 +74,8 @@ class DataIds(NamedTuple):
 
     def published(self) -> tuple[bytes, ...]:
         """Return `PUBLISHED` ids, ascending: whatever the number of parts, and the same in every release."""
-        known = self.parts if len(self.parts) <= PUBLISHED else {self.own}
-        ids = {published_id(one, b"") for one in known}
+        parts = self.parts if len(self.parts) <= PUBLISHED else {self.own}
+        ids = {published_id(part, b"") for part in parts}
         number = 0
         while len(ids) < PUBLISHED:
             number += 1
@@ -104,7 +104,7 @@ class DataIds(NamedTuple):
         """
         if len(self.parts) <= PUBLISHED:
             return ()
-        ids, size, number = {published_id(one, b"") for one in self.parts}, 1 << (len(self.parts) - 1).bit_length(), 0
+        ids, size, number = {published_id(part, b"") for part in self.parts}, 1 << (len(self.parts) - 1).bit_length(), 0
         while len(ids) < size:
             number += 1
             ids.add(published_id(self.own, b"further %d" % number))
@@ -112,7 +112,7 @@ class DataIds(NamedTuple):
 
     def recognised(self) -> frozenset[bytes]:
         """Return all ids under which these data or a part of them may be published: secret, as they count the parts."""
-        return frozenset([*self.published(), *(published_id(one, b"") for one in self.parts | self.related)])
+        return frozenset([*self.published(), *(published_id(part, b"") for part in self.parts | self.related)])
 
 
 def new() -> DataIds:
@@ -139,16 +139,16 @@ def check(ids: Iterable[bytes]) -> list[bytes]:
 
 
 def _distinct(ids: Iterable[bytes], length: int) -> list[bytes]:
-    found = list(ids)
-    if not found or len(set(found)) < len(found) or set(map(len, found)) != {length}:
+    listed = list(ids)
+    if not listed or len(set(listed)) < len(listed) or set(map(len, listed)) != {length}:
         raise InvalidInputError(f"data ids must be distinct, {length} bytes long, and at least one")
-    return found
+    return listed
 
 
-def _derived(one: bytes, suffix: bytes) -> bytes:
-    return hashlib.blake2b(suffix, key=one, digest_size=SECRET_BYTES, person=b"streamsketch.id").digest()
+def _derived(data_id: bytes, suffix: bytes) -> bytes:
+    return hashlib.blake2b(suffix, key=data_id, digest_size=SECRET_BYTES, person=b"streamsketch.id").digest()
 
 
-def published_id(one: bytes, number: bytes) -> bytes:
+def published_id(data_id: bytes, number: bytes) -> bytes:
     """Return the id that is published for one of several data ids."""
-    return hashlib.blake2b(number, key=one, digest_size=ID_BYTES, person=_PUBLISHED_PERSON).digest()
+    return hashlib.blake2b(number, key=data_id, digest_size=ID_BYTES, person=_PUBLISHED_PERSON).digest()

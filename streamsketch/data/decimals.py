@@ -84,7 +84,7 @@ def exact_decimal(number: Decimal, places: int) -> Decimal:
         return Decimal(0)
     if not -places <= number.adjusted() < DIGITS - places:  # before it is written without its exponent
         raise ArithmeticError
-    found = number.normalize(Context(prec=len(number.as_tuple().digits)))
-    if int(found.as_tuple().exponent) < -places:
+    shortest = number.normalize(Context(prec=len(number.as_tuple().digits)))
+    if int(shortest.as_tuple().exponent) < -places:
         raise ArithmeticError
-    return found
+    return shortest

@@ -53,10 +53,10 @@ def check_format(form: str | None) -> None:
 def _reads(form: str, time: dt.datetime) -> bool:
     """Return whether a time that is written in a format is read as one of its date."""
     try:
-        (found,) = _numpy(_read(pa.array([time.strftime(form)]), form))
+        (instant,) = _numpy(_read(pa.array([time.strftime(form)]), form))
     except (pa.ArrowException, ValueError):
         return False
-    return bool(found.astype("datetime64[D]") == np.datetime64(time.date()))
+    return bool(instant.astype("datetime64[D]") == np.datetime64(time.date()))
 
 
 def times_by_format(column: "pa.Array", form: str) -> "pa.Array":
@@ -94,8 +94,8 @@ def _read(column: "pa.Array", form: str) -> "pa.Array":
 
 
 def _numpy(times: "pa.Array") -> NDArray[np.datetime64]:
-    found: NDArray[np.datetime64] = times.to_numpy(zero_copy_only=False)
-    return found
+    instants: NDArray[np.datetime64] = times.to_numpy(zero_copy_only=False)
+    return instants
 
 
 def _exist(texts: "pa.Array", form: str) -> bool:
@@ -106,7 +106,7 @@ def _exist(texts: "pa.Array", form: str) -> bool:
     """
 
     def read(more: str, directives: str) -> NDArray[np.datetime64]:
-        longer = pc.binary_join_element_wise(texts, *(pa.scalar(one, texts.type) for one in (more, " ")))
+        longer = pc.binary_join_element_wise(texts, *(pa.scalar(suffix, texts.type) for suffix in (more, " ")))
         return _numpy(_read(longer, f"{form} {directives}"))
 
     january, new_year = read("01", "%m"), read("01 01", "%m %d")

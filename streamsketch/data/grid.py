@@ -64,8 +64,8 @@ def quantise_and_tell(values: Any, resolution: Fraction) -> tuple[Ints, bool]:
     if is_whole and resolution.numerator == 1:
         return steps, False
     amounts = array.cast(pa.float64()).to_numpy() if isinstance(array, pa.Array) else array.astype(np.float64)
-    given, kept = np.abs(amounts).sum(), np.abs(steps.astype(np.float64)).sum() * float(resolution)
-    return steps, bool(given - kept > NO_LOSS * given)
+    total, kept = np.abs(amounts).sum(), np.abs(steps.astype(np.float64)).sum() * float(resolution)
+    return steps, bool(total - kept > NO_LOSS * total)
 
 
 def _steps(array: Any, resolution: Fraction) -> Ints:
@@ -151,10 +151,10 @@ def _decimal_words(values: "pa.Array") -> NDArray[np.int64]:
 
 def _tens(number: int, most: int) -> int:
     """Return how often ten divides a number, at most so often."""
-    found = 0
-    while found < most and number % 10 ** (found + 1) == 0:
-        found += 1
-    return found
+    count = 0
+    while count < most and number % 10 ** (count + 1) == 0:
+        count += 1
+    return count
 
 
 def _without_places(values: "pa.Array", places: int) -> "pa.Array":

@@ -80,17 +80,17 @@ def _entries(value: Any) -> Sequence[Any]:
     """Return the entries of a list of numbers; one entry that is missing for other lists."""
     entries = value.tolist() if isinstance(value, np.ndarray) else value
     plain = isinstance(entries, list | tuple) and all(
-        isinstance(one, _NUMBERS) and not isinstance(one, bool) for one in entries
+        isinstance(entry, _NUMBERS) and not isinstance(entry, bool) for entry in entries
     )
     return entries if plain else [None]
 
 
 def _floats(value: object) -> list[float] | None:
     try:
-        found = list(map(float, _entries(value)))
+        numbers = list(map(float, _entries(value)))
     except (TypeError, ValueError, OverflowError):  # None, a signalling NaN, an integer beyond every float
         return None
-    return found if all(map(math.isfinite, found)) else None
+    return numbers if all(map(math.isfinite, numbers)) else None
 
 
 def _number_text(value: Any) -> str | None:

@@ -81,10 +81,10 @@ def steps_of(matrix: Any, grid: Any) -> Any:
 
 
 def _canonical(matrix: Any, *, exact: bool) -> Any:
-    given = _validated(matrix)
-    wide = _wide_enough(given, exact=exact)
+    matrix = _validated(matrix)
+    wide = _wide_enough(matrix, exact=exact)
     rows = _summed(wide)
-    return rows.astype(np.float32) if given.dtype == np.float32 and not exact else rows
+    return rows.astype(np.float32) if matrix.dtype == np.float32 and not exact else rows
 
 
 def _validated(matrix: Any) -> Any:
@@ -105,17 +105,17 @@ def _validated(matrix: Any) -> Any:
     return rebuilt
 
 
-def _wide_enough(given: Any, *, exact: bool) -> Any:
+def _wide_enough(matrix: Any, *, exact: bool) -> Any:
     """Return the matrix in a dtype wide enough for sums of duplicates: int8 would wrap at 128."""
-    if given.has_canonical_format and given.format != "coo":
-        return given
-    if exact and given.dtype.kind in "iu":
-        if given.dtype == np.uint64 and given.nnz and int(given.data.max()) >= 1 << 63:
+    if matrix.has_canonical_format and matrix.format != "coo":
+        return matrix
+    if exact and matrix.dtype.kind in "iu":
+        if matrix.dtype == np.uint64 and matrix.nnz and int(matrix.data.max()) >= 1 << 63:
             raise InvalidInputError("value out of range: unsigned integers must be below 2**63")
-        return given.astype(np.int64, copy=False)
-    if given.dtype.kind in "iuf" or (given.dtype.kind == "b" and not exact):
-        return given.astype(np.promote_types(given.dtype, np.float64), copy=False)
-    return given
+        return matrix.astype(np.int64, copy=False)
+    if matrix.dtype.kind in "iuf" or (matrix.dtype.kind == "b" and not exact):
+        return matrix.astype(np.promote_types(matrix.dtype, np.float64), copy=False)
+    return matrix
 
 
 def _summed(matrix: Any) -> Any:

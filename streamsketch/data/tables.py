@@ -62,19 +62,19 @@ def batches_of(
 def schema_of(rows: Any, columns: Sequence[str]) -> "pa.Schema":
     """Return the names and types of columns of a table; parameters and errors as `batches_of`."""
     if isinstance(rows, pa.Schema):
-        found = rows
+        schema = rows
     elif not hasattr(rows, "__arrow_c_stream__") and hasattr(rows, "__arrow_c_schema__"):
-        found = pa.schema(rows)
+        schema = pa.schema(rows)
     else:
         _check_streams(rows)
         try:
-            found = _reader(rows, list(dict.fromkeys(columns)), {}).schema
+            schema = _reader(rows, list(dict.fromkeys(columns)), {}).schema
         except InvalidInputError:
             raise
         except _errors() as error:
             raise InvalidInputError(_UNREAD.format(type(error).__name__)) from None
-    _check_names(list(columns), found.names)
-    return found
+    _check_names(list(columns), schema.names)
+    return schema
 
 
 def _check_streams(rows: Any) -> None:

@@ -43,10 +43,10 @@ def unassigned_ranges() -> list[tuple[int, int]]:
     >>> unassigned_ranges()[0], len(unassigned_ranges())
     ((888, 889), 698)
     """
-    found, last = [], 0
+    ranges, last = [], 0
     for part in _RANGES.split():
         ahead, _, more = part.partition(",")
         first = last + int(ahead, 36)
         last = first + (int(more, 36) if more else 0)
-        found.append((first, last))
-    return found
+        ranges.append((first, last))
+    return ranges

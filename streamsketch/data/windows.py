@@ -107,13 +107,13 @@ def window_seconds(length: float | str) -> float:
     """
     seconds: Any = length
     if isinstance(length, str):
-        found = _LENGTH.fullmatch(length)
-        if not found:
+        match = _LENGTH.fullmatch(length)
+        if not match:
             raise InvalidInputError(
                 "a window must be a number and a unit (s, min, h, d or w), such as '1 day', '1d', '24h' or '15 min'; "
                 f"got {short(length)}"
             )
-        exact = Fraction(found[1]) * _UNITS[found[2]]
+        exact = Fraction(match[1]) * _UNITS[match[2]]
         seconds = int(exact) if exact.denominator == 1 else float(exact)
     if not 0 < seconds < float("inf"):
         raise InvalidInputError(f"a window must be longer than 0 seconds, got {short(length)}")
@@ -194,9 +194,9 @@ def readable_times(column: "pa.Array", form: str | None = None) -> NDArray[np.bo
     [True, False, False, True]
     """
     kind = value_type(column)
-    found = np.ones(len(column), dtype=np.bool_)
+    readable = np.ones(len(column), dtype=np.bool_)
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        return found
+        return readable
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     try:
@@ -207,11 +207,11 @@ def readable_times(column: "pa.Array", form: str | None = None) -> NDArray[np.bo
     suspects = ~likely
     if form is None:  # Arrow reads no time that begins otherwise
         begins = pc.fill_null(pc.match_substring_regex(column, _BEGINS), fill_value=False)
-        found = begins.to_numpy(zero_copy_only=False).copy()
-        suspects &= found
+        readable = begins.to_numpy(zero_copy_only=False).copy()
+        suspects &= readable
     for place in np.flatnonzero(suspects).tolist():
-        found[place] = _is_time(column.slice(place, 1), form)
-    return found
+        readable[place] = _is_time(column.slice(place, 1), form)
+    return readable
 
 
 def _is_likely(text: str | None, form: str | None) -> bool:
@@ -243,12 +243,12 @@ def micros_in(column: "pa.Array", name: str, form: str | None = None) -> Ints:
     InvalidInputError
         As in `times_in`, and for times beyond `LARGEST_TIME`.
     """
-    found: Ints = times_in(column, name, form).cast(pa.int64()).to_numpy(zero_copy_only=False)
-    if found.size and not -LARGEST_TIME <= found.min() <= found.max() <= LARGEST_TIME:
+    micros: Ints = times_in(column, name, form).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    if micros.size and not -LARGEST_TIME <= micros.min() <= micros.max() <= LARGEST_TIME:
         raise InvalidInputError(
             f"the column {name} holds a time more than 70,000 years before or after 1970; correct or drop those rows"
         )
-    return found
+    return micros
 
 
 def microseconds(length: float | str, name: str, *, least: int = 1) -> int:
@@ -317,12 +317,12 @@ def window_time(name: str) -> int | None:
         except ValueError:  # no week of that year
             return None
         return (monday - _1970.date()) // dt.timedelta(microseconds=1)
-    found = _NAME.fullmatch(name)
-    if not found:
+    match = _NAME.fullmatch(name)
+    if not match:
         return None
-    month, rest, *clock, fraction = found.groups()
+    month, rest, *clock, fraction = match.groups()
     day = "-01" if rest is None else rest[:3]
-    hour, minute, second = (one or "00" for one in clock)
+    hour, minute, second = (part or "00" for part in clock)
     try:
         time = dt.datetime.fromisoformat(f"{month}{day}T{hour}:{minute}:{second}{fraction or ''}+00:00")
     except ValueError:  # no date

@@ -199,7 +199,7 @@ def _named_types(schema: Any) -> Iterator[tuple[str, Any]]:
 
 def _type(kind: Any, name: str, named: dict[str, Any]) -> pa.DataType:
     if isinstance(kind, list):
-        others = [one for one in kind if one != "null"]
+        others = [part for part in kind if part != "null"]
         if len(others) == 1:
             return _type(others[0], name, named)
     if isinstance(kind, str) and kind in _TYPES:

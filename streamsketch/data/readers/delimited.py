@@ -199,29 +199,27 @@ def batches(
         raise InvalidInputError(f"{path} {sentences.NO_HEADER}")
 
 
-def check_delimiter(given: str) -> str:
+def check_delimiter(text: str) -> str:
     r"""Return the delimiter of CSV that an option names, a tab also as ``\t`` spelt out."""
-    found = "\t" if given == r"\t" else given
-    if len(found) != 1 or not found.isascii() or found in '"\r\n':
-        raise InvalidInputError(
-            f"the delimiter must be one ASCII character, not a quote or line end, got {given!a:.20}"
-        )
-    return found
+    delimiter = "\t" if text == r"\t" else text
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
+        raise InvalidInputError(f"the delimiter must be one ASCII character, not a quote or line end, got {text!a:.20}")
+    return delimiter
 
 
-def check_decimal(given: str) -> str:
+def check_decimal(text: str) -> str:
     """Return the decimal point of CSV that an option names."""
-    if given not in (".", ","):
-        raise InvalidInputError(f"the decimal point of CSV must be '.' or ',', got {given!a:.20}")
-    return given
+    if text not in (".", ","):
+        raise InvalidInputError(f"the decimal point of CSV must be '.' or ',', got {text!a:.20}")
+    return text
 
 
-def _check_thousands(given: str | None, decimal: str) -> str | None:
+def _check_thousands(text: str | None, decimal: str) -> str | None:
     """Return the mark of thousands that an option names."""
-    mark = next((mark for mark, alike in _THOUSANDS.items() if given and len(given) == 1 and given in alike), None)
-    if given is not None and mark is None:
+    mark = next((mark for mark, alike in _THOUSANDS.items() if text and len(text) == 1 and text in alike), None)
+    if text is not None and mark is None:
         raise InvalidInputError(
-            f"thousands must be one of {', '.join(map(repr, _THOUSANDS))}, or None for none, got {given!a:.20}"
+            f"thousands must be one of {', '.join(map(repr, _THOUSANDS))}, or None for none, got {text!a:.20}"
         )
     if mark == decimal:
         raise InvalidInputError(
@@ -230,13 +228,13 @@ def _check_thousands(given: str | None, decimal: str) -> str | None:
     return mark
 
 
-def _check_null_values(given: "Sequence[str]") -> tuple[str, ...]:
+def _check_null_values(texts: "Sequence[str]") -> tuple[str, ...]:
     """Return the cells that stand for missing values."""
-    if isinstance(given, str) or not all(isinstance(one, str) and one for one in given):
+    if isinstance(texts, str) or not all(isinstance(text, str) and text for text in texts):
         raise InvalidInputError(
-            f"null_values must be a list of texts that are not empty, such as ['NA', '-'], got {given!a:.40}"
+            f"null_values must be a list of texts that are not empty, such as ['NA', '-'], got {texts!a:.40}"
         )
-    return tuple(dict.fromkeys(given))
+    return tuple(dict.fromkeys(texts))
 
 
 def _not_csv(
@@ -244,7 +242,7 @@ def _not_csv(
 ) -> InvalidInputError:
     """Return what is wrong with a file or a piece of it, whose Arrow's row 1 is row ``first``."""
     # Arrow's own text may quote the file, which is private
-    row, column, cells = (found and int(found[1]) for found in (one.search(str(error)) for one in _PLACES))
+    row, column, cells = (match and int(match[1]) for match in (pattern.search(str(error)) for pattern in _PLACES))
     where = []
     if row is not None:
         where.append(f"row {row + first - 1:,}")
@@ -281,7 +279,11 @@ def csv_header(line: bytes, path: str, columns: list[str], delimiter: str = ",")
         raise InvalidInputError(f"{path} cannot be read as CSV: it {not_utf8(line)}") from None
     except csv.Error:
         raise InvalidInputError(f"{path} does not begin with a header line of CSV") from None
-    if len(names) == 1 and names[0] not in columns and (other := next((one for one in ";\t|," if one in names[0]), "")):
+    if (
+        len(names) == 1
+        and names[0] not in columns
+        and (other := next((mark for mark in ";\t|," if mark in names[0]), ""))
+    ):
         raise InvalidInputError(
             f"{path} has one column only; if {other!a} is its delimiter, pass that as delimiter, on the command line "
             f"--set delimiter={other!r}"
@@ -318,7 +320,7 @@ def csv_piece(
     options = dialect.options(columns)
     try:
         table = pa_csv.read_csv(pa.BufferReader(arrows_own(data)), read_options=reading, **options)
-        found = table.combine_chunks().to_batches()
-        return dialect.plain(found[0] if found else pa.RecordBatch.from_pylist([], table.schema), text, header)
+        rows = table.combine_chunks().to_batches()
+        return dialect.plain(rows[0] if rows else pa.RecordBatch.from_pylist([], table.schema), text, header)
     except pa.ArrowException as error:
         raise _not_csv(path, columns, error, header, first, dialect) from None

@@ -69,9 +69,9 @@ def json_batch(
     InvalidInputError
         Without ``on_bad``, for the first such line.
     """
-    found = by_arrow(lines, columns, text)
-    if found is not None:
-        return found
+    batch = by_arrow(lines, columns, text)
+    if batch is not None:
+        return batch
     return line_by_line(lines, path, columns, text, first, any_text=any_text, lenient=lenient, on_bad=on_bad)
 
 
@@ -106,12 +106,12 @@ def by_arrow(lines: list[bytes], columns: list[str], text: list[str]) -> "pa.Rec
     reading = pa_json.ReadOptions(use_threads=False, block_size=len(data) + 1)
     try:
         data.decode()
-        found = pa_json.read_json(pa.BufferReader(arrows_own(data)), read_options=reading, parse_options=parsing)
+        table = pa_json.read_json(pa.BufferReader(arrows_own(data)), read_options=reading, parse_options=parsing)
     except (UnicodeDecodeError, pa.ArrowException):
         return None
-    if found.num_rows != len(lines) or any(column.null_count for column in found.columns):
+    if table.num_rows != len(lines) or any(column.null_count for column in table.columns):
         return None
-    (batch,) = found.combine_chunks().to_batches()
+    (batch,) = table.combine_chunks().to_batches()
     arrays = [batch.column(name).cast(pa.string() if name in text else number_type()) for name in columns]
     return pa.RecordBatch.from_arrays(arrays, columns)
 
@@ -156,7 +156,7 @@ def line_by_line(
             row = lenient_json(line) if lenient else _STRICT.decode(text_of_json(line))
             if not isinstance(row, dict):
                 raise TypeError  # noqa: TRY301 - as what follows raises
-            found = [
+            values = [
                 lenient_text(row.get(name))
                 if name in lenient
                 else to_text(row[name])
@@ -174,7 +174,7 @@ def line_by_line(
                 raise InvalidInputError(why) from None
             on_bad(number, why)
             continue
-        for column, value in zip(cells, found, strict=True):
+        for column, value in zip(cells, values, strict=True):
             column.append(value)
     kinds = [pa.string() if name in text else number_type() for name in columns]
     return pa.RecordBatch.from_arrays(

@@ -148,9 +148,9 @@ def arrows_own(data: bytes) -> "pa.Buffer":
     return buffer
 
 
-def block_size(given: int | None) -> int:
+def block_size(size: int | None) -> int:
     """Return how many bytes of text are read at a time: the given number, or some megabytes."""
-    return given or _READ_BYTES
+    return size or _READ_BYTES
 
 
 def blocks_of_lines(stream: Any, path: str, block_bytes: int | None = None) -> Iterator[list[bytes]]:

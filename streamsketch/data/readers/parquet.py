@@ -78,14 +78,14 @@ def batches(file: Any, path: str, group: int, columns: list[str]) -> "Iterator[p
         check_columns(path, columns, schema.names)
         texts = [name for name in columns if _is_text(schema.field(name).type)]
         try:
-            found = _read(file, path, group, columns, texts)
-            first = list(islice(found, 1))
+            pieces = _read(file, path, group, columns, texts)
+            first = list(islice(pieces, 1))
         except (pa.ArrowException, OSError):
-            found, first = (
+            pieces, first = (
                 _read(file, path, group, columns, []),
                 [],
             )  # Arrow makes no dictionaries of text in delta encodings
-        for batch in chain(first, found):
+        for batch in chain(first, pieces):
             batch.validate(full=True)  # codes without words, and text that is not UTF-8: Arrow's reader checks neither
             yield batch
     except InvalidInputError:
@@ -98,14 +98,14 @@ def batches(file: Any, path: str, group: int, columns: list[str]) -> "Iterator[p
 
 def _read(file: Any, path: str, group: int, columns: list[str], texts: list[str]) -> "Iterator[pa.RecordBatch]":
     opened = pq.ParquetFile(file, read_dictionary=texts, coerce_int96_timestamp_unit="us")
-    found = opened.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns)
+    pieces = opened.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns)
     fields = [opened.schema.column(at) for at in range(len(opened.schema))]
     old = [field.path for field in fields if field.physical_type == "INT96" and field.path in columns]
     if not old:
-        yield from found
+        yield from pieces
         return
     in_nanos = pq.ParquetFile(file, coerce_int96_timestamp_unit="ns")
-    for batch, exact in zip(found, in_nanos.iter_batches(BATCH_ROWS, row_groups=[group], columns=old), strict=True):
+    for batch, exact in zip(pieces, in_nanos.iter_batches(BATCH_ROWS, row_groups=[group], columns=old), strict=True):
         for name in old:
             place = batch.schema.get_field_index(name)
             times = _times(batch.column(place), exact.column(exact.schema.get_field_index(name)), f"{name} of {path}")

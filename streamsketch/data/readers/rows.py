@@ -91,9 +91,9 @@ def split_rows(data: bytes, delimiter: str = ",", *, multiline: bool = False) ->
         return
     _, row, _ = _grammar(delimiter, multiline=True)
     at = 0
-    while (found := row.match(data, at)) and found.end() > at:
-        yield found[0]
-        at = found.end()
+    while (match := row.match(data, at)) and match.end() > at:
+        yield match[0]
+        at = match.end()
 
 
 def strict_until(data: bytes, delimiter: str = ",", *, multiline: bool = False) -> int:
@@ -106,8 +106,8 @@ def strict_until(data: bytes, delimiter: str = ",", *, multiline: bool = False) 
         return len(data)
     if len(data) >= _WORTH_A_KERNEL and delimiter.isascii():
         return int(strict_rows(np.frombuffer(data, np.uint8), ord(delimiter), multiline))
-    found = _grammar(delimiter, multiline=multiline)[0].match(data)
-    return 0 if found is None else found.end()
+    match = _grammar(delimiter, multiline=multiline)[0].match(data)
+    return 0 if match is None else match.end()
 
 
 def not_a_row(*, multiline: bool, whole: bool) -> str:

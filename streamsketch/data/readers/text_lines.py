@@ -32,8 +32,8 @@ def _lines(lines: list[bytes], path: str, columns: list[str]) -> "pa.RecordBatch
         raise InvalidInputError(f"{path} has a line that is not UTF-8: it {not_utf8(_first_bad(lines))}") from None
     shown = path.encode(errors="backslashreplace").decode()  # a name may have bytes that are not UTF-8
     name = pa.DictionaryArray.from_arrays(np.zeros(len(lines), dtype=np.int32), [shown])
-    found = {"file": name, "line": line}
-    return pa.RecordBatch.from_pydict({column: found[column] for column in columns})
+    arrays = {"file": name, "line": line}
+    return pa.RecordBatch.from_pydict({column: arrays[column] for column in columns})
 
 
 def _first_bad(lines: list[bytes]) -> bytes:
