@@ -25,6 +25,7 @@ from streamsketch.streams.open_windows import ReadRows, WindowsOf
 _LOG = logging.getLogger(__name__)
 _ANSWERS = 2  # of each process, that wait to be added
 _MOST = 1 << 26  # bytes of rows that a process returns at once
+_PATIENCE = 60.0  # seconds; far longer than messages of some megabytes take
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # which a terminal or systemd sends to all processes
 
 
@@ -42,8 +43,8 @@ class Readers:
     What they return is what this process would compute of the same messages, which depends on nothing that was added.
     So releases, counts and malformed messages are the same, however many there are. Messages with which one does not
     come to an end, because it was killed or an error was raised, are decoded by this process, which then raises the
-    error itself. Processes end with the context, and when this process is killed. Their memory is bounded: each has
-    some megabytes of messages, and 64 MB of rows.
+    error itself. So are those of a process that does not answer, as it was stopped. Processes end with the context, and
+    when this process is killed. Their memory is bounded: each has some megabytes of messages, and 64 MB of rows.
 
     Parameters
     ----------
@@ -53,6 +54,8 @@ class Readers:
         Whose rows they read: ``stream.windows.of``, which is secret.
     form
         What decodes messages, as for `Payloads`. Of a function that cannot be pickled, this process alone decodes.
+    patience
+        Seconds after which messages that a process has not answered are decoded by this one.
 
     Examples
     --------
@@ -73,8 +76,8 @@ class Readers:
     1
     """
 
-    def __init__(self, count: int, windows: WindowsOf, form: Format | Decoder) -> None:
-        self._task, self._count = b"", count
+    def __init__(self, count: int, windows: WindowsOf, form: Format | Decoder, *, patience: float = _PATIENCE) -> None:
+        self._task, self._count, self._patience = b"", count, patience
         try:
             self._task = pickle.dumps(_Task(windows, form), protocol=pickle.HIGHEST_PROTOCOL)
         except (pickle.PicklingError, AttributeError, TypeError):  # as of a function within another
@@ -127,7 +130,7 @@ class Readers:
 
     def submit(self, contents: Sequence[bytes]) -> "_Asked":
         """Let a process decode messages."""
-        asked = _Asked(contents, self._room)
+        asked = _Asked(contents, self._room, self._patience)
         with self._lock:
             if self.is_alive:
                 self._asked.put(asked)
@@ -183,9 +186,10 @@ class Readers:
 class _Asked:
     """Messages that a process decodes. There is room for a few answers that were not taken yet."""
 
-    def __init__(self, contents: Sequence[bytes], room: threading.Semaphore) -> None:
+    def __init__(self, contents: Sequence[bytes], room: threading.Semaphore, patience: float) -> None:
         self.contents = contents
-        self._room, self._has_room = room, False
+        self._room, self._has_room, self._patience = room, False, patience
+        self._turn = threading.Lock()
         self._answer: Steps | None = None
         self._is_answered = threading.Event()
 
@@ -194,17 +198,23 @@ class _Asked:
         return self._is_answered.is_set()
 
     def take_room(self) -> None:
-        self._has_room = self._room.acquire()
+        self._room.acquire()
+        with self._turn:
+            self._has_room = not self.is_answered
+        if not self._has_room:  # nobody waits for it any more
+            self._room.release()
 
     def answer(self, steps: Steps | None) -> None:
         """Set the answer; only the first one counts."""
-        if not self._is_answered.is_set():
-            self._answer = steps
-            self._is_answered.set()
+        with self._turn:
+            if not self.is_answered:
+                self._answer = steps
+                self._is_answered.set()
 
     def result(self) -> Steps | None:
-        """Wait for the answer, and return it."""
-        self._is_answered.wait()
+        """Wait for the answer, and return it; None if it takes too long."""
+        if not self._is_answered.wait(self._patience):
+            self.answer(None)
         found, self._answer = self._answer, None
         if self._has_room:
             self._has_room = False

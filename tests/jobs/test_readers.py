@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -196,6 +197,28 @@ def test_processes_that_are_killed_change_nothing(
     assert found == plain
     ended = [record for record in caplog.records if "a process that decodes messages ended" in record.getMessage()]
     assert len(ended) == len(killed)
+
+
+@pytest.mark.parametrize("stopped", [[0], [0, 1]])
+def test_processes_that_do_not_answer_change_nothing(stopped: list[int], tmp_path: Path) -> None:
+    read_to_end(Topic(2), tmp_path / "begun")
+    plain = outcome(shutil.copytree(tmp_path / "begun", tmp_path / "plain"), "json")
+    found: list[Any] = []
+    with contextlib.ExitStack() as stack:
+
+        def begin(stream: Stream) -> Readers:
+            readers = stack.enter_context(Readers(2, stream.windows.of, "json", patience=0.2))
+            for place in stopped:
+                os.kill(readers.processes[place], signal.SIGSTOP)
+            return readers
+
+        def read() -> None:
+            found.append(outcome(shutil.copytree(tmp_path / "begun", tmp_path / "stopped"), "json", ahead=begin))
+
+        thread = threading.Thread(target=read, daemon=True)
+        thread.start()
+        wait_until(lambda: not thread.is_alive(), "a topic that is read without them")
+    assert found == [plain]
 
 
 def test_an_error_of_the_machine_is_raised_as_without_them(tmp_path: Path) -> None:
