@@ -114,8 +114,8 @@ def register(connection: Any, *, agreements: Iterable[Agreement] = ()) -> None:
     >>> is_interval
     True
     """
-    known = _agreements_of(connection)
-    known |= {agreement.fingerprint: agreement for agreement in agreements}
+    registered = _agreements_of(connection)
+    registered |= {agreement.fingerprint: agreement for agreement in agreements}
     for name, arguments in (("column_differences", "x, y"), ("describe_release", "x")):
         connection.execute(
             f"CREATE OR REPLACE TEMP MACRO {name}({arguments}) AS TABLE "
@@ -129,18 +129,18 @@ def _agreements_of(connection: Any) -> dict[str, Agreement]:
     if connection.execute(asked, [_NAME]).fetchall() != [(0,)]:
         ((name,),) = connection.execute(f"SELECT {_NAME}()").fetchall()
         return _REGISTERED[name]
-    known: dict[str, Agreement] = {}
+    agreements: dict[str, Agreement] = {}
     name, made = uuid.uuid4().hex, list[str]()
     try:
-        for function in _functions(known, name):
+        for function in _functions(agreements, name):
             special = {"null_handling": "special"} | ({"type": "arrow"} if function.is_arrow else {})
             connection.create_function(function.name, function.body, function.parameters, function.result, **special)
             made.append(function.name)
     except Exception:  # of a function of this name that is not ours: none is left behind
-        for one in made:
-            connection.remove_function(one)
+        for function_name in made:
+            connection.remove_function(function_name)
         raise
-    return _REGISTERED.setdefault(name, known)
+    return _REGISTERED.setdefault(name, agreements)
 
 
 class _Function(NamedTuple):
@@ -169,22 +169,22 @@ def _functions(agreements: dict[str, Agreement], name: str) -> Iterator[_Functio
 
 def _of_releases(agreements: dict[str, Agreement]) -> dict[str, tuple[Callable[..., Any], int, str]]:
     """Return the functions of one release or two alone: what computes them, of how many, and the type in SQL."""
-    found: dict[str, tuple[Callable[..., Any], int, str]] = {}
+    functions: dict[str, tuple[Callable[..., Any], int, str]] = {}
     for name, estimator, count in (
         ("squared_distance", squared_distance, 2), ("inner_product", inner_product, 2), ("cosine", cosine, 2),
         ("profile_distance", profile_distance, 2), ("mean_distance", mean_distance, 2),
         ("mean_product", mean_product, 2), ("squared_norm", squared_norm, 1), ("mean_norm", mean_norm, 1),
         ("units", units_of, 1), ("total", total_of, 1),
     ):  # fmt: skip
-        found[name] = _fields_of(estimator), count, _ESTIMATE
+        functions[name] = _fields_of(estimator), count, _ESTIMATE
     for name, function, count, result in (
         ("discrepancy", _discrepancy, 2, _ESTIMATE),
         ("test_populations", _tested_populations, 2, _TEST),
         ("column_differences", _columns, 2, _COLUMNS),
         ("describe_release", _described, 1, _MEASURES),
     ):
-        found[name] = _with_agreement(function, agreements), count, result
-    return found
+        functions[name] = _with_agreement(function, agreements), count, result
+    return functions
 
 
 class _Stated(NamedTuple):
@@ -205,15 +205,15 @@ def _stated(function: Callable[..., Any], *releases: PrivateSketch) -> _Stated:
 def _on_sketches(function: Callable[..., Any], count: int) -> Any:
     """Return a version of a function of releases that takes one sketch or two; NULL gives NULL."""
 
-    def found(*sketches: bytes | None) -> Any:
-        given = [sketch for sketch in sketches if sketch is not None]
-        return None if len(given) < count else _stated(function, *map(_release, given)).result
+    def evaluate(*sketches: bytes | None) -> Any:
+        present = [sketch for sketch in sketches if sketch is not None]
+        return None if len(present) < count else _stated(function, *map(_release, present)).result
 
     def of_one(x: bytes | None) -> Any:
-        return found(x)
+        return evaluate(x)
 
     def of_two(x: bytes | None, y: bytes | None) -> Any:
-        return found(x, y)
+        return evaluate(x, y)
 
     return of_one if count == 1 else of_two  # DuckDB counts the parameters
 
@@ -237,16 +237,16 @@ def _frequencies(agreements: dict[str, Agreement], x: pa.ChunkedArray, items: pa
     numbers, missing = np.zeros((len(_FIELDS), len(place))), np.ones(len(place), dtype=np.bool_)
     for code in np.unique(codes):
         column = kinds.field(int(code))
-        given = np.asarray(pc.is_valid(column)) & (codes == code)
-        for one in np.unique(place[given & (place >= 0)]):
-            (rows,) = np.nonzero(given & (place == one))
-            release = _release(releases.dictionary[int(one)].as_py())
+        valid = np.asarray(pc.is_valid(column)) & (codes == code)
+        for release_place in np.unique(place[valid & (place >= 0)]):
+            (rows,) = np.nonzero(valid & (place == release_place))
+            release = _release(releases.dictionary[int(release_place)].as_py())
             if release.history is not None and release.history.is_row:
                 continue  # no estimate is made of it
-            found = frequency(release, column.take(pa.array(rows)), agreement=_agreement_of(release, agreements))
-            numbers[:, rows] = [found.column(name).to_numpy() for name in ("estimate", "error", "low", "high")]
+            estimates = frequency(release, column.take(pa.array(rows)), agreement=_agreement_of(release, agreements))
+            numbers[:, rows] = [estimates.column(name).to_numpy() for name in ("estimate", "error", "low", "high")]
             missing[rows] = False
-    return pa.StructArray.from_arrays([pa.array(one) for one in numbers], _FIELDS, mask=pa.array(missing))
+    return pa.StructArray.from_arrays([pa.array(values) for values in numbers], _FIELDS, mask=pa.array(missing))
 
 
 def _agreement_of(release: PrivateSketch, agreements: dict[str, Agreement]) -> Agreement | None:
@@ -326,9 +326,9 @@ def _share(agreements: dict[str, Agreement], x: bytes | None, column: str | None
     agreement = _agreement_with_features(release, agreements)
     shares = _shares_of(agreement, column, value)
 
-    def share(one: PrivateSketch) -> dict[str, float | None]:
-        _check_averages(one)
-        rows = describe(one, agreement, shares=shares).to_pylist()
+    def share(sketch: PrivateSketch) -> dict[str, float | None]:
+        _check_averages(sketch)
+        rows = describe(sketch, agreement, shares=shares).to_pylist()
         (row,) = (row for row in rows if row["column"] == column and row["measure"] == f"share of {value}")
         return _row_fields(row)
 
@@ -338,7 +338,7 @@ def _share(agreements: dict[str, Agreement], x: bytes | None, column: str | None
 def _row_fields(row: dict[str, Any]) -> dict[str, float | None]:
     """Return the numbers of a row of a table as those of an estimate; NULL where they are not known."""
     numbers = (row[name] for name in ("estimate", "error", "low", "high"))
-    return {name: one if math.isfinite(one) else None for name, one in zip(_FIELDS, numbers, strict=True)}
+    return {name: number if math.isfinite(number) else None for name, number in zip(_FIELDS, numbers, strict=True)}
 
 
 def _one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
@@ -370,8 +370,8 @@ def _why_null(estimators: dict[str, Any], x: bytes | None, y: bytes | None, func
     if function not in estimators:
         raise InvalidInputError(f"there is a reason for {', '.join(estimators)}, and not for {short(function)}")
     body, count, _ = estimators[function]
-    given = [one for one in (x, y)[:count] if one is not None]
-    return "a sketch is NULL" if len(given) < count else _stated(body, *map(_release, given)).reason
+    present = [sketch for sketch in (x, y)[:count] if sketch is not None]
+    return "a sketch is NULL" if len(present) < count else _stated(body, *map(_release, present)).reason
 
 
 def _guarantee(x: PrivateSketch) -> str:

@@ -74,8 +74,8 @@ class ReportUpdates(_UpdateFilter):
 
     def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
         """Block results that hold a whole model, and filter the others."""
-        found = shareable.get("DXO")
-        kind = found.get("kind") if isinstance(found, dict) else None
+        dxo = shareable.get("DXO")
+        kind = dxo.get("kind") if isinstance(dxo, dict) else None
         if kind in {DataKind.WEIGHTS, DataKind.COLLECTION, DataKind.FL_MODEL}:
             raise ContentBlockedException(
                 f"updates must be sent as differences, got {kind}; send ParamsType.DIFF, or set "
