@@ -69,8 +69,8 @@ def texts_in(array: "pa.Array", name: str) -> "pa.Array":
     kind = value_type(array)
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-    known = pa.types.is_integer, pa.types.is_date, pa.types.is_boolean, pa.types.is_null, is_text_type
-    if not any(is_kind(kind) for is_kind in known):
+    kinds = pa.types.is_integer, pa.types.is_date, pa.types.is_boolean, pa.types.is_null, is_text_type
+    if not any(is_kind(kind) for is_kind in kinds):
         raise InvalidInputError(
             f"the column {name} holds {kind}, and categories are text, integers, dates or booleans; cast it"
         )
@@ -84,7 +84,7 @@ def _valid(texts: "pa.Array") -> "pa.Array":
         texts.validate(full=True)
     except pa.ArrowInvalid:
         raw = texts.cast(pa.large_binary()).to_pylist()
-        return pa.array([None if one is None else _decoded(one) for one in raw], pa.large_string())
+        return pa.array([None if text is None else _decoded(text) for text in raw], pa.large_string())
     return texts
 
 
@@ -104,8 +104,8 @@ def text_hashes(texts: "pa.Array", seed: int) -> Ints:
 def listed_places(texts: "pa.Array", values: Sequence[str]) -> Ints:
     """Return the place of each text in a dictionary of texts; len(values) for others, and one more where it is null."""
     places = {value: place for place, value in enumerate(values)}
-    found = [places.get(text, len(values)) for text in texts.dictionary.to_pylist()]
-    return np.ascontiguousarray(np.array([*found, len(values) + 1], dtype=np.int64)[_codes(texts)])
+    entry_places = [places.get(text, len(values)) for text in texts.dictionary.to_pylist()]
+    return np.ascontiguousarray(np.array([*entry_places, len(values) + 1], dtype=np.int64)[_codes(texts)])
 
 
 def _codes(texts: "pa.Array") -> Any:
@@ -129,8 +129,8 @@ def vectors_in(array: "pa.Array", size: int, name: str) -> Floats:
         return np.zeros((len(array), size))
     kind = array.type
     lists = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    known = pa.types.is_integer, pa.types.is_floating, pa.types.is_large_string, pa.types.is_null
-    if not lists or not any(is_kind(kind.value_type) for is_kind in known):
+    kinds = pa.types.is_integer, pa.types.is_floating, pa.types.is_large_string, pa.types.is_null
+    if not lists or not any(is_kind(kind.value_type) for is_kind in kinds):
         raise InvalidInputError(f"the column {name} holds {kind}, and embeddings are lists of numbers")
     lengths = pc.fill_null(pc.list_value_length(array), -1).to_numpy(zero_copy_only=False)
     fits = lengths == size

@@ -168,7 +168,7 @@ class Embedding:
 
 
 FeatureColumn: TypeAlias = Number | Category | Embedding
-KINDS: dict[str, type[FeatureColumn]] = {one.kind: one for one in (Number, Category, Embedding)}
+KINDS: dict[str, type[FeatureColumn]] = {column.kind: column for column in (Number, Category, Embedding)}
 
 
 def check_width(width: object) -> float:

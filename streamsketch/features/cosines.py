@@ -41,7 +41,7 @@ def cosine_table(amplitude: int) -> NDArray[np.int16]:
 def _quarter() -> list[int]:
     """Return cos(2πi/2^13) · 2^100 for i from 0 to 2^11, each rounded by far less than 2^-40."""
     steps = 1 << (TURN_BITS - 2)
-    found = []
+    cosines = []
     for i in range(steps + 1):
         angle = _PI * i // (2 * steps)
         square = angle * angle >> _BITS
@@ -50,6 +50,6 @@ def _quarter() -> list[int]:
             total += -term if k % 4 else term
             k += 2
             term = (term * square >> _BITS) // (k * (k - 1))
-        found.append(total)
-    found[-1] = 0  # of a right angle
-    return found
+        cosines.append(total)
+    cosines[-1] = 0  # of a right angle
+    return cosines

@@ -180,20 +180,20 @@ class Features(AgreedFeatures):
         object.__setattr__(self, "blocks", self._blocks())
 
     def _blocks(self) -> tuple[Block, ...]:
-        given = [(name, column.cells, column.weight) for name, column in self.columns.items() if column.cells]
-        given += [(JOINT, 2 * self.joint, int(self.joint_weight or 0))] if self.joint else []
-        total, first, found = sum(weight for _, _, weight in given), 0, []
-        for name, cells, weight in given:
-            found.append(Block(name, first, cells, min(math.isqrt(_ONE**2 * weight // total), _ONE - 1)))
+        parts = [(name, column.cells, column.weight) for name, column in self.columns.items() if column.cells]
+        parts += [(JOINT, 2 * self.joint, int(self.joint_weight or 0))] if self.joint else []
+        total, first, blocks = sum(weight for _, _, weight in parts), 0, []
+        for name, cells, weight in parts:
+            blocks.append(Block(name, first, cells, min(math.isqrt(_ONE**2 * weight // total), _ONE - 1)))
             first += cells
-        if left := sum(block.amplitude**2 for block in found if isinstance(self.columns.get(block.name), Number)):
-            found.append(Block(REST, first, 1, math.isqrt(left)))
+        if left := sum(block.amplitude**2 for block in blocks if isinstance(self.columns.get(block.name), Number)):
+            blocks.append(Block(REST, first, 1, math.isqrt(left)))
             first += 1
         if first > MOST_CELLS:
             raise InvalidInputError(
                 f"these columns have {first:,} features, and there may be {MOST_CELLS:,}: hash categories into fewer"
             )
-        return tuple(found)
+        return tuple(blocks)
 
     @property
     def dim(self) -> int:
@@ -280,24 +280,24 @@ class Features(AgreedFeatures):
         rule
             The rule for text of an agreement.
         """
-        found = dict(columns)
+        spelt = dict(columns)
         for name in self.texts:
-            found[name] = rule.apply_to(columns[name])
+            spelt[name] = rule.apply_to(columns[name])
             for spelling, value in self._listed(name, rule).items():
                 if spelling != value:
-                    found[name] = _replaced(found[name], spelling, value)
-        return found
+                    spelt[name] = _replaced(spelt[name], spelling, value)
+        return spelt
 
     def _listed(self, name: str, rule: TextRule) -> dict[str, str]:
         """Return the listed values of a category by their spelling."""
-        found: dict[str, str] = {}
+        by_spelling: dict[str, str] = {}
         for value in self.columns[name].values or ():  # type: ignore[union-attr]
-            if (other := found.setdefault(rule.apply(value), value)) != value:
+            if (other := by_spelling.setdefault(rule.apply(value), value)) != value:
                 raise InvalidInputError(
                     f"the category {name} lists {short(other)} and {short(value)}, which are one name in the agreed "
                     f"spelling ({rule}): list one of them, or agree on another text"
                 )
-        return found
+        return by_spelling
 
     def cells(self, columns: "Mapping[str, pa.Array]") -> Cells:
         """Return the features of rows in grid steps of 2^-15: int32, (n, D).
@@ -399,15 +399,15 @@ class Features(AgreedFeatures):
         wanted = {"columns", "seed", "joint", "width", "joint_weight"}
         if not isinstance(fields, Mapping) or fields.keys() != wanted:
             raise InvalidInputError(f"features are an object of {', '.join(sorted(wanted))}, got {short(fields)}")
-        given = fields["columns"]
-        if not isinstance(given, list) or not all(isinstance(one, dict) and "name" in one for one in given):
-            raise InvalidInputError(f"the columns of features are a list of objects with a name, got {short(given)}")
+        entries = fields["columns"]
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) and "name" in entry for entry in entries):
+            raise InvalidInputError(f"the columns of features are a list of objects with a name, got {short(entries)}")
         columns: dict[str, FeatureColumn] = {}
-        for one in given:
-            name = one["name"]
+        for entry in entries:
+            name = entry["name"]
             if not isinstance(name, str) or name in columns:
                 raise InvalidInputError(f"names of columns are texts, each once, got {short(name)}")
-            columns[name] = column_of(name, {key: value for key, value in one.items() if key != "name"})
+            columns[name] = column_of(name, {key: value for key, value in entry.items() if key != "name"})
         return Features(columns, **{name: fields[name] for name in wanted - {"columns"}})
 
     def to_json(self) -> str:

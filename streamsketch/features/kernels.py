@@ -40,7 +40,7 @@ def add_numbers(
     rest
         (n,): the squared length that is left of a row; the squares of the cells are taken from it.
     """
-    one, half = 1 << UNIT_BITS, 1 << (UNIT_BITS - 1)
+    unit, half = 1 << UNIT_BITS, 1 << (UNIT_BITS - 1)
     for i in range(shares.size):
         if math.isnan(shares[i]):
             at[i] = 0
@@ -48,9 +48,9 @@ def add_numbers(
                 out[i, first + moments] = missing
             rest[i] -= missing**2
             continue
-        u = np.int64(np.rint(shares[i] * (2 * one))) - one
+        u = np.int64(np.rint(shares[i] * (2 * unit))) - unit
         at[i] = u
-        before, now = np.int64(one), u
+        before, now = np.int64(unit), u
         for m in range(moments):
             cell = (now * amplitude + half) >> UNIT_BITS
             out[i, first + m] = cell
