@@ -49,7 +49,7 @@ def by_agreement(agreement: Agreed) -> Callable[[Any], Ints]:
     def release(rows: object) -> Ints:
         released: Any = agreement.release(rows, again=True)
         each = released.values() if hasattr(released, "keys") else [released]
-        numbers: Ints = np.concatenate([one.numbers for one in each])
+        numbers: Ints = np.concatenate([sketch.numbers for sketch in each])
         return numbers
 
     return release
@@ -126,7 +126,7 @@ def seen(release: Callable[[Any, Path], Any]) -> Callable[[Any], Seen]:
         finally:
             root.removeHandler(handler)
             root.setLevel(level)
-        texts = [printed.getvalue(), *(f"{one.category.__name__}: {one.message}" for one in warned)]
+        texts = [printed.getvalue(), *(f"{warning.category.__name__}: {warning.message}" for warning in warned)]
         return Seen(outcome, "\n".join(filter(None, texts)).replace(name, ""), tuple(logged), files, error)
 
     return run
@@ -173,8 +173,8 @@ def of_mechanism(mechanism: Callable[[Any, int], Any], batch: int = 1000) -> Cal
     held: dict[int, tuple[Any, list[Any]]] = {}
 
     def release(data: object) -> Any:
-        known, left = held.get(id(data), (None, []))
-        if known is not data or not left:
+        source, left = held.get(id(data), (None, []))
+        if source is not data or not left:
             left = list(mechanism(data, batch))
         held[id(data)] = data, left
         return left.pop()

@@ -127,20 +127,20 @@ def play(
     outcomes: tuple[list[Any], list[Any]] = ([], [])
     for _ in range(2 * half):  # by turns, so that nothing that drifts tells them apart
         for data, side in ((first, outcomes[0]), (second, outcomes[1])):
-            found = release(data)
-            side.append(found if view is None else view(found))
+            outcome = release(data)
+            side.append(outcome if view is None else view(outcome))
     looked, judged = [side[:half] for side in outcomes], [side[half:] for side in outcomes]
     candidates = []
     for event in _events(looked):
         wins = [int(event.holds(side).sum()) for side in looked]
-        for one, other in ((0, 1), (1, 0)):  # by the loss that it promises
-            candidates.append((_loss(wins[one], wins[other], half, delta, 1e-4), (one, other), event))
+        for i, j in ((0, 1), (1, 0)):  # by the loss that it promises
+            candidates.append((_loss(wins[i], wins[j], half, delta, 1e-4), (i, j), event))
     candidates.sort(key=lambda candidate: -candidate[0])
     chosen = candidates[: 2 * _JUDGED]
     doubt = false_rejects / max(2 * len(chosen), 1)
     best = Verdict(epsilon, delta, 0.0, "no event", (0, 0), half, false_rejects)
-    for _, (one, other), event in chosen:
-        seen = int(event.holds(judged[one]).sum()), int(event.holds(judged[other]).sum())
+    for _, (i, j), event in chosen:
+        seen = int(event.holds(judged[i]).sum()), int(event.holds(judged[j]).sum())
         loss = _loss(*seen, half, delta, doubt)
         if loss > best.loss or best.event == "no event":
             best = best._replace(loss=max(loss, 0.0), event=event.name, wins=seen)
@@ -193,16 +193,16 @@ def _sets(name: str, looked: Sequence[Sequence[object]], key: Callable[[Any], Ha
     """Yield sets of outcomes that one data set has more often, by several factors."""
     keys = _Once(lambda side: [key(outcome) for outcome in side])
     counts = [Counter(keys(side)) for side in looked]
-    for one, other in ((0, 1), (1, 0)):
+    for i, j in ((0, 1), (1, 0)):
         for factor in (1.0, 2.0, 4.0, 16.0):
-            most = Counter({outcome: factor * count for outcome, count in counts[other].items()})
-            held = {outcome for outcome, count in counts[one].items() if count > max(1, most[outcome])}
+            most = Counter({outcome: factor * count for outcome, count in counts[j].items()})
+            held = {outcome for outcome, count in counts[i].items() if count > max(1, most[outcome])}
             if held:
 
                 def holds(side: Sequence[object], held: set[Hashable] = held) -> Bools:
                     return np.fromiter((each in held for each in keys(side)), np.bool_, len(side))
 
-                likeliest = max(held, key=lambda outcome: counts[one][outcome])
+                likeliest = max(held, key=lambda outcome: counts[i][outcome])
                 others = f" or one of {len(held) - 1} others" if len(held) > 1 else ""
                 yield Event(f"{name} is {likeliest!r:.60}{others}", holds)
 
@@ -241,9 +241,9 @@ def _thresholds(
 
     bins = _Once(lambda side: np.searchsorted(edges, score(side)))
     counts = [np.bincount(bins(side), minlength=len(edges) + 1) for side in looked]
-    for one, other in ((0, 1), (1, 0)):
+    for i, j in ((0, 1), (1, 0)):
         for factor in (1.0, 2.0):
-            held = counts[one] > factor * counts[other]
+            held = counts[i] > factor * counts[j]
 
             def holds(side: Sequence[object], held: Bools = held) -> Bools:
                 chosen: Bools = held[bins(side)]
@@ -257,16 +257,16 @@ def _last_bit(numbers: Floats) -> Floats:
     mantissa, exponent = np.frexp(numbers)
     whole = np.abs(np.where(np.isfinite(mantissa), mantissa, 0.0) * 2.0**53).astype(np.int64)
     last = np.log2((whole & -whole).astype(np.float64), where=whole > 0, out=np.zeros(whole.shape))
-    found: Floats = np.where(whole > 0, last + exponent - 53, -1100.0)
-    return found
+    exponents: Floats = np.where(whole > 0, last + exponent - 53, -1100.0)
+    return exponents
 
 
 def _numbers(outcomes: Sequence[Any], width: int | None = None) -> Floats | None:
     """Return outcomes as floats (n, width); None if they are not numbers, or of several shapes."""
     try:
-        found = np.asarray([np.ravel(outcome) for outcome in outcomes], dtype=np.float64)
+        numbers = np.asarray([np.ravel(outcome) for outcome in outcomes], dtype=np.float64)
     except (TypeError, ValueError):
         return None
-    if found.ndim != 2 or not found.shape[1] or width not in (None, found.shape[1]):
+    if numbers.ndim != 2 or not numbers.shape[1] or width not in (None, numbers.shape[1]):
         return None
-    return found
+    return numbers

@@ -75,10 +75,10 @@ class Choices:
             return 0
         if place == self._most:
             raise _Cut
-        made, known = self._prefix[place] if place < len(self._prefix) else (0, ways)
-        if known != ways:
+        made, ways_before = self._prefix[place] if place < len(self._prefix) else (0, ways)
+        if ways_before != ways:
             raise InvalidInputError(
-                f"after the same choices the function chose among {ways} ways, and among {known} before: it has "
+                f"after the same choices the function chose among {ways} ways, and among {ways_before} before: it has "
                 "other randomness, or keeps a state. Let it take all its random choices from its last argument"
             )
         self._made.append((made, ways))
@@ -223,18 +223,18 @@ def largest_loss(
     >>> f"{loss.epsilon:.4f}"  # ln 3
     '1.0986'
     """
-    found = LargestLoss(0.0, None, None, 0.0)
+    largest = LargestLoss(0.0, None, None, 0.0)
     for pair in pairs:
         laws = [law_of(release, data, **limits) for data in pair]
-        unresolved = max(found.unresolved, *(float(law.unresolved) for law in laws))
-        found = found._replace(unresolved=unresolved)
-        for (one, other), (law, of_other) in ((pair, laws), (pair[::-1], laws[::-1])):
+        unresolved = max(largest.unresolved, *(float(law.unresolved) for law in laws))
+        largest = largest._replace(unresolved=unresolved)
+        for (first, second), (law, of_other) in ((pair, laws), (pair[::-1], laws[::-1])):
             for outcome, chance in law.chances.items():
                 most = of_other.chances.get(outcome, Fraction(0)) + of_other.unresolved
                 loss = _log(chance / most) if most else math.inf
-                if loss > found.epsilon:
-                    found = found._replace(epsilon=loss, outcome=outcome, pair=(one, other))
-    return found
+                if loss > largest.epsilon:
+                    largest = largest._replace(epsilon=loss, outcome=outcome, pair=(first, second))
+    return largest
 
 
 class LargestDelta(NamedTuple):
@@ -278,15 +278,15 @@ def largest_delta(
     if not 0 <= epsilon <= _MOST_EPSILON:
         raise InvalidInputError(f"epsilon must be between 0 and {_MOST_EPSILON}, got {epsilon}")
     low, high = _exp_bounds(epsilon)
-    found = LargestDelta(0.0, 0.0, None)
+    bounds = LargestDelta(0.0, 0.0, None)
     for pair in pairs:
         laws = [law_of(release, data, **limits) for data in pair]
         for ordered, (law, other) in ((pair, laws), (pair[::-1], laws[::-1])):
             least = _excess(law, other, high) - high * other.unresolved
-            found = found._replace(most=max(found.most, float(_excess(law, other, low) + law.unresolved)))
-            if float(least) > found.least:
-                found = found._replace(least=float(least), pair=(ordered[0], ordered[1]))
-    return found
+            bounds = bounds._replace(most=max(bounds.most, float(_excess(law, other, low) + law.unresolved)))
+            if float(least) > bounds.least:
+                bounds = bounds._replace(least=float(least), pair=(ordered[0], ordered[1]))
+    return bounds
 
 
 _MOST_EPSILON = 700.0  # e^ε is a float
