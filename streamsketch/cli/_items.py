@@ -38,7 +38,7 @@ def agreement_of(sketch: AnySketch, path: Path | None) -> ss.Agreement | None:
 
 def items_of_option(projection: ss.projections.Projection, agreed: ss.Agreement | None, items: list[str]) -> "pa.Table":
     """Return the items of an option as a table with a column for each part; without an agreement as `sketch` casts."""
-    return _cast(projection, agreed, _given(items, _names(agreed)))
+    return _cast(projection, agreed, _split_items(items, _names(agreed)))
 
 
 def items_of_file(
@@ -91,11 +91,11 @@ def _cast(projection: ss.projections.Projection, agreed: ss.Agreement | None, ta
     of_options = ss.Agreement.of(projection, index=table.column_names)
     rows = range(1, table.num_rows + 1)
     columns = [(arrow_column(table.column(column.name), column.name), column) for column in of_options.index]
-    cast_ones = [cast(values, column, rows, keep_times=True) for values, column in columns]
-    return pa.table(cast_ones, names=table.column_names)
+    arrays = [cast(values, column, rows, keep_times=True) for values, column in columns]
+    return pa.table(arrays, names=table.column_names)
 
 
-def _given(items: list[str], names: list[str]) -> "pa.Table":
+def _split_items(items: list[str], names: list[str]) -> "pa.Table":
     """Return the items of an option: items separated by commas, or for several columns the parts of one item."""
     lines = list(csv.reader(items, skipinitialspace=True))
     if len(names) < 2:

@@ -51,7 +51,7 @@ class Pending:
         self._intake, self._windows = intake, windows
         self.dropped = 0
         """The number of rows that were dropped because a value is missing."""
-        self._given = self._kept = 0.0
+        self._total = self._kept = 0.0
         self.start(header)
 
     def start(self, header: RawHeader) -> None:
@@ -81,7 +81,7 @@ class Pending:
         self.events += len(events)
         self.dropped += events.blank
         if events.amounts is not None and len(events):
-            self._given += pc.sum(pc.abs(events.amounts.cast(pa.float64(), safe=False))).as_py()
+            self._total += pc.sum(pc.abs(events.amounts.cast(pa.float64(), safe=False))).as_py()
 
     def flush(self, header: RawHeader) -> None:
         """Continue without events, because they are now in the file."""
@@ -92,13 +92,13 @@ class Pending:
     @property
     def warning(self) -> str:
         """The share of the values that truncation lost, for the operator; nothing if all is kept."""
-        lost, name = self._given - self._kept, self._intake.agreement.value
+        lost, name = self._total - self._kept, self._intake.agreement.value
         grid = self._state.projection.grid
-        if lost <= NO_LOSS * self._given:
+        if lost <= NO_LOSS * self._total:
             return ""
         return (
-            f"warning: of --value {name} {100 * lost / self._given:.2g} % is lost: absolute values "
-            f"sum to {self._given:,.6g}, and to {self._kept:,.6g} in the sketch, since each is truncated to a multiple "
+            f"warning: of --value {name} {100 * lost / self._total:.2g} % is lost: absolute values "
+            f"sum to {self._total:,.6g}, and to {self._kept:,.6g} in the sketch, since each is truncated to a multiple "
             f"of the resolution, {grid}. A finer one, such as {grid / 100}, keeps it; all parties must agree on it"
         )
 
