@@ -45,23 +45,25 @@ MECHANISMS = ("priv-unit-g", "proj-unit", "re-priv-hs", "sqkr", "priv-hs", "gaus
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job with command-line arguments; return the exit status."""
     parser = _parser()
-    known = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     console = Console()
     try:
-        parts = list(digits() if known.input == "digits" else read_vectors(known))
+        parts = list(digits() if options.input == "digits" else read_vectors(options))
         if not parts:
-            raise ss.InvalidInputError(f"there are no vectors in {known.input}; name a file that has rows")
+            raise ss.InvalidInputError(f"there are no vectors in {options.input}; name a file that has rows")
         dim = parts[0][2].shape[1]
-        mechanisms = [mechanism_of(kind, epsilon, dim, known) for kind in known.mechanism for epsilon in known.epsilon]
+        mechanisms = [
+            mechanism_of(kind, epsilon, dim, options) for kind in options.mechanism for epsilon in options.epsilon
+        ]
         with console.status("Reporting and averaging (Apache Beam)"):
-            build(parts, mechanisms, known).run().wait_until_finish()
-        means = read_means(known.output)
+            build(parts, mechanisms, options).run().wait_until_finish()
+        means = read_means(options.output)
         errors = errors_of(means, parts)
-        write(known.output, "errors.png", error_curve(errors, f"{len(means)} means of {dim} coordinates"))
+        write(options.output, "errors.png", error_curve(errors, f"{len(means)} means of {dim} coordinates"))
     except ss.StreamsketchError as error:
         Console(stderr=True).print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         return 2
-    show_errors(console, errors, known.output)
+    show_errors(console, errors, options.output)
     return 0
 
 
@@ -135,14 +137,14 @@ def errors_of(means: pa.Table, parts: list[Part]) -> pa.Table:
     truth: dict[str, list[Vectors]] = {}
     for key, _, vectors in parts:
         truth.setdefault(key, []).append(vectors)
-    found: dict[tuple[str, float], list[tuple[float, float]]] = {}
+    errors: dict[tuple[str, float], list[tuple[float, float]]] = {}
     for row in means.to_pylist():
         exact = np.concatenate(truth[row["key"]]).mean(axis=0)
         error = float(((np.array(row["mean"]) - exact) ** 2).sum())
-        found.setdefault((row["mechanism"], row["epsilon"]), []).append((error, row["expected_squared_error"]))
+        errors.setdefault((row["mechanism"], row["epsilon"]), []).append((error, row["expected_squared_error"]))
     rows = [
         {"mechanism": kind, "epsilon": epsilon, "squared_error": error, "expected": expected}
-        for (kind, epsilon), pairs in sorted(found.items())
+        for (kind, epsilon), pairs in sorted(errors.items())
         for error, expected in [np.mean(pairs, axis=0).tolist()]
     ]
     return pa.Table.from_pylist(rows)

@@ -51,10 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--input", type=Path, required=True, help="Parquet file with columns route and scheduled_hour")
     parser.add_argument("--epsilon", type=float, default=1.0, help="privacy loss bound of each release")
     parser.add_argument("--sketch-dim", type=int, default=1 << 16, help="cells of a sketch")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     console = Console()
     try:
-        return demonstrate(given.input, given.epsilon, given.sketch_dim, console)
+        return demonstrate(options.input, options.epsilon, options.sketch_dim, console)
     except (ss.StreamsketchError, OSError, pa.ArrowException) as error:
         Console(stderr=True).print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         return 2
@@ -74,9 +74,9 @@ def demonstrate(path: Path, epsilon: float, sketch_dim: int, console: Console) -
     with console.status("Five parties sketch, sign and contribute"):
         agreed, sent = play(path, agreement, epsilon)
     begun = time.perf_counter()
-    together = agreed.combine(one.contribution for one in sent)
+    together = agreed.combine(party.contribution for party in sent)
     spent = time.perf_counter() - begun
-    merged, *others = [ss.PrivateSketch.from_bytes(one.release, expect=agreement) for one in sent]
+    merged, *others = [ss.PrivateSketch.from_bytes(party.release, expect=agreement) for party in sent]
     for other in others:
         merged = merged.combine(other, populations="disjoint")
     show_parties(console, sent)
@@ -109,7 +109,7 @@ def play(path: Path, agreement: ss.Agreement, epsilon: float) -> tuple[Round, li
         agreed = Round(agreement.projection, epsilon=epsilon, neighbours=NEIGHBOURS, parties=keys)
         send_round(ends, agreed)
         signed = [Round.from_json(end.recv_bytes()) for end in ends]
-        signatures = [mark for one in signed for mark in one.signatures or ()]
+        signatures = [mark for reply in signed for mark in reply.signatures or ()]
         complete = dataclasses.replace(agreed, signatures=signatures)
         send_round(ends, complete)
         return complete, [received(end) for end in ends]
@@ -167,9 +167,9 @@ def share_of(path: Path, place: int) -> pa.Table:
 
 def sketch_of(rows: pa.Table, agreement: ss.Agreement) -> ss.Sketch:
     """Return the sketch of flights by route and hour."""
-    found = ss.sketch(rows, agreement)
-    assert isinstance(found, ss.Sketch)  # noqa: S101 - the agreement has no key
-    return found
+    sketch = ss.sketch(rows, agreement)
+    assert isinstance(sketch, ss.Sketch)  # noqa: S101 - the agreement has no key
+    return sketch
 
 
 def show_parties(console: Console, sent: list[Sent]) -> None:
@@ -183,9 +183,9 @@ def show_parties(console: Console, sent: list[Sent]) -> None:
         ("in", "right"),
     ):
         table.add_column(name, justify=side, no_wrap=True)  # type: ignore[arg-type] # "left" or "right"
-    for name, one in zip(NAMES, sent, strict=True):
-        size, spent = f"{len(one.contribution) / 1e3:,.0f} kB", f"{1000 * one.seconds:.0f} ms"
-        table.add_row(name, one.airports, f"{one.flights:,}", size, spent)
+    for name, party in zip(NAMES, sent, strict=True):
+        size, spent = f"{len(party.contribution) / 1e3:,.0f} kB", f"{1000 * party.seconds:.0f} ms"
+        table.add_row(name, party.airports, f"{party.flights:,}", size, spent)
     console.print(table)
 
 
@@ -195,11 +195,11 @@ def show_errors(console: Console, releases: dict[str, ss.PrivateSketch], whole: 
     table.add_column("published", no_wrap=True)
     for name in ("measured", "expected", "in noises of one", "squared norm"):
         table.add_column(name, justify="right", no_wrap=True)
-    one = releases["one party with all"].noise.k2
+    variance = releases["one party with all"].noise.k2
     for name, release in releases.items():
         error = float(((release.values - whole.state()).astype(np.float64) ** 2).mean())
         norm = ss.squared_norm(release)
-        table.add_row(name, f"{error:.2f}", f"{release.noise.k2:.2f}", f"{error / one:.2f}", str(norm))
+        table.add_row(name, f"{error:.2f}", f"{release.noise.k2:.2f}", f"{error / variance:.2f}", str(norm))
     console.print(table)
 
 

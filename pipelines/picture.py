@@ -25,11 +25,11 @@ def heat_map(results: Results, labels: Mapping[str, str]) -> bytes:
     """
     every = ss.pairwise(list(results.releases.values()), by="cosine")
     lost = np.isnan(np.diagonal(every.value))
-    drawn = {name: one for (name, one), gone in zip(results.releases.items(), lost, strict=True) if not gone}
+    drawn = {name: release for (name, release), gone in zip(results.releases.items(), lost, strict=True) if not gone}
     cosines = ss.pairwise(list(drawn.values()), by="cosine")
     order = similarity_order(2 - 2 * cosines.value)
     lows, highs = cosines.interval(0.95)
-    value, low, high = (one[np.ix_(order, order)] for one in (cosines.value, lows, highs))
+    value, low, high = (matrix[np.ix_(order, order)] for matrix in (cosines.value, lows, highs))
     names = [list(drawn)[place] for place in order]
     titles = [labels[name] for name in names]
 

@@ -62,16 +62,16 @@ POSSIBLE_INDICES = 16 * 3 * 53  # airlines, airports, weeks: the cells of a hist
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demonstration; return its exit status."""
-    known = _parser().parse_args(arguments)
+    options = _parser().parse_args(arguments)
     console = Console()
     try:
-        job = job_of(known)
+        job = job_of(options)
         with Progress(
             SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"), TimeElapsedColumn(), console=console
         ) as progress:
             step = progress.add_task("Sketching, releasing and comparing (Apache Beam)", total=1)
             with announce_compiling(lambda sentence: sys.stderr.write(f"{sentence}\n")):
-                results = results_of(job, known.beam)
+                results = results_of(job, options.beam)
             progress.advance(step)
             step = progress.add_task("Looking at the raw data, which a user could not do", total=1)
             truth = look_at_truth(FLIGHTS, AGREEMENT, results.releases, POSSIBLE_INDICES)
@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def job_of(known: argparse.Namespace) -> FilesJob:
+def job_of(options: argparse.Namespace) -> FilesJob:
     """Return the job."""
     return FilesJob(
         patterns=[str(FLIGHTS)],
@@ -94,8 +94,8 @@ def job_of(known: argparse.Namespace) -> FilesJob:
         epsilon=1.0,
         delta=1e-6,
         public_keys=list(CITIES),
-        output=known.output,
-        secrets=RunSecrets(known.claims),
+        output=options.output,
+        secrets=RunSecrets(options.claims),
     )
 
 

@@ -81,12 +81,12 @@ def steps(since: float, until: float, length: float) -> Iterator[int]:
     yield int(until * 1000)
 
 
-def seconds_of(found: Any) -> float:
+def seconds_of(value: Any) -> float:
     """Return a time in JSON, text of ISO 8601 or microseconds since 1970, in seconds; in UTC if it has no zone."""
-    if not isinstance(found, str):
-        return float(found) / 10**6
-    given = dt.datetime.fromisoformat(found)
-    return (given if given.tzinfo else given.replace(tzinfo=dt.UTC)).timestamp()
+    if not isinstance(value, str):
+        return float(value) / 10**6
+    timestamp = dt.datetime.fromisoformat(value)
+    return (timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=dt.UTC)).timestamp()
 
 
 def write(lines: Iterable[bytes], column: str, writer: LogWriter, every: float) -> None:
@@ -110,26 +110,26 @@ def write(lines: Iterable[bytes], column: str, writer: LogWriter, every: float) 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the producer; return its exit status."""
-    options = argparse.ArgumentParser(prog="python -m pipelines.producer", description=__doc__)
-    options.add_argument("--agreement", type=Path, required=True)
-    options.add_argument("--job", type=Path, required=True)
-    options.add_argument("--servers", required=True)
-    options.add_argument("--topic", required=True)
-    options.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="between heartbeats (default 1)")
-    options.add_argument("--catch-up", metavar="TIME", help="when the log fell silent, as ISO 8601 has it")
-    given = options.parse_args(arguments)
-    policy = StreamPolicy(Agreement.load(given.agreement), Job.load(given.job))
+    parser = argparse.ArgumentParser(prog="python -m pipelines.producer", description=__doc__)
+    parser.add_argument("--agreement", type=Path, required=True)
+    parser.add_argument("--job", type=Path, required=True)
+    parser.add_argument("--servers", required=True)
+    parser.add_argument("--topic", required=True)
+    parser.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="between heartbeats (default 1)")
+    parser.add_argument("--catch-up", metavar="TIME", help="when the log fell silent, as ISO 8601 has it")
+    options = parser.parse_args(arguments)
+    policy = StreamPolicy(Agreement.load(options.agreement), Job.load(options.job))
 
     from confluent_kafka import Producer  # noqa: PLC0415 - of the extra streams
 
-    settings: dict[str, Any] = {"bootstrap.servers": given.servers, "acks": "all"}
+    settings: dict[str, Any] = {"bootstrap.servers": options.servers, "acks": "all"}
     producer = Producer(settings | {"enable.idempotence": True})  # which keeps the order of each partition
-    partitions = len(producer.list_topics(given.topic, 30).topics[given.topic].partitions)
+    partitions = len(producer.list_topics(options.topic, 30).topics[options.topic].partitions)
 
     def send(partition: int, timestamp: int, content: bytes) -> None:
         while True:
             try:
-                producer.produce(given.topic, content, partition=partition, timestamp=timestamp)
+                producer.produce(options.topic, content, partition=partition, timestamp=timestamp)
             except BufferError:  # it sends slower than rows come
                 producer.poll(1)
             else:
@@ -137,12 +137,12 @@ def main(arguments: list[str] | None = None) -> int:
                 return
 
     writer = LogWriter(send, partitions)
-    if given.catch_up is not None:
+    if options.catch_up is not None:
         windows = policy.of_one_length
         length = policy.limit.most * windows.size / 10**6
-        for timestamp in steps(seconds_of(given.catch_up), time.time(), length):
+        for timestamp in steps(seconds_of(options.catch_up), time.time(), length):
             writer.beat(timestamp)
-    write(sys.stdin.buffer, policy.time, writer, given.every)
+    write(sys.stdin.buffer, policy.time, writer, options.every)
     producer.flush()
     return 0
 

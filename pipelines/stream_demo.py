@@ -56,13 +56,13 @@ AGREEMENT = ss.Agreement(
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the demo; return its exit status."""
-    own = argparse.ArgumentParser(prog="python -m pipelines.stream_demo", description=__doc__)
-    own.add_argument("--jars", type=Path, default=Path(".flink/lib"), metavar="DIR", help="(default .flink/lib)")
-    known = own.parse_args(arguments)
+    parser = argparse.ArgumentParser(prog="python -m pipelines.stream_demo", description=__doc__)
+    parser.add_argument("--jars", type=Path, default=Path(".flink/lib"), metavar="DIR", help="(default .flink/lib)")
+    options = parser.parse_args(arguments)
     console = Console()
     try:
         with tempfile.TemporaryDirectory(prefix="stream-demo-", ignore_cleanup_errors=True) as folder:
-            return _demo(console, known.jars, Path(folder))
+            return _demo(console, options.jars, Path(folder))
     except StartError as error:
         console.print(f"error: {error}", style="red", markup=False)
         return 2
@@ -99,15 +99,16 @@ def _demo(console: Console, jars: Path, folder: Path) -> int:
             source=Topic(kafka.servers, TOPIC, kafka.expansion),
             epoch=1,
         )
-        found = replay(job_again, kafka.read(TOPIC))
+        replayed = replay(job_again, kafka.read(TOPIC))
     windows = DAYS * 86_400 // WINDOW
     console.print(
-        f"{found.slots} releases, each once: {windows} windows of {len(CARRIERS)} carriers; {found.missing} missing.\n"
-        f"{found.same_bytes} have the bytes of the computation in batch; "
-        f"{found.same_sums} have the topic's sums once the noise is taken off."
+        f"{replayed.slots} releases, each once: {windows} windows of {len(CARRIERS)} carriers; "
+        f"{replayed.missing} missing.\n"
+        f"{replayed.same_bytes} have the bytes of the computation in batch; "
+        f"{replayed.same_sums} have the topic's sums once the noise is taken off."
     )
     every = windows * len(CARRIERS)
-    good = found == Replay(every, every, every, 0)
+    good = replayed == Replay(every, every, every, 0)
     console.print("[bold green]Every window came once, and is right.[/]" if good else "[bold red]That is wrong.[/]")
     return 0 if good else 1
 
@@ -192,8 +193,8 @@ def _hours() -> Iterator[tuple[dt.datetime, pa.RecordBatch]]:
     table = pa.table({**text, "time": time_of})
     for hour in range(DAYS * 24):
         start = START + dt.timedelta(hours=hour)
-        found = table.filter(pc.equal(table.column("time"), pa.scalar(start, pa.timestamp("us", "UTC"))))
-        yield start, pa.RecordBatch.from_struct_array(found.to_struct_array().combine_chunks())
+        flights = table.filter(pc.equal(table.column("time"), pa.scalar(start, pa.timestamp("us", "UTC"))))
+        yield start, pa.RecordBatch.from_struct_array(flights.to_struct_array().combine_chunks())
 
 
 def _complete(out: Path) -> list[Path]:

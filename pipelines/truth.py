@@ -64,11 +64,11 @@ def look_at_truth(path: Path, agreement: ss.Agreement, releases: ss.PrivateTable
     histograms = coo_array((votes, (places, columns)), shape=(len(names), distinct.size)).tocsr()
     gram = (histograms @ histograms.T).toarray()
     norms, block = np.diagonal(gram), block_of([releases[name] for name in names])
-    sizes, seconds, fourths = ((one[:, None], one) for one in (norms, block.k2, block.k4))
+    sizes, seconds, fourths = ((vector[:, None], vector) for vector in (norms, block.k2, block.k4))
     effect, no_map = OutputNoise(possible_indices), MapVariance(0.0, 0.0, 0.0)
     raw = noisy_cosines(gram, sizes, seconds, fourths, effect, no_map).standard_error
     squares, cosines = norms[:, None] + norms - 2 * gram, gram / np.sqrt(np.outer(norms, norms))
-    distances, exact, errors = (_by_pair(names, one) for one in (squares, cosines, raw))
+    distances, exact, errors = (_by_pair(names, matrix) for matrix in (squares, cosines, raw))
     return Truth(distances, exact, int(distinct.size), possible_indices, errors)
 
 

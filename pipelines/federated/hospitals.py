@@ -89,13 +89,13 @@ class Admission(NamedTuple):
 
     def __str__(self) -> str:
         lines = [f"Compared with {self.central}, with most others like it; admitted if below {LIMIT:g}:"]
-        for name, found in self.verdicts.items():
-            line = f"{name:8}{found.patients.value:6,.0f} patients"
-            if found.discrepancy is not None:
-                low, high = found.discrepancy.interval()
-                line += f", discrepancy {max(low, 0.0):.4f} to {high:.4f}, p = {found.p_value:.1g}"
-                line += f", differs in {', '.join(found.columns)}" if found.columns else ""
-            lines.append(f"{line}: {'admitted' if found.admitted else 'REFUSED'}")
+        for name, verdict in self.verdicts.items():
+            line = f"{name:8}{verdict.patients.value:6,.0f} patients"
+            if verdict.discrepancy is not None:
+                low, high = verdict.discrepancy.interval()
+                line += f", discrepancy {max(low, 0.0):.4f} to {high:.4f}, p = {verdict.p_value:.1g}"
+                line += f", differs in {', '.join(verdict.columns)}" if verdict.columns else ""
+            lines.append(f"{line}: {'admitted' if verdict.admitted else 'REFUSED'}")
         return "\n".join(lines)
 
 
@@ -151,7 +151,7 @@ def admission(releases: Mapping[str, ss.PrivateSketch], limit: float = LIMIT) ->
         for place, a in enumerate(names)
         for b in names[place + 1 :]
     }
-    between = {pair: found for (a, b), found in far.items() for pair in ((a, b), (b, a))}
+    between = {pair: discrepancy for (a, b), discrepancy in far.items() for pair in ((a, b), (b, a))}
 
     def alike(name: str) -> int:
         return sum(between[name, other].interval()[1] <= limit for other in names if other != name)
@@ -189,10 +189,10 @@ def examples(rows: pa.Table) -> tuple[Weights, Weights]:
 
 def trained(weights: Weights, inputs: Weights, labels: Weights, *, steps: int = 20, rate: float = 0.5) -> Weights:
     """Return the weights of a logistic regression after some steps of gradient descent."""
-    found = weights.copy()
+    fitted = weights.copy()
     for _ in range(steps):
-        found += rate * inputs.T @ (labels - _chances(found, inputs)) / len(labels)
-    return found
+        fitted += rate * inputs.T @ (labels - _chances(fitted, inputs)) / len(labels)
+    return fitted
 
 
 def log_loss(weights: Weights, inputs: Weights, labels: Weights) -> float:
@@ -209,10 +209,10 @@ def keep_losses(folder: Path, losses: Mapping[str, float]) -> None:
 
 
 def _equal(column: pa.ChunkedArray, value: str) -> Weights:
-    found: Weights = pc.fill_null(pc.equal(pc.cast(column, "string"), value), fill_value=False).to_numpy() * 1.0
-    return found
+    equal: Weights = pc.fill_null(pc.equal(pc.cast(column, "string"), value), fill_value=False).to_numpy() * 1.0
+    return equal
 
 
 def _chances(weights: Weights, inputs: Weights) -> Weights:
-    found: Weights = 1 / (1 + np.exp(-inputs @ weights))
-    return found
+    chances: Weights = 1 / (1 + np.exp(-inputs @ weights))
+    return chances

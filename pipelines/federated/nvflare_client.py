@@ -18,12 +18,12 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--folder", type=Path, required=True, help="rows and keys")
     parser.add_argument("--practices", type=int, help="how many practices there are, of which this client is one")
-    given = parser.parse_args()
-    folder = given.folder
+    options = parser.parse_args()
+    folder = options.folder
     flare.init()
     name = flare.get_site_name()
-    if given.practices:
-        rows = patients_of(folder, int(name.removeprefix("practice-")), given.practices)
+    if options.practices:
+        rows = patients_of(folder, int(name.removeprefix("practice-")), options.practices)
     else:
         rows = hospitals.rows_of(folder, name)
     while flare.is_running():
@@ -36,8 +36,8 @@ def main() -> None:
             flare.send(FLModel(params=parts, params_type=ParamsType.FULL))
             continue
         weights = task.params[ARRAY]
-        found = hospitals.trained(weights, *hospitals.examples(rows))
-        flare.send(FLModel(params={ARRAY: found - weights}, params_type=ParamsType.DIFF))
+        trained = hospitals.trained(weights, *hospitals.examples(rows))
+        flare.send(FLModel(params={ARRAY: trained - weights}, params_type=ParamsType.DIFF))
 
 
 if __name__ == "__main__":

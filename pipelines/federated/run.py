@@ -42,14 +42,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the examples that are named; return the exit status."""
     parser = argparse.ArgumentParser(description="Examples of federated learning in their simulators.")
     parser.add_argument("examples", nargs="*", choices=[*EXAMPLES, []], help="which to run; by default all")
-    given = parser.parse_args(arguments)
-    for name in given.examples or EXAMPLES:
+    options = parser.parse_args(arguments)
+    for name in options.examples or EXAMPLES:
         print(f"== {name}", flush=True)
         with tempfile.TemporaryDirectory(prefix="federated-") as folder:
             prepare(Path(folder))
             EXAMPLES[name](Path(folder))
-            found = Path(folder) / "losses.json"
-            losses = json.loads(found.read_text()) if found.exists() else {}
+            path = Path(folder) / "losses.json"
+            losses = json.loads(path.read_text()) if path.exists() else {}
         if not works(losses):
             print(f"error: {name} did not end as it should: {losses}", file=sys.stderr)
             return 1
@@ -117,9 +117,9 @@ def _process(command: list[str], environment: dict[str, str], log: TextIO) -> It
 
 
 def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 def nvflare(job: str, folder: Path) -> None:

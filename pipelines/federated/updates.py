@@ -20,9 +20,9 @@ def updates_of(epsilon: float) -> ss.local.ModelUpdates:
 
 def accounted(updates: ss.local.ModelUpdates, reports: int) -> str:
     """Return what one report guarantees, and so many of one practice together."""
-    one = updates.guarantee
-    together = ss.compose([one] * reports, populations="overlapping").budget
-    return f"One report: {one}\n{reports} reports of one practice: {together}"
+    guarantee = updates.guarantee
+    together = ss.compose([guarantee] * reports, populations="overlapping").budget
+    return f"One report: {guarantee}\n{reports} reports of one practice: {together}"
 
 
 def public_loss(weights: hospitals.Weights) -> float:

@@ -60,9 +60,9 @@ def main() -> None:
         print(f"all hospitals: {averaged(folder, list(SITES)):.4f}")
         print(f"the admitted ones: {averaged(folder, ADMITTED):.4f}")
         for practices, epsilon in ((100, 2.0), (8, 8.0)):
-            found = [updated(folder, practices, epsilon, private=True) for _ in range(RUNS)]
+            losses = [updated(folder, practices, epsilon, private=True) for _ in range(RUNS)]
             plain = updated(folder, practices, epsilon, private=False)
-            low, median, high = statistics.quantiles(found, n=4)
+            low, median, high = statistics.quantiles(losses, n=4)
             print(f"{practices} practices, ε = {epsilon:g} a round: {median:.3f}")
             print(f"  half of the runs are between {low:.3f} and {high:.3f}")
             print(f"  without clipping and noise: {plain:.3f}")

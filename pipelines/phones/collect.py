@@ -97,8 +97,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--epsilon", type=float, default=4.0)
-    given = parser.parse_args()
-    with Collector(given.port, mechanism_of(given.epsilon)) as server:
+    options = parser.parse_args()
+    with Collector(options.port, mechanism_of(options.epsilon)) as server:
         print(f"http://127.0.0.1:{server.server_port}/ reports; /mean.json is the mean so far")  # noqa: T201 - a command
         server.serve_forever()
 
