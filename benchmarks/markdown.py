@@ -61,12 +61,13 @@ def tables(result: dict[str, Any]) -> Iterator[tuple[str, Texts, list[Texts], li
 
 def checks(result: dict[str, Any]) -> Iterator[tuple[str, Texts, list[Texts], list[str]]]:
     """Yield the table of a study's checks as `tables` does, its title the verdict; nothing without checks."""
-    found = result.get("checks", ())
-    if found:
+    outcomes = result.get("checks", ())
+    if outcomes:
         rows: list[Texts] = [
-            (one["claim"], one["data"], _tolerance(one), _observed(one), _HOLDS[one["holds"]][0]) for one in found
+            (check["claim"], check["data"], _tolerance(check), _observed(check), _HOLDS[check["holds"]][0])
+            for check in outcomes
         ]
-        colours = [_HOLDS[one["holds"]][1] for one in found]
+        colours = [_HOLDS[check["holds"]][1] for check in outcomes]
         about = f"{result['source']}: " if result["source"] else ""
         yield f"{about}{result['verdict']}.", _CHECKS, rows, colours
 

@@ -72,17 +72,17 @@ class Kept:
     def checks(self, papers: Sequence[str]) -> list[bool | None]:
         """Return whether each statement of these papers holds in the studies that check it."""
         results = results_in(self._into / "results")
-        chosen = [one for one in results if any(name in (one.get("source") or "") for name in papers)]
-        return [check["holds"] for one in chosen for check in one["checks"]]
+        chosen = [result for result in results if any(name in (result.get("source") or "") for name in papers)]
+        return [check["holds"] for result in chosen for check in result["checks"]]
 
     def targets(self) -> list[bool]:
         """Return whether each target of a time is met."""
-        rows = (row for one in results_in(self._into / "results") for row in one.get("rows", ()))
+        rows = (row for result in results_in(self._into / "results") for row in result.get("rows", ()))
         return [row["met"] for row in rows if row["target"] is not None]
 
     def table(self, study: str, title: str, **where: object) -> list[dict[str, Any]]:
         """Return the rows of the table whose title begins so, those with these values in the columns of these names."""
-        (table,) = (one for one in self.result(study)["tables"] if one["title"].startswith(title))
+        (table,) = (entry for entry in self.result(study)["tables"] if entry["title"].startswith(title))
         rows = [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
         return [row for row in rows if all(row[column] == value for column, value in where.items())]
 
@@ -151,19 +151,21 @@ def numbers(kept: Kept) -> dict[str, str]:
 
 def _together(kept: Kept) -> dict[str, str]:
     """Return the numbers of joint estimates."""
-    found: dict[str, str] = {}
+    numbers: dict[str, str] = {}
     for name, data in (("shop", "a shop by month"), ("visits", "visits by clinic")):
         row = kept.row(_TOGETHER, _BEST, data=data, ε=1)
-        found |= {f"{name}_alone": digits(row["each pair alone"]), f"{name}_together": digits(row["together"])}
+        numbers |= {f"{name}_alone": digits(row["each pair alone"]), f"{name}_together": digits(row["together"])}
     best, every = kept.table(_TOGETHER, _BEST), kept.table(_TOGETHER, _ALL)
     worst = max(row["together"] / row["each pair alone"] for row in every)
     loud = kept.row(_TOGETHER, _BEST, data="visits by clinic", ε=8)
     covered = [row["covered by 95 %"] for row in every]
     (maps,) = (
-        re.findall(r"(\d+) maps", one["title"]) for one in kept.result(_TOGETHER)["tables"] if "maps" in one["title"]
+        re.findall(r"(\d+) maps", table["title"])
+        for table in kept.result(_TOGETHER)["tables"]
+        if "maps" in table["title"]
     )
     beaten = {epsilon: _beaten(best, epsilon) for epsilon in {row["ε"] for row in best}}
-    return found | {
+    return numbers | {
         "worst_together": f"{worst:.4g}",
         "together_settings": str(len(every)),
         "together_maps": maps[0],

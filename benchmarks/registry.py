@@ -49,8 +49,8 @@ class Entry:
     def run(self, effort: Effort, data: Data) -> Sequence[Row] | Study:
         """Run it: rows of times, or a study's tables, pictures and finding."""
         module = importlib.import_module(self.module)
-        found: Sequence[Row] | Study = module.run(effort, data) if self.command in STUDIES else module.run(effort)
-        return found
+        outcome: Sequence[Row] | Study = module.run(effort, data) if self.command in STUDIES else module.run(effort)
+        return outcome
 
 
 def entries(command: str) -> dict[str, Entry]:

@@ -85,15 +85,21 @@ def results_in(folder: Path) -> list[Result]:
     """Return the results in a folder, in the order in which entries run; those of unknown entries are left out."""
     read = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
     order = [(command, name) for command in _HEADINGS for name in entries(command)]
-    results = {(one["command"], one["name"]): one for one in read if isinstance(one, dict) and "command" in one}
+    results = {
+        (result["command"], result["name"]): result
+        for result in read
+        if isinstance(result, dict) and "command" in result
+    }
     return [results[place] for place in order if place in results]
 
 
 def _elsewhere(earlier: Result, result: Result) -> dict[str, dict[str, float]]:
     """Return the time ratios that were measured on other processors than the result's: by processor and row."""
     ratios = {_row_name(row): row["ratio"] for row in earlier.get("rows", ()) if row["ratio"] is not None}
-    known = earlier.get("elsewhere", {}) | ({earlier["machine"].get("cpu", "not recorded"): ratios} if ratios else {})
-    return {cpu: kept for cpu, kept in known.items() if cpu != result["machine"].get("cpu")}
+    measured = earlier.get("elsewhere", {}) | (
+        {earlier["machine"].get("cpu", "not recorded"): ratios} if ratios else {}
+    )
+    return {cpu: kept for cpu, kept in measured.items() if cpu != result["machine"].get("cpu")}
 
 
 def _row_name(row: dict[str, Any]) -> str:
@@ -131,7 +137,7 @@ def _times(results: list[Result]) -> list[str]:
     It has a column for the time ratios on each other processor that was measured.
     """
     lines, others_of = [], {result["name"]: result.get("elsewhere", {}) for result in results}
-    processors = sorted({cpu for found in others_of.values() for cpu in found})
+    processors = sorted({cpu for ratios in others_of.values() for cpu in ratios})
     for result in results:
         rows = [row for row in result["rows"] if row["target"] is not None] or result["rows"][:_FEW]
         for row in rows:
@@ -142,7 +148,7 @@ def _times(results: list[Result]) -> list[str]:
             target = markdown.target(row) + (" missed" if row["met"] is False else "")
             ours = f"{markdown.figure(row['ours'])} {row['unit']}"
             elsewhere = [others_of[result["name"]].get(cpu, {}).get(_row_name(row)) for cpu in processors]
-            columns = ["" if one is None else markdown.figure(one) for one in elsewhere]
+            columns = ["" if value is None else markdown.figure(value) for value in elsewhere]
             lines.append((named, row["name"], ours, others, ratio, *columns, target))
     if not lines:
         return []

@@ -32,7 +32,7 @@ _COLOURS = 64
 def measure(entry: Entry, effort: Effort, data: Data, folder: Path) -> Result:
     """Run an entry, write ``<command>-<name>.json``, ``.md`` and pictures, and return what the JSON holds."""
     title, start = entry.title, time.perf_counter()
-    found = entry.run(effort, data)
+    outcome = entry.run(effort, data)
     result: Result = {
         "command": entry.command,
         "name": entry.name,
@@ -43,18 +43,18 @@ def measure(entry: Entry, effort: Effort, data: Data, folder: Path) -> Result:
         "machine": machine.card(),
     }
     pictures: Mapping[str, Figure]
-    if isinstance(found, Study):
+    if isinstance(outcome, Study):
         result |= {
-            "source": found.source,
-            "shortened": found.shortened,
-            "verdict": verdict([check.holds for check in found.checks]),
-            "checks": [check.to_dict() for check in found.checks],
-            "tables": [table.to_dict() for table in found.tables],
-            "finding": found.finding,
+            "source": outcome.source,
+            "shortened": outcome.shortened,
+            "verdict": verdict([check.holds for check in outcome.checks]),
+            "checks": [check.to_dict() for check in outcome.checks],
+            "tables": [table.to_dict() for table in outcome.tables],
+            "finding": outcome.finding,
         }
-        pictures = found.pictures
+        pictures = outcome.pictures
     else:
-        result["rows"] = [row.to_dict() for row in found]
+        result["rows"] = [row.to_dict() for row in outcome]
         figure = drawing.speed_ups(title, result["rows"])
         pictures = {} if figure is None else {"ratios": figure}
     stem = f"{entry.command}-{entry.name}"

@@ -151,7 +151,7 @@ def simulate(
 
     Where the noise follows the projection's own sensitivity, the prediction is the mean over the noises drawn.
     """
-    vectors, masses = np.stack([x, y]), [int(np.abs(one).sum()) for one in (x, y)]
+    vectors, masses = np.stack([x, y]), [int(np.abs(vector).sum()) for vector in (x, y)]
     estimates: dict[str, list[ss.estimation.Estimate]] = {name: [] for name in quantities}
     noises: list[NoiseMoments] = []
     for seed in range(trials):
@@ -172,8 +172,8 @@ def simulate(
             except ss.InvalidInputError:
                 if name != COSINE:
                     raise
-    samples = {name: _sample(name, found, make(0), (x, y), noises) for name, found in estimates.items()}
-    return {name: dataclasses.replace(one, refused=trials - one.values.size) for name, one in samples.items()}
+    samples = {name: _sample(name, draws, make(0), (x, y), noises) for name, draws in estimates.items()}
+    return {name: dataclasses.replace(sample, refused=trials - sample.values.size) for name, sample in samples.items()}
 
 
 def clip_weights(lengths: Floats, bound: float, clip: str) -> Floats:
@@ -188,20 +188,20 @@ def keyed(context: bytes) -> KeyedBits:
 
 def _sample(
     name: str,
-    found: list[ss.estimation.Estimate],
+    estimates: list[ss.estimation.Estimate],
     projection: ss.projections.Projection,
     pair: tuple[Ints, Ints],
     noises: list[NoiseMoments],
 ) -> Sample:
-    intervals = np.array([estimate.interval() for estimate in found])
+    intervals = np.array([estimate.interval() for estimate in estimates])
     truth = truth_of(name, *pair)
     slack = 1e-9 * max(1.0, abs(truth))
-    ends = [estimate.interval(method="chebyshev") for estimate in found]
+    ends = [estimate.interval(method="chebyshev") for estimate in estimates]
     variance = predicted_variance(name, projection, *pair, noises or [NoiseMoments()])
     return Sample(
         truth,
-        np.array([estimate.value for estimate in found]),
-        np.array([estimate.standard_error for estimate in found]),
+        np.array([estimate.value for estimate in estimates]),
+        np.array([estimate.standard_error for estimate in estimates]),
         intervals[:, 0],
         intervals[:, 1],
         None if variance is None else math.sqrt(max(variance, 0.0)),
@@ -233,12 +233,14 @@ def predicted_variance(
     if name == PRODUCT:
         norms, inner = (float(x @ x), float(y @ y)), float(x @ y)
         own = law.of_inner_product(*norms, inner, float((x**2) @ (y**2)))
-        return own + float(np.mean([effect.inner_product_variance(*norms, one.k2, one.k2) for one in noises]))
+        return own + float(
+            np.mean([effect.inner_product_variance(*norms, moments.k2, moments.k2) for moments in noises])
+        )
     vector, copies = (x - y, 2) if name == DISTANCE else (x, 1)
     norm = float(vector @ vector)
-    summed = [one.times(copies) for one in noises]
+    summed = [moments.times(copies) for moments in noises]
     own = law.of_squared_norm(norm, float((vector**4).sum()))
-    return own + float(np.mean([effect.squared_norm_variance(norm, one.k2, one.k4) for one in summed]))
+    return own + float(np.mean([effect.squared_norm_variance(norm, moments.k2, moments.k4) for moments in summed]))
 
 
 def simultaneous_z(count: int, level: float = 0.99) -> float:
@@ -256,7 +258,7 @@ def as_predicted(claim: str, deviations: Iterable[float], data: str = "") -> Che
     deviations
         In standard errors, each. Correct predictions stay within the tolerance with probability 99 %.
     """
-    sizes = [abs(one) for one in deviations]
+    sizes = [abs(deviation) for deviation in deviations]
     largest = max(sizes, default=math.nan)
     return Check(claim, largest, 0.0, simultaneous_z(len(sizes)), unit="standard errors", data=data)
 
@@ -280,7 +282,7 @@ def pair_of(kind: str, dim: int, size: float = 10.0) -> tuple[Ints, Ints]:
             x[3], y[3], y[7] = 1, 0.6, 0.8
         else:
             raise ValueError(f"vectors are dense, four items or one item; got {kind!r}")
-    scaled = [np.rint(length * one / np.linalg.norm(one)).astype(np.int64) for one in (x, y)]
+    scaled = [np.rint(length * vector / np.linalg.norm(vector)).astype(np.int64) for vector in (x, y)]
     return scaled[0], scaled[1]
 
 

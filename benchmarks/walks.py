@@ -168,7 +168,7 @@ class Walk:
             self._returned(stack.pop(), frame, result, stack[-1] if stack else None)
 
     def _called(self, frame: FrameType) -> _Call:
-        name, file, given = self._name(frame), frame.f_code.co_filename, _arguments(frame)
+        name, file, arguments = self._name(frame), frame.f_code.co_filename, _arguments(frame)
         self.functions[frame.f_code] += 1
         caller = self._caller(frame)
         if caller is not None and caller != file:
@@ -176,8 +176,8 @@ class Walk:
         if name:
             self.calls.append(name)
             self._order.setdefault(name, None)
-        takes = any(carries(value) for value in given)
-        return _Call(name, frame.f_code, file, takes, b"".join(map(_digest, given)) if takes else b"")
+        takes = any(carries(value) for value in arguments)
+        return _Call(name, frame.f_code, file, takes, b"".join(map(_digest, arguments)) if takes else b"")
 
     def _returned(self, call: _Call, frame: FrameType, result: Any, caller: _Call | None) -> None:
         passes = call.takes or carries(result)
@@ -217,8 +217,8 @@ class Walk:
             parts = name.split(".")
             hidden = name.endswith(">") or parts[-1].startswith(("__", *_CHECKS))
             if not hidden and owner is not None and len(parts) > 1 and "<locals>" not in parts:
-                found = inspect.getattr_static(getattr(owner, parts[0], None), parts[-1], None)
-                hidden = not (inspect.isfunction(found) or isinstance(found, staticmethod | classmethod))
+                member = inspect.getattr_static(getattr(owner, parts[0], None), parts[-1], None)
+                hidden = not (inspect.isfunction(member) or isinstance(member, staticmethod | classmethod))
             self._names[code] = None if hidden else f"{self._module(code.co_filename)}.{name.replace('.<locals>', '')}"
         return self._names[code]
 

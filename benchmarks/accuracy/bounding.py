@@ -87,11 +87,11 @@ def clipped(events: Contributions, limit: int, clip: Clip = "scale") -> Bounded:
     return bounded(events, max_keys=keys, limit=limit, secret=_SECRET, clip=clip)
 
 
-def vectors_of(found: Bounded, names: list[Any], items: NDArray[np.int64]) -> coo_array:
+def vectors_of(events: Bounded, names: list[Any], items: NDArray[np.int64]) -> coo_array:
     """Return the vector of each airline: (airlines, items)."""
-    rows = np.array([names.index(key) for key, _ in found.slots])[found.codes]
-    columns = np.searchsorted(items, found.indices)
-    return coo_array((found.steps.astype(np.float64), (rows, columns)), shape=(len(names), items.size)).tocsr()
+    rows = np.array([names.index(key) for key, _ in events.slots])[events.codes]
+    columns = np.searchsorted(items, events.indices)
+    return coo_array((events.steps.astype(np.float64), (rows, columns)), shape=(len(names), items.size)).tocsr()
 
 
 def _cases(flights: pa.RecordBatch, index: str, bounds: tuple[int, ...]) -> list[Case]:
@@ -100,7 +100,7 @@ def _cases(flights: pa.RecordBatch, index: str, bounds: tuple[int, ...]) -> list
     truth = vectors_of(clipped(events, MAX_LIMIT - 1), names, items)
     gram = (truth @ truth.T).toarray()
     median = float(np.median(_distances(gram)))
-    found = []
+    cases = []
     for bound, clip in itertools.product(bounds, CLIPS):
         left = vectors_of(clipped(events, bound, clip), names, items)
         inner = (left @ left.T).toarray()
@@ -108,7 +108,7 @@ def _cases(flights: pa.RecordBatch, index: str, bounds: tuple[int, ...]) -> list
         norms = np.sqrt(np.diag(gram) * np.diag(inner))
         cosines = np.divide(across, norms, out=np.zeros_like(across), where=norms > 0)
         moved = _cosines(inner) - _cosines(gram)
-        found.append(
+        cases.append(
             Case(
                 index,
                 bound,
@@ -121,7 +121,7 @@ def _cases(flights: pa.RecordBatch, index: str, bounds: tuple[int, ...]) -> list
                 noise=noise_of(bound) / median,
             )
         )
-    return found
+    return cases
 
 
 def noise_of(bound: int) -> float:

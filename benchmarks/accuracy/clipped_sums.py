@@ -71,22 +71,22 @@ class Setting(NamedTuple):
 
 def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for all studies
     """Simulate all data in all settings."""
-    count, rng, found = effort.size(200, 20), np.random.default_rng(5), []
+    count, rng, cases = effort.size(200, 20), np.random.default_rng(5), []
     for sums in kinds()[: effort.size(40, 3)]:
         for setting in settings()[: effort.size(40, 4)]:
-            found += list(trials(sums, setting, count, rng))
-    found = [one for one in found if not math.isnan(one.covered)]
+            cases += list(trials(sums, setting, count, rng))
+    cases = [case for case in cases if not math.isnan(case.covered)]
     columns = ("data", "setting", "quantity", "coverage of 95 %", "bias / error", "stated / error", "without the clip")
     return Study(
-        [Table(f"Sums of clipped units, {count} maps each", columns, [one.row() for one in found])],
-        _finding(found, count),
-        {"errors": _picture(found)},
-        checks=_checks(found, count),
+        [Table(f"Sums of clipped units, {count} maps each", columns, [case.row() for case in cases])],
+        _finding(cases, count),
+        {"errors": _picture(cases)},
+        checks=_checks(cases, count),
     )
 
 
 @dataclass(frozen=True)
-class Found:
+class Case:
     """One quantity of one setting."""
 
     sums: str
@@ -131,13 +131,13 @@ def groups(*shares: tuple[float, float], cosine: float = 0.0) -> tuple[Floats, F
 def kinds() -> list[Sums]:
     """Return the data."""
     rng = np.random.default_rng(7)
-    one = np.zeros((1, DIM))
-    one[0, 3] = 1.0
+    item = np.zeros((1, DIM))
+    item[0, 3] = 1.0
     popular = np.arange(1, DIM + 1) ** -1.0
     halves = np.repeat(np.eye(2), 150, axis=1)
     few = np.repeat(np.eye(2), 12, axis=1)
     return [
-        Sums("one and the same item", one, np.array([[300.0], [200.0]])),
+        Sums("one and the same item", item, np.array([[300.0], [200.0]])),
         Sums("shoppers, 10 pieces", shoppers(300, 10, 1.0, rng), halves),
         Sums("shoppers, 30 pieces", shoppers(300, 30, 1.2, rng), halves),
         Sums("shoppers, 200 pieces", shoppers(300, 200, 1.2, rng), halves),
@@ -176,7 +176,7 @@ def settings() -> list[Setting]:
     ]
 
 
-def trials(sums: Sums, setting: Setting, count: int, rng: np.random.Generator) -> Iterator[Found]:
+def trials(sums: Sums, setting: Setting, count: int, rng: np.random.Generator) -> Iterator[Case]:
     """Simulate one setting."""
     units = sums.units[sums.weights.sum(axis=0) > 0]
     weights = sums.weights[:, sums.weights.sum(axis=0) > 0]
@@ -196,11 +196,13 @@ def trials(sums: Sums, setting: Setting, count: int, rng: np.random.Generator) -
     blocks = [made_block(noisy[:, side], counted[:, side], setting) for side in range(2)]
     inner, means = vectors @ vectors.T, vectors / numbers[:, None]
     cosine = inner[0, 1] / math.sqrt(inner[0, 0] * inner[1, 1])
-    yield _found(sums, setting, NORM, inner[0, 0], [norms_of(one) for one in both(blocks[0])])
-    yield _found(sums, setting, PRODUCT, inner[0, 1], pairs(products_between, *blocks))
-    yield _found(sums, setting, MEAN_NORM, float(means[0] @ means[0]), [mean_norms_of(one) for one in both(blocks[0])])
-    yield _found(sums, setting, MEAN_PRODUCT, float(means[0] @ means[1]), pairs(mean_products_between, *blocks))
-    yield _found(sums, setting, COSINE, cosine, pairs(_cosines, *blocks))
+    yield _case(sums, setting, NORM, inner[0, 0], [norms_of(block) for block in both(blocks[0])])
+    yield _case(sums, setting, PRODUCT, inner[0, 1], pairs(products_between, *blocks))
+    yield _case(
+        sums, setting, MEAN_NORM, float(means[0] @ means[0]), [mean_norms_of(block) for block in both(blocks[0])]
+    )
+    yield _case(sums, setting, MEAN_PRODUCT, float(means[0] @ means[1]), pairs(mean_products_between, *blocks))
+    yield _case(sums, setting, COSINE, cosine, pairs(_cosines, *blocks))
 
 
 def bounded(lengths: Floats, clip: Clip) -> Floats:
@@ -245,15 +247,15 @@ def both(block: Block) -> tuple[Block, Block]:
 
 def pairs(estimate: Any, first: Block, second: Block) -> list[Estimates]:
     """Return estimates of each trial's pair: with the clip and without."""
-    found = []
-    for one, other in zip(both(first), both(second), strict=True):
+    tables = []
+    for left, right in zip(both(first), both(second), strict=True):
         parts = []
-        for start in range(0, len(one.cells), _AT_ONCE):
+        for start in range(0, len(left.cells), _AT_ONCE):
             kept = slice(start, start + _AT_ONCE)
-            table = estimate(_some(one, kept), _some(other, kept))
+            table = estimate(_some(left, kept), _some(right, kept))
             parts.append([np.diagonal(part) for part in table.parts()])
-        found.append(table.with_parts(*(np.concatenate(own) for own in zip(*parts, strict=True))))
-    return found
+        tables.append(table.with_parts(*(np.concatenate(own) for own in zip(*parts, strict=True))))
+    return tables
 
 
 def _some(block: Block, kept: slice) -> Block:
@@ -266,24 +268,24 @@ def _cosines(first: Block, second: Block) -> Estimates:
     return cosines_between(first, second, same=False)
 
 
-def _found(sums: Sums, setting: Setting, quantity: str, truth: float, estimates: list[Estimates]) -> Found:
+def _case(sums: Sums, setting: Setting, quantity: str, truth: float, estimates: list[Estimates]) -> Case:
     now, before = estimates
-    known = ~np.isnan(now.value)
+    defined = ~np.isnan(now.value)
     low, high = now.interval(0.95)
     near = 1e-9 * abs(truth)
     holds = (low - near <= truth) & (truth <= high + near)
-    error = math.sqrt(float(np.mean((now.value[known] - truth) ** 2))) if known.any() else math.nan
+    error = math.sqrt(float(np.mean((now.value[defined] - truth) ** 2))) if defined.any() else math.nan
     observed = max(error, 1e-12)
-    return Found(
-        sums.name, setting, quantity, float(holds[known].mean()) if known.any() else math.nan,
-        float(np.mean(now.value[known] - truth)) / observed,
-        float(np.median(now.standard_error[known])) / observed,
-        float(np.median(before.standard_error[known])) / observed,
+    return Case(
+        sums.name, setting, quantity, float(holds[defined].mean()) if defined.any() else math.nan,
+        float(np.mean(now.value[defined] - truth)) / observed,
+        float(np.median(now.standard_error[defined])) / observed,
+        float(np.median(before.standard_error[defined])) / observed,
     )  # fmt: skip
 
 
-def _checks(found: list[Found], count: int) -> list[Check]:
-    shares = [one.covered for one in found if one.quantity != COSINE]
+def _checks(cases: list[Case], count: int) -> list[Check]:
+    shares = [case.covered for case in cases if case.quantity != COSINE]
     mean, least = float(np.mean(shares)), min(shares)
     error = math.sqrt(0.95 * 0.05 / count)
     claims = [
@@ -293,15 +295,15 @@ def _checks(found: list[Found], count: int) -> list[Check]:
     return [Check(claim, share, low, 1.0, 1.96 * error, data=f"{len(shares)} settings") for claim, share, low in claims]
 
 
-def _finding(found: list[Found], count: int) -> str:
+def _finding(cases: list[Case], count: int) -> str:
     parts = []
     for quantity in (NORM, PRODUCT, MEAN_NORM, MEAN_PRODUCT, COSINE):
         for clip in ("equal", "scale"):
-            own = [one for one in found if (one.quantity, one.setting.clip) == (quantity, clip)]
+            own = [case for case in cases if (case.quantity, case.setting.clip) == (quantity, clip)]
             if not own:
                 continue
-            stated, before = (np.median([getattr(one, name) for one in own]) for name in ("stated", "before"))
-            shares = [one.covered for one in own]
+            stated, before = (np.median([getattr(case, name) for case in own]) for name in ("stated", "before"))
+            shares = [case.covered for case in own]
             parts.append(
                 f"- {quantity}, {clip}: stated error {stated:.2f} times the observed one (median), {before:.2f} "
                 f"without the clip; intervals of 95 % hold in {100 * np.mean(shares):.1f} % of cases, at least "
@@ -315,14 +317,14 @@ def _finding(found: list[Found], count: int) -> str:
     )
 
 
-def _picture(found: list[Found]) -> Figure:
+def _picture(cases: list[Case]) -> Figure:
     quantities = (NORM, PRODUCT, COSINE)
     figure, axes = palette.panels(1, len(quantities), width=4.4, height=4.4, sharex=True, sharey=True)
     for panel, quantity in zip(axes[0], quantities, strict=True):
         for place, clip in enumerate(("equal", "scale")):
-            own = [one for one in found if (one.quantity, one.setting.clip) == (quantity, clip)]
+            own = [case for case in cases if (case.quantity, case.setting.clip) == (quantity, clip)]
             panel.plot(
-                [one.before for one in own], [one.stated for one in own], palette.MARKERS[place], ls="",
+                [case.before for case in own], [case.stated for case in own], palette.MARKERS[place], ls="",
                 color=palette.COLOURS[place], label=clip,
             )  # fmt: skip
         panel.plot([0.5, 20], [0.5, 20], color=palette.BLACK, lw=1)

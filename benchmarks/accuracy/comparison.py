@@ -78,16 +78,22 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
                 ),
                 [
                     (
-                        *(one.name, one.delta or None, one.predicted, one.observed, one.observed / one.predicted),
-                        *(one.uncertainty, one.predicted / first),
+                        *(
+                            method.name,
+                            method.delta or None,
+                            method.predicted,
+                            method.observed,
+                            method.observed / method.predicted,
+                        ),
+                        *(method.uncertainty, method.predicted / first),
                     )
-                    for one in methods
+                    for method in methods
                 ],
             ),
             Table(
                 f"µs to sketch one vector, without noise, k = {_TIMED_CELLS}, s = {SPARSITY}; to find the sensitivity",
                 ("dim", "map", "dense", f"{_NONZEROS} nonzeros", "sensitivity"),
-                [(dim, name, *(1e6 * one for one in row)) for (dim, name), row in times.items()],
+                [(dim, name, *(1e6 * value for value in row)) for (dim, name), row in times.items()],
             ),
         ],
         _finding(methods, times),
@@ -125,11 +131,11 @@ def _variances(effort: Effort) -> list[Method]:
         draws.append((_KKMM1, delta, functools.partial(kkmm_estimate, z, (EPSILON, delta), exact=True)))
         draws.append((_KKMM2, delta, functools.partial(kkmm_estimate, z, (EPSILON, delta), exact=False)))
     count = effort.size(1000, 3)
-    found = []
+    methods = []
     for name, delta, draw in draws[: effort.size(150, 4)]:
         pairs = np.array([draw(seed) for seed in range(count)])
-        found.append(Method(name, delta, float(z @ z), pairs[:, 0], math.sqrt(pairs[:, 1].mean())))
-    return found
+        methods.append(Method(name, delta, float(z @ z), pairs[:, 0], math.sqrt(pairs[:, 1].mean())))
+    return methods
 
 
 def library_estimate(
@@ -199,7 +205,7 @@ Times = dict[tuple[int, str], tuple[float, float, float]]
 
 
 def _times(effort: Effort) -> Times:
-    found: Times = {}
+    times: Times = {}
     for dim in (1 << 10, 1 << 12, 1 << 14)[: effort.size(30, 1)]:
         rng = np.random.default_rng(dim)
         vector, places = rng.integers(-9, 10, dim), rng.choice(dim, _NONZEROS, replace=False)
@@ -221,10 +227,10 @@ def _times(effort: Effort) -> Times:
         works[0].update(dense | {"iid Gaussian": works[0].pop("iid Gaussian")})
         works[1]["KKMM"] = Work(functools.partial(_some_columns, matrix, places, floats[places]))
         works[2]["KKMM"] = Work(functools.partial(np.linalg.norm, matrix, axis=0))
-        timings = [interleave(one, min(effort.rounds, 9), sample=effort.sample / 4) for one in works]
+        timings = [interleave(contenders, min(effort.rounds, 9), sample=effort.sample / 4) for contenders in works]
         for name in (*builds, "KKMM"):
-            found[dim, name] = (timings[0].median(name), timings[1].median(name), timings[2].median(name))
-    return found
+            times[dim, name] = (timings[0].median(name), timings[1].median(name), timings[2].median(name))
+    return times
 
 
 def _some_columns(matrix: Floats, places: trials.Ints, values: Floats) -> Floats:
@@ -244,11 +250,13 @@ def _sensitivity(build: Callable[..., ss.projections.Projection], seeds: "iterto
 
 
 def _checks(methods: Sequence[Method], times: Times) -> list[Check]:
-    by = {(one.name, one.delta): one for one in methods}
+    by = {(method.name, method.delta): method for method in methods}
     sjlt, above, below = f"SJLT, s = {SPARSITY}", *DELTAS
     checks = [
-        trials.as_predicted("Theorem 2, Lemmas 3 and 8: the estimators are unbiased", [one.bias for one in methods]),
-        trials.as_predicted("Theorem 2, Lemmas 3 and 8: their variances", [one.deviation for one in methods]),
+        trials.as_predicted(
+            "Theorem 2, Lemmas 3 and 8: the estimators are unbiased", [method.bias for method in methods]
+        ),
+        trials.as_predicted("Theorem 2, Lemmas 3 and 8: their variances", [method.deviation for method in methods]),
     ]
     if (_KKMM1, below) in by:
         laplace = methods[0]
@@ -290,21 +298,21 @@ def _checks(methods: Sequence[Method], times: Times) -> list[Check]:
     return checks
 
 
-def _variances_compared(claim: str, one: Method, other: Method, low: float, high: float) -> Check:
+def _variances_compared(claim: str, first: Method, second: Method, low: float, high: float) -> Check:
     """Return the check of the first variance over the second, both as observed."""
-    ratio = (one.observed / other.observed) ** 2
-    error = 1.96 * 2 * ratio * math.hypot(one.uncertainty, other.uncertainty)
-    delta = one.delta or other.delta
+    ratio = (first.observed / second.observed) ** 2
+    error = 1.96 * 2 * ratio * math.hypot(first.uncertainty, second.uncertainty)
+    delta = first.delta or second.delta
     return Check(f"{claim}; ratio of variances", ratio, low, high, error=error, data=f"δ = {delta:g}")
 
 
 def _finding(methods: Sequence[Method], times: Times) -> str:
-    ratios = [one.observed / one.predicted for one in methods]
+    ratios = [method.observed / method.predicted for method in methods]
     parts = [
         f"Observed over predicted errors are {min(ratios):.3f} to {max(ratios):.3f} over {len(methods)} settings.",
         "What follows compares predictions.",
     ]
-    by = {(one.name, one.delta): one.predicted for one in methods}
+    by = {(method.name, method.delta): method.predicted for method in methods}
     base = methods[0].predicted
     full = len(methods) == 1 + 7 * len(DELTAS)
     if full:
@@ -347,16 +355,16 @@ def _claim(by: dict[tuple[str, float], float], base: float, delta: float) -> str
 
 
 def _error_picture(methods: Sequence[Method]) -> Figure:
-    names = list(dict.fromkeys(one.name for one in methods))
+    names = list(dict.fromkeys(method.name for method in methods))
     figure, ((panel,),) = palette.panels(1, 1, width=8.6, height=4.6)
     allowed = trials.simultaneous_z(len(methods))
     for place, delta in enumerate((0.0, *DELTAS)):
-        own = [one for one in methods if one.delta == delta]
-        rows = np.array([names.index(one.name) + 0.16 * (place - 1.5) for one in own])
+        own = [method for method in methods if method.delta == delta]
+        rows = np.array([names.index(method.name) + 0.16 * (place - 1.5) for method in own])
         label = f"δ = {delta:g}" if delta else "δ = 0"
-        errors = [allowed * one.observed * one.uncertainty for one in own]
-        panel.errorbar([one.observed for one in own], rows, xerr=errors, **palette.points(place), label=label)
-        panel.plot([one.predicted for one in own], rows, "|", color=palette.BLACK, ms=14)
+        errors = [allowed * method.observed * method.uncertainty for method in own]
+        panel.errorbar([method.observed for method in own], rows, xerr=errors, **palette.points(place), label=label)
+        panel.plot([method.predicted for method in own], rows, "|", color=palette.BLACK, ms=14)
     panel.plot([], [], "|", color=palette.BLACK, ms=12, label="predicted")
     panel.set_yticks(range(len(names)), names)
     panel.invert_yaxis()

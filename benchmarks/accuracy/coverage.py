@@ -87,15 +87,15 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
 
 
 def _cases(effort: Effort, count: int) -> list[Case]:
-    found = []
+    cases = []
     for name in list(trials.MAPS)[: effort.size(120, 2)]:
         make = functools.partial(_build, name)
         for kind in _KINDS[: effort.size(30, 1)]:
             x, y = trials.pair_of(kind, DIM)
             for noise, budget in (("none", None), (str(_BUDGET), _BUDGET)):
                 samples = trials.simulate(make, x, y, budget, count, _QUANTITIES)
-                found += [Case(name, kind, noise, quantity, sample) for quantity, sample in samples.items()]
-    return found
+                cases += [Case(name, kind, noise, quantity, sample) for quantity, sample in samples.items()]
+    return cases
 
 
 def _build(name: str, seed: int) -> ss.projections.Projection:
@@ -103,17 +103,17 @@ def _build(name: str, seed: int) -> ss.projections.Projection:
 
 
 def _very_sparse(effort: Effort) -> list[tuple[Any, ...]]:
-    count, one = effort.size(2000, 3), np.eye(DIM, dtype=np.int64)[3] * 100
-    found = []
+    count, vector = effort.size(2000, 3), np.eye(DIM, dtype=np.int64)[3] * 100
+    rows = []
     for ratio in (16.0, 8.0, 4.0, 2.0, 1.0, 0.5):
         sparsity = round(CELLS / ratio)
         make = functools.partial(_sparse, sparsity)
-        (sample,) = trials.simulate(make, one, one, None, count, (NORM,)).values()
+        (sample,) = trials.simulate(make, vector, vector, None, count, (NORM,)).values()
         exact = one_nonzero_coverage(CELLS, sparsity)
-        found.append(
+        rows.append(
             (ratio, sparsity, sample.coverage, exact, math.sqrt(exact * (1 - exact) / count), _STATED.get(ratio))
         )
-    return found
+    return rows
 
 
 def chi_square_coverage(cells: int) -> float:

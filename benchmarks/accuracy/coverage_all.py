@@ -85,9 +85,9 @@ def _covered(by: By, streams: int, cells: int, noise: str, count: int) -> tuple[
         k4 = 3 * k2**2 if noise == "Laplace" else np.zeros(streams)
         effect = effect_of(projection, "output")
         block = Block(state, np.full(streams, unit), k2, k4, projection.variance, effect)
-        found = compare_blocks(block, block, by, same=True)
-        for place, ends in enumerate((found.interval(level="all"), found.interval(1 - 0.05 / len(pairs[0])))):
+        estimates = compare_blocks(block, block, by, same=True)
+        for place, ends in enumerate((estimates.interval(level="all"), estimates.interval(1 - 0.05 / len(pairs[0])))):
             low, high = (end[pairs] for end in ends)
-            known = ~np.isnan(low)
-            held[place] += ((low <= truth[pairs]) & (truth[pairs] <= high))[known].all()
+            defined = ~np.isnan(low)
+            held[place] += ((low <= truth[pairs]) & (truth[pairs] <= high))[defined].all()
     return float(held[0] / count), float(held[1] / count)

@@ -48,7 +48,7 @@ Draw = Callable[[int], tuple[ss.Sketch, ss.PrivateSketch, ss.PrivateSketch]]
 """A trial's own sketch, its release, and the other stream's release."""
 
 
-class Found(NamedTuple):
+class Case(NamedTuple):
     """One quantity of one setting."""
 
     map: str
@@ -71,22 +71,22 @@ class Found(NamedTuple):
 
 def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for all studies
     """Simulate every map under both noises; then sums of clipped units."""
-    count, found = effort.size(1000, 3), []
+    count, cases = effort.size(1000, 3), []
     names = list(trials.MAPS)[: effort.size(80, 1)]
     x, y = trials.pair_of("dense", DIM, SIZE)
     truths = _truths(x.astype(np.float64), y.astype(np.float64))
     for name in names:
         for budget in NOISES:
             draw = functools.partial(_plain, name, budget, (x, y))
-            found += _trials((name, "dense", str(budget)), draw, ESTIMATORS, truths, count)
+            cases += _trials((name, "dense", str(budget)), draw, ESTIMATORS, truths, count)
     clips: tuple[Clip, ...] = ("equal", "scale")
     for clip in clips:
         rows, sums, numbers = _units(clip)
-        means = _truths(*(one / number for one, number in zip(sums, numbers, strict=True)))
+        means = _truths(*(total / number for total, number in zip(sums, numbers, strict=True)))
         of_means = {name: means[other] for name, other in zip(OF_MEANS, list(ESTIMATORS)[:2], strict=True)}
         draw = functools.partial(_clipped, rows, clip)
         setting = "SJLT, s = 4", f"units, {clip}", "gaussian, ε = 1, δ = 1e-06"
-        found += _trials(setting, draw, ESTIMATORS | OF_MEANS, _truths(*sums) | of_means, count)
+        cases += _trials(setting, draw, ESTIMATORS | OF_MEANS, _truths(*sums) | of_means, count)
     return Study(
         [
             Table(
@@ -97,12 +97,12 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
                     *intervals.COLUMNS,
                     *("mean square error / that of two releases", "noise variance / that of two releases"),
                 ),
-                [(*one[:7], *one.covered, *one[8:]) for one in found],
+                [(*case[:7], *case.covered, *case[8:]) for case in cases],
             )
         ],
-        _finding(found),
-        {"saved": _picture(found)},
-        checks=_checks(found, count),
+        _finding(cases),
+        {"saved": _picture(cases)},
+        checks=_checks(cases, count),
     )
 
 
@@ -157,34 +157,34 @@ def _trials(
     estimators: dict[str, Callable[..., ss.estimation.Estimate]],
     truths: dict[str, float],
     count: int,
-) -> list[Found]:
+) -> list[Case]:
     own: dict[str, list[ss.estimation.Estimate]] = {name: [] for name in estimators}
     public: dict[str, list[ss.estimation.Estimate]] = {name: [] for name in estimators}
     for seed in range(count):
         raw, mine, theirs = draw(seed)
         for name, estimator in estimators.items():
-            for found, side in ((own[name], raw), (public[name], mine)):
+            for estimates, side in ((own[name], raw), (public[name], mine)):
                 try:
-                    found.append(estimator(side, theirs))
+                    estimates.append(estimator(side, theirs))
                 except ss.InvalidInputError:  # a stream below the noise floor
                     continue
     least = (1 - _MOST_REFUSED) * count  # of estimates: those that pass by chance are no sample
     return [
-        _found((*setting, name), own[name], public[name], truths[name])
+        _case((*setting, name), own[name], public[name], truths[name])
         for name in estimators
         if min(len(own[name]), len(public[name])) > least
     ]
 
 
-def _found(
+def _case(
     setting: tuple[str, str, str, str],
     own: list[ss.estimation.Estimate],
     public: list[ss.estimation.Estimate],
     truth: float,
-) -> Found:
+) -> Case:
     summary, of_two = (intervals.of_values(side, truth) for side in (own, public))
     noise, noise_of_two = (float(np.mean([each.noise_variance for each in side])) for side in (own, public))
-    return Found(
+    return Case(
         *setting,
         summary.bias,
         summary.error / abs(truth),
@@ -195,49 +195,49 @@ def _found(
     )
 
 
-def _checks(found: list[Found], count: int) -> list[Check]:
+def _checks(cases: list[Case], count: int) -> list[Check]:
     ratio = ("cosine", "profile distance")
-    unbiased = [one for one in found if one.quantity not in ratio and one.data == "dense"]
-    most = max((one.noise_saved for one in found if one.quantity == "squared distance"), default=0.5)
+    unbiased = [case for case in cases if case.quantity not in ratio and case.data == "dense"]
+    most = max((case.noise_saved for case in cases if case.quantity == "squared distance"), default=0.5)
     return [
         Check(
             "estimates are unbiased; the largest bias in standard errors",
-            max(abs(one.bias) for one in unbiased),
+            max(abs(case.bias) for case in unbiased),
             0.0,
             trials.simultaneous_z(len(unbiased)),
         ),
         Check("of a distance's noise at most half is left", most, 0.0, 0.51),
-        intervals.least("95 % intervals cover; the least share", found, 0.95 - _FEW_CELLS, count),
+        intervals.least("95 % intervals cover; the least share", cases, 0.95 - _FEW_CELLS, count),
     ]
 
 
-def _finding(found: list[Found]) -> str:
+def _finding(cases: list[Case]) -> str:
     saved = {
-        quantity: [one for one in found if one.quantity == quantity]
-        for quantity in dict.fromkeys(one.quantity for one in found)
+        quantity: [case for case in cases if case.quantity == quantity]
+        for quantity in dict.fromkeys(case.quantity for case in cases)
     }
     said = "; ".join(
-        f"{quantity}: {min(one.saved for one in own):.2f} to {max(one.saved for one in own):.2f}, of the noise's "
-        f"stated variance {min(one.noise_saved for one in own):.2f} to {max(one.noise_saved for one in own):.2f}"
+        f"{quantity}: {min(case.saved for case in own):.2f} to {max(case.saved for case in own):.2f}, of the noise's "
+        f"stated variance {min(case.noise_saved for case in own):.2f} to {max(case.noise_saved for case in own):.2f}"
         for quantity, own in saved.items()
     )
     return (
         f"With one's own raw sketch on one side, the mean square error is so much of that of two releases: {said}. "
-        f"Intervals cover: {intervals.ranges(found)}."
+        f"Intervals cover: {intervals.ranges(cases)}."
     )
 
 
-def _picture(found: list[Found]) -> Figure:
-    quantities = list(dict.fromkeys(one.quantity for one in found))
-    settings = list(dict.fromkeys(f"{one.map}; {one.data}; {one.noise}" for one in found))
+def _picture(cases: list[Case]) -> Figure:
+    quantities = list(dict.fromkeys(case.quantity for case in cases))
+    settings = list(dict.fromkeys(f"{case.map}; {case.data}; {case.noise}" for case in cases))
     figure, axes = palette.panels(1, 2, width=5.2, height=0.6 + 0.22 * len(settings), sharey=True)
     titles = "mean square error / that of two releases", "share of 95 % intervals that hold the truth"
     for side, (panel, title) in enumerate(zip(axes[0], titles, strict=True)):
         for place, quantity in enumerate(quantities):
-            own = [one for one in found if one.quantity == quantity]
+            own = [case for case in cases if case.quantity == quantity]
             panel.plot(
-                [one.covered[2] if side else one.saved for one in own],
-                [settings.index(f"{one.map}; {one.data}; {one.noise}") for one in own],
+                [case.covered[2] if side else case.saved for case in own],
+                [settings.index(f"{case.map}; {case.data}; {case.noise}") for case in own],
                 linestyle="",
                 marker=palette.MARKERS[place],
                 markersize=5,

@@ -55,13 +55,13 @@ class Units(NamedTuple):
     @property
     def vectors(self) -> Floats:
         """What each unit has in each key: (keys, units, items)."""
-        found = np.zeros((self.keys.max() + 1, self.units.max() + 1, DIM))
-        np.add.at(found, (self.keys, self.units, self.items), 1.0)
-        return found
+        vectors = np.zeros((self.keys.max() + 1, self.units.max() + 1, DIM))
+        np.add.at(vectors, (self.keys, self.units, self.items), 1.0)
+        return vectors
 
 
 @dataclass(frozen=True)
-class Found:
+class Case:
     """One quantity of one setting, over trials and pairs of keys."""
 
     data: str
@@ -83,11 +83,11 @@ class Found:
 
 def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for all studies
     """Count over kinds of data, both clips and three numbers of cells."""
-    count, found = effort.size(1000, 3), []
+    count, cases = effort.size(1000, 3), []
     for units in _kinds()[: effort.size(40, 1)]:
         for clip in ("equal", "scale"):
             for cells in (64, 256, 1024)[: effort.size(30, 1)]:
-                found += list(_trials(units, clip, cells, count))
+                cases += list(_trials(units, clip, cells, count))
     return Study(
         [
             Table(
@@ -97,12 +97,12 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
                     *(f"{100 * confidence:.0f} %" for confidence in CONFIDENCES),
                     *("largest bias (standard deviations)", "stated / observed error", "refused"),
                 ),
-                [one.row() for one in found],
+                [case.row() for case in cases],
             )
         ],
-        _finding(found, count),
-        {"shares": _picture(found, count)},
-        checks=_checks(found, count),
+        _finding(cases, count),
+        {"shares": _picture(cases, count)},
+        checks=_checks(cases, count),
     )
 
 
@@ -134,7 +134,7 @@ def _drawn(
     return Units(name, units, keys, np.concatenate([items for _, _, items in rows]), together)
 
 
-def _trials(units: Units, clip: Clip, cells: int, count: int) -> Iterator[Found]:
+def _trials(units: Units, clip: Clip, cells: int, count: int) -> Iterator[Case]:
     vectors = units.vectors
     lengths = np.sqrt((vectors**2).sum(axis=(0, 2)))
     bound = round(float(np.median(lengths)))
@@ -157,9 +157,9 @@ def _trials(units: Units, clip: Clip, cells: int, count: int) -> Iterator[Found]
         estimates[MEAN_PRODUCT].append(mean_products_between(block, block))
         estimates[MEAN_NORM].append(mean_norms_of(block))
     pairs = np.triu_indices(len(vectors), 1)
-    for quantity, of_one in estimates.items():
+    for quantity, by_trial in estimates.items():
         place = ... if quantity == MEAN_NORM else pairs
-        yield _found((units.name, clip, cells, quantity), of_one, truths[quantity][place], place)
+        yield _case((units.name, clip, cells, quantity), by_trial, truths[quantity][place], place)
 
 
 def _truths(sums: Floats, numbers: NDArray[np.int64]) -> dict[str, Floats]:
@@ -179,51 +179,51 @@ def _truths(sums: Floats, numbers: NDArray[np.int64]) -> dict[str, Floats]:
     }
 
 
-def _found(setting: tuple[str, str, int, str], estimates: list[Estimates], truth: Floats, place: Any) -> Found:
-    values = np.array([one.value[place] for one in estimates])
-    errors = np.array([one.standard_error[place] for one in estimates])
-    known = ~np.isnan(values)
+def _case(setting: tuple[str, str, int, str], estimates: list[Estimates], truth: Floats, place: Any) -> Case:
+    values = np.array([estimate.value[place] for estimate in estimates])
+    errors = np.array([estimate.standard_error[place] for estimate in estimates])
+    defined = ~np.isnan(values)
     covered = []
     for confidence in CONFIDENCES:
-        intervals = [one.interval(confidence) for one in estimates]
-        holds = np.array([(one.low[place] <= truth) & (truth <= one.high[place]) for one in intervals])
-        covered.append(float(holds[known].mean()))
+        intervals = [estimate.interval(confidence) for estimate in estimates]
+        holds = np.array([(interval.low[place] <= truth) & (truth <= interval.high[place]) for interval in intervals])
+        covered.append(float(holds[defined].mean()))
     spread = np.nanstd(values, axis=0)
     bias = (np.nanmean(values, axis=0) - truth) / spread
     stated = np.sqrt(np.nanmean(errors**2, axis=0)) / spread
     worst = float(bias[np.abs(bias).argmax()])
-    return Found(*setting, tuple(covered), worst, float(np.median(stated)), int((~known).sum()))
+    return Case(*setting, tuple(covered), worst, float(np.median(stated)), int((~defined).sum()))
 
 
-def _usual(one: Found) -> bool:
-    return one.cells >= 256 and one.data != "alike"
+def _usual(case: Case) -> bool:
+    return case.cells >= 256 and case.data != "alike"
 
 
-def _checks(found: list[Found], count: int) -> list[Check]:
+def _checks(cases: list[Case], count: int) -> list[Check]:
     def check(claim: str, share: float, low: float, high: float, settings: int) -> Check:
         return Check(claim, share, low, high, share_error(share, count), data=f"{settings} settings")
 
-    shares = [one.covered[2] for one in found]
+    shares = [case.covered[2] for case in cases]
     checks = [check("95 % intervals cover 93.5 % or more; least share", min(shares), 0.935, 1.0, len(shares))]
-    usual = [one.covered[2] for one in found if _usual(one)]
+    usual = [case.covered[2] for case in cases if _usual(case)]
     if usual:
         claim = "with 256 cells and more, and units not alike, they cover 96.5 % or less; greatest share"
         checks.append(check(claim, max(usual), 0.0, 0.965, len(usual)))
     return checks
 
 
-def _finding(found: list[Found], count: int) -> str:
+def _finding(cases: list[Case], count: int) -> str:
     parts = []
     for quantity in QUANTITIES:
-        usual = [one.covered[2] for one in found if one.quantity == quantity and _usual(one)]
-        rest = [one.covered[2] for one in found if one.quantity == quantity and not _usual(one)]
+        usual = [case.covered[2] for case in cases if case.quantity == quantity and _usual(case)]
+        rest = [case.covered[2] for case in cases if case.quantity == quantity and not _usual(case)]
         said = [
             f"{100 * min(shares):.1f} to {100 * max(shares):.1f} % {where}"
             for shares, where in ((usual, "with 256 cells and more"), (rest, "with 64 cells or units nearly alike"))
             if shares
         ]
         parts.append(f"{quantity}: {', '.join(said)}")
-    worst = max(found, key=lambda one: abs(one.bias))
+    worst = max(cases, key=lambda case: abs(case.bias))
     return (
         f"95 % intervals hold the truth in so many of {count} trials, over the pairs of keys: {'; '.join(parts)}. The "
         f"largest bias is {worst.bias:+.2f} standard deviations ({worst.quantity}, {worst.data}, {worst.clip}, k = "
@@ -233,17 +233,17 @@ def _finding(found: list[Found], count: int) -> str:
     )
 
 
-def _picture(found: list[Found], count: int) -> Figure:
-    kinds, clips = (list(dict.fromkeys(getattr(one, name) for one in found)) for name in ("data", "clip"))
+def _picture(cases: list[Case], count: int) -> Figure:
+    kinds, clips = (list(dict.fromkeys(getattr(case, name) for case in cases)) for name in ("data", "clip"))
     figure, axes = palette.panels(len(clips), len(kinds), width=3.6, height=3.2, sharex=True, sharey=True)
     band = 4 * math.sqrt(0.95 * 0.05 / count)
     for row, clip in zip(axes, clips, strict=True):
         for panel, kind in zip(row, kinds, strict=True):
             for place, quantity in enumerate(QUANTITIES):
-                own = [one for one in found if (one.data, one.clip, one.quantity) == (kind, clip, quantity)]
+                own = [case for case in cases if (case.data, case.clip, case.quantity) == (kind, clip, quantity)]
                 panel.plot(
-                    np.array([one.cells for one in own]) * 1.06 ** (place - 2),
-                    [one.covered[2] for one in own],
+                    np.array([case.cells for case in own]) * 1.06 ** (place - 2),
+                    [case.covered[2] for case in own],
                     marker=palette.MARKERS[place],
                     color=palette.COLOURS[place],
                     label=quantity,

@@ -121,12 +121,12 @@ def _releases(
     budget = trials.Budget(1.0, 1e-6 if noise == "gaussian" else 0.0, noise)
     publisher = budget.publisher(projection)
     bits = trials.keyed(f"why {projection} {budget} {seed}".encode())
-    found = []
+    releases = []
     for values in counts:
         sketch = projection.sketch()
         sketch.update(np.arange(ITEMS), values.astype(np.int64))
-        found.append(publisher.for_data(sketch).draw(bits))
-    return found[0] if weight == 1 else found[0].scaled(weight), found[1]
+        releases.append(publisher.for_data(sketch).draw(bits))
+    return releases[0] if weight == 1 else releases[0].scaled(weight), releases[1]
 
 
 class _Units(NamedTuple):

@@ -172,7 +172,7 @@ def _checks(points: Sequence[Point]) -> list[Check]:
             )
         )
     checks.append(
-        trials.as_predicted("Corollary 2: the variances on both sides", [one.sample.deviation for one in points])
+        trials.as_predicted("Corollary 2: the variances on both sides", [point.sample.deviation for point in points])
     )
     return checks
 
@@ -217,7 +217,9 @@ def _picture(points: Sequence[Point], resolution: int) -> Figure:
             line = [relative_variance(1.0, sparsity, float(delta), gap) for delta in deltas]
             panel.plot(deltas, line, color=colour, ls=("-", "--")[place], lw=1.6, label=f"Gaussian, {streams} streams")
             own = [point for point in points if (point.sparsity, point.streams) == (sparsity, streams)]
-            base = next((float(one.sample.predicted or 1) for one in own if one.budget.mechanism == "laplace"), 1.0)
+            base = next(
+                (float(point.sample.predicted or 1) for point in own if point.budget.mechanism == "laplace"), 1.0
+            )
             for point in own:
                 delta = point.budget.delta or _LEAST * 3
                 height = (point.sample.observed / base) ** 2

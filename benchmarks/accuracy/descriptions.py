@@ -43,8 +43,8 @@ def descriptions(people: int, rows: int, count: int) -> Iterator[tuple[Any, ...]
     covered, missed = [], []
     for draw in range(count):
         release = release_of(sketch, bits_of(f"describe {people} {rows} {draw}"))
-        tables = [describe(release, agreement, shares=asked, confidence=one) for one in CONFIDENCES]
-        ends = [(one["low"].to_numpy(), one["high"].to_numpy()) for one in tables]
+        tables = [describe(release, agreement, shares=asked, confidence=confidence) for confidence in CONFIDENCES]
+        ends = [(table["low"].to_numpy(), table["high"].to_numpy()) for table in tables]
         covered.append([(low <= truth + 1e-9) & (truth - 1e-9 <= high) for low, high in ends])
         missed.append((tables[0]["estimate"].to_numpy() - truth) / tables[0]["error"].to_numpy())
     kinds = [
@@ -55,12 +55,12 @@ def descriptions(people: int, rows: int, count: int) -> Iterator[tuple[Any, ...]
     ]
     gaps, holds = np.array(missed), np.array(covered)
     for kind in dict.fromkeys(kinds):
-        own = [place for place, one in enumerate(kinds) if one == kind]
-        known = ~np.isnan(gaps[:, own])
-        biases = np.nan_to_num(gaps[:, own]).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-        shares = holds[:, :, own].transpose(1, 0, 2)[:, known].mean(axis=1) if known.any() else np.full(4, math.nan)
-        bias = float(np.abs(biases).max()) if known.any() else math.nan
-        yield people, rows, kind, float(1 - known.mean()), bias, *map(float, shares)
+        own = [place for place, label in enumerate(kinds) if label == kind]
+        defined = ~np.isnan(gaps[:, own])
+        biases = np.nan_to_num(gaps[:, own]).sum(axis=0) / np.maximum(defined.sum(axis=0), 1)
+        shares = holds[:, :, own].transpose(1, 0, 2)[:, defined].mean(axis=1) if defined.any() else np.full(4, math.nan)
+        bias = float(np.abs(biases).max()) if defined.any() else math.nan
+        yield people, rows, kind, float(1 - defined.mean()), bias, *map(float, shares)
 
 
 def _truths(held: pa.Table) -> dict[tuple[str, str], float]:
@@ -72,9 +72,9 @@ def _truths(held: pa.Table) -> dict[tuple[str, str], float]:
         ("age", "standard deviation"): float(ages.std()),
         ("height", "mean"): float(np.clip(held["height"].to_numpy(), 1.2, 2.2).mean()),
         **{(name, "missing"): held[name].null_count / held.num_rows for name in held.column_names},
-        **{("ward", f"share of {one}"): float((wards == one).mean()) for one in ("A", "B")},
+        **{("ward", f"share of {ward}"): float((wards == ward).mean()) for ward in ("A", "B")},
         ("ward", "others"): float((wards == "C").mean()),
-        **{("code", f"share of {one}"): float((codes == one).mean()) for one in _CODES},
+        **{("code", f"share of {code}"): float((codes == code).mean()) for code in _CODES},
     }
 
 
@@ -87,7 +87,9 @@ def _people(count: int, rows: int, rng: np.random.Generator) -> pa.Table:
             "age": pa.array(ages, from_pandas=True),
             "height": rng.normal(1.7, 0.1, size),
             "ward": rng.choice(["A", "B", "C"], size, p=[0.6, 0.3, 0.1]),
-            "code": rng.choice([*_CODES, *(f"X{one}" for one in range(50))], size, p=[0.2, 0.2, 0.1, *[0.01] * 50]),
+            "code": rng.choice(
+                [*_CODES, *(f"X{number}" for number in range(50))], size, p=[0.2, 0.2, 0.1, *[0.01] * 50]
+            ),
             "scan": pa.FixedSizeListArray.from_arrays(pa.array(rng.standard_normal(3 * size)), 3),
         }
     )

@@ -73,7 +73,7 @@ def _features(kind: str, dim: int, waves: int, seed: int) -> Features:
 def _sites(kind: str, dim: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what each column holds at two sites, the second one shifted: arrays of `ROWS` people."""
     rng = np.random.default_rng([dim, 5])
-    found: list[dict[str, Any]] = []
+    sites: list[dict[str, Any]] = []
     for shift in (0.0, 0.7):
         held: dict[str, Any] = {}
         if kind in ("numbers", "mixed"):
@@ -87,39 +87,39 @@ def _sites(kind: str, dim: int) -> tuple[dict[str, Any], dict[str, Any]]:
         if kind in ("hashed", "mixed"):
             shares = np.arange(1, dim + 1) ** -1.0 * np.exp(shift * rng.standard_normal(dim))
             held["hashed"] = rng.choice(dim, ROWS, p=shares / shares.sum())
-        found.append(held)
-    return found[0], found[1]
+        sites.append(held)
+    return sites[0], sites[1]
 
 
 def _table(held: Mapping[str, Any]) -> pa.Table:
     columns: dict[str, Any] = {}
     if "numbers" in held:
-        columns = {f"number {place}": one for place, one in enumerate(held["numbers"].T)}
+        columns = {f"number {place}": values for place, values in enumerate(held["numbers"].T)}
     if "embedding" in held:
         flat = pa.array(held["embedding"].ravel())
         columns["embedding"] = pa.FixedSizeListArray.from_arrays(flat, held["embedding"].shape[1])
     if "hashed" in held:
-        columns["hashed"] = [f"value {one}" for one in held["hashed"]]
+        columns["hashed"] = [f"value {value}" for value in held["hashed"]]
     return pa.table(columns)
 
 
 def _exact(features: Features, sites: tuple[dict[str, Any], dict[str, Any]]) -> dict[str, float]:
     """Return the expected squared distance in each block over seeds, over its squared length."""
     tables = [_table(held) for held in sites]
-    gaps = np.subtract(*(features.transform(one).mean(axis=0) for one in tables))
-    found = {}
+    gaps = np.subtract(*(features.transform(table).mean(axis=0) for table in tables))
+    distances = {}
     for block in features.blocks:
-        found[block.name] = float(gaps[block.places] @ gaps[block.places]) * (1 << 30) / block.amplitude**2
+        distances[block.name] = float(gaps[block.places] @ gaps[block.places]) * (1 << 30) / block.amplitude**2
     if features.joint and features.width:
-        found[JOINT] = _discrepancy(sites[0]["numbers"], sites[1]["numbers"], features.width)
-    if "embedding" in found:
-        width = next(one.width for one in features.columns.values() if isinstance(one, Embedding))
-        found["embedding"] = _discrepancy(sites[0]["embedding"], sites[1]["embedding"], width)
-    if "hashed" in found:
+        distances[JOINT] = _discrepancy(sites[0]["numbers"], sites[1]["numbers"], features.width)
+    if "embedding" in distances:
+        width = next(column.width for column in features.columns.values() if isinstance(column, Embedding))
+        distances["embedding"] = _discrepancy(sites[0]["embedding"], sites[1]["embedding"], width)
+    if "hashed" in distances:
         most = 1 + max(int(held["hashed"].max()) for held in sites)
         shares = [np.bincount(held["hashed"], minlength=most) / ROWS for held in sites]
-        found["hashed"] = float(((shares[0] - shares[1]) ** 2).sum())
-    return found
+        distances["hashed"] = float(((shares[0] - shares[1]) ** 2).sum())
+    return distances
 
 
 def _discrepancy(x: Floats, y: Floats, width: float) -> float:
@@ -150,12 +150,12 @@ def discrepancies(kind: str, dim: int, waves: int, count: int) -> Iterator[Case]
             times = np.full(ROWS, people // ROWS)
             x, y = (release_of(sums_of(own, times, agreement), bits) for own in (cells[:ROWS], cells[ROWS:]))
             try:
-                found = mmd(x, y, agreement)
+                discrepancy = mmd(x, y, agreement)
             except ss.InvalidInputError:
                 continue
-            values[people].append(found.value)
-            stated[people].append(found.variance)
-            covered[people].append([low <= truth <= high for low, high in map(found.interval, CONFIDENCES)])
+            values[people].append(discrepancy.value)
+            stated[people].append(discrepancy.variance)
+            covered[people].append([low <= truth <= high for low, high in map(discrepancy.interval, CONFIDENCES)])
             columns = column_differences(x, y, agreement).to_pylist()
             together[people].append(all(row["low"] <= exact[row["column"]] <= row["high"] for row in columns))
     for people in PEOPLE:

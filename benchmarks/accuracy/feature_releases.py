@@ -38,8 +38,8 @@ def _bounds() -> Any:
 
 def bound_of(rows: pa.Table, agreement: ss.Agreement) -> Sketch:
     """Return the sums of people's rows, as `streamsketch.bound` bounds them."""
-    found: Any = ss.bound(rows, agreement)  # no table, as there are no keys
-    return found  # type: ignore[no-any-return]
+    sketch: Any = ss.bound(rows, agreement)  # no table, as there are no keys
+    return sketch  # type: ignore[no-any-return]
 
 
 def agreement_of(rows: pa.Table, features: Features) -> ss.Agreement:

@@ -29,7 +29,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-class Found(NamedTuple):
+class Case(NamedTuple):
     """One quantity of one histogram."""
 
     histogram: str
@@ -52,8 +52,8 @@ class Found(NamedTuple):
 def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for all studies
     """Simulate three histograms under four strengths of noise."""
     count = effort.size(1000, 3)
-    found = [
-        one for name, x in _histograms().items() for epsilon in EPSILONS for one in _trials(name, x, epsilon, count)
+    cases = [
+        case for name, x in _histograms().items() for epsilon in EPSILONS for case in _trials(name, x, epsilon, count)
     ]
     return Study(
         [
@@ -64,12 +64,12 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
                     *("root mean square error", "stated", *intervals.COLUMNS),
                     *("bias of the plug-in estimate", "refused"),
                 ),
-                [(*one[:8], *one.covered, *one[9:]) for one in found],
+                [(*case[:8], *case.covered, *case[9:]) for case in cases],
             )
         ],
-        _finding(found, count),
-        {"errors": _picture(found)},
-        checks=_checks(found, count),
+        _finding(cases, count),
+        {"errors": _picture(cases)},
+        checks=_checks(cases, count),
         source="Hillebrand, Imola, Pagh and Sejer 2026",
     )
 
@@ -97,7 +97,7 @@ def _exactly(entries: Floats) -> dict[str, float]:
     }
 
 
-def _trials(name: str, x: Ints, epsilon: float, count: int) -> list[Found]:
+def _trials(name: str, x: Ints, epsilon: float, count: int) -> list[Case]:
     projection = ss.projections.Identity(dim=DIM)
     sketch = projection.sketch()
     sketch.update(np.arange(DIM), x)
@@ -105,56 +105,56 @@ def _trials(name: str, x: Ints, epsilon: float, count: int) -> list[Found]:
     releases = [
         publisher.for_data(sketch).draw(trials.keyed(f"sums {name} {epsilon} {seed}".encode())) for seed in range(count)
     ]
-    truths, found = _exactly(x.astype(np.float64)), []
-    plain = [_exactly(one.values.astype(np.float64)) for one in releases]
+    truths, cases = _exactly(x.astype(np.float64)), []
+    plain = [_exactly(release.values.astype(np.float64)) for release in releases]
     for quantity, estimator in ESTIMATORS.items():
         for nonnegative in (False, True):
             estimates = []
-            for one in releases:
+            for release in releases:
                 try:
-                    estimates.append(estimator(one, nonnegative=nonnegative))
+                    estimates.append(estimator(release, nonnegative=nonnegative))
                 except ss.InvalidInputError:  # the total is within its noise
                     continue
             entries = "not negative" if nonnegative else "any"
-            own = [one[quantity] for one in plain]
+            own = [sums[quantity] for sums in plain]
             if len(estimates) > (1 - _MOST_REFUSED) * count:
-                found.append(_found((name, epsilon, quantity, entries), estimates, truths[quantity], own))
-    return found
+                cases.append(_case((name, epsilon, quantity, entries), estimates, truths[quantity], own))
+    return cases
 
 
-def _found(
+def _case(
     setting: tuple[str, float, str, str], estimates: list[ss.estimation.Estimate], truth: float, plain: list[float]
-) -> Found:
+) -> Case:
     summary = intervals.of_values(estimates, truth)
-    return Found(*setting, truth, *summary[:4], float(np.mean(plain)) - truth, len(plain) - len(estimates))
+    return Case(*setting, truth, *summary[:4], float(np.mean(plain)) - truth, len(plain) - len(estimates))
 
 
-def _checks(found: list[Found], count: int) -> list[Check]:
-    sums = [one for one in found if one.quantity != "entropy"]
-    inner = [one for one in found if one.truth < DIM or one.quantity != "distinct"]  # else cut off at the domain
+def _checks(cases: list[Case], count: int) -> list[Check]:
+    sums = [case for case in cases if case.quantity != "entropy"]
+    inner = [case for case in cases if case.truth < DIM or case.quantity != "distinct"]  # else cut off at the domain
     return [
         Check(
             "norms and numbers are unbiased; the largest bias in standard errors",
-            max(abs(one.bias) for one in sums),
+            max(abs(case.bias) for case in sums),
             0.0,
             trials.simultaneous_z(len(sums)),
         ),
-        Check("stated errors are the observed ones", max(abs(one.stated / one.error - 1) for one in sums), 0.0, 0.1),
+        Check("stated errors are the observed ones", max(abs(case.stated / case.error - 1) for case in sums), 0.0, 0.1),
         intervals.least("95 % intervals cover; the least share", inner, 0.93, count),
     ]
 
 
-def _finding(found: list[Found], count: int) -> str:
+def _finding(cases: list[Case], count: int) -> str:
     said = []
     for quantity in ESTIMATORS:
-        own = [one for one in found if one.quantity == quantity]
-        shares = [one.covered[2] for one in own]
+        own = [case for case in cases if case.quantity == quantity]
+        shares = [case.covered[2] for case in own]
         errors = "; ".join(
             f"{epsilon:g}: {min(same):.3g} to {max(same):.3g}"
             for epsilon in EPSILONS
-            if (same := [one.error for one in own if one.epsilon == epsilon])
+            if (same := [case.error for case in own if case.epsilon == epsilon])
         )
-        worst = max(own, key=lambda one: abs(one.plain_bias))
+        worst = max(own, key=lambda case: abs(case.plain_bias))
         said.append(
             f"**{quantity}**: root mean square errors by ε {errors}. 95 % intervals cover in {min(shares):.1%} to "
             f"{max(shares):.1%} of {count} draws. The plug-in estimate has a bias of up to {worst.plain_bias:+.3g} "
@@ -163,16 +163,18 @@ def _finding(found: list[Found], count: int) -> str:
     return " ".join(said)
 
 
-def _picture(found: list[Found]) -> Figure:
-    names = list(dict.fromkeys(one.histogram for one in found))
+def _picture(cases: list[Case]) -> Figure:
+    names = list(dict.fromkeys(case.histogram for case in cases))
     figure, axes = palette.panels(1, len(ESTIMATORS), width=4.2, height=3.6)
     for panel, quantity in zip(axes[0], ESTIMATORS, strict=True):
         for place, name in enumerate(names):
             for entries, style in (("any", "-"), ("not negative", ":")):
-                own = [one for one in found if (one.histogram, one.quantity, one.entries) == (name, quantity, entries)]
+                own = [
+                    case for case in cases if (case.histogram, case.quantity, case.entries) == (name, quantity, entries)
+                ]
                 panel.plot(
-                    [one.epsilon for one in own],
-                    [one.error / one.truth for one in own],
+                    [case.epsilon for case in own],
+                    [case.error / case.truth for case in own],
                     linestyle=style,
                     marker=palette.MARKERS[place],
                     color=palette.COLOURS[place],

@@ -28,7 +28,7 @@ DIFFER = {
 """Standard deviation of a column that differs, and the share of sites and columns that do."""
 
 
-class Found(NamedTuple):
+class Case(NamedTuple):
     """Root mean square errors of squared distances of columns."""
 
     differ: str
@@ -45,23 +45,23 @@ class Found(NamedTuple):
 def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for all studies
     """Draw sites of four kinds, of two numbers of sites and of patients, at two ε."""
     draws = effort.size(200, 2)
-    found = []
+    cases = []
     for differ in DIFFER:
         for sites in (5, 20):
             for patients in (500, 2_000):
                 for epsilon in NOISES:
                     rng = np.random.default_rng(5)
                     squares = [_squares(rng, differ, sites, patients, epsilon) for _ in range(draws)]
-                    alone, cut, together = (float(one) for one in np.mean(squares, axis=0) ** 0.5)
-                    found.append(Found(differ, sites, patients, epsilon, alone, cut, together, together / cut))
+                    alone, cut, together = (float(error) for error in np.mean(squares, axis=0) ** 0.5)
+                    cases.append(Case(differ, sites, patients, epsilon, alone, cut, together, together / cut))
     ends = {
         differ: (min(ratios), max(ratios))
         for differ in DIFFER
-        for ratios in [[one.ratio for one in found if one.differ == differ]]
+        for ratios in [[case.ratio for case in cases if case.differ == differ]]
     }
     spans = "; ".join(f"{differ}: {low:.2f} to {high:.2f}" for differ, (low, high) in ends.items())
     return Study(
-        [Table("Errors of squared distances of columns", Found._fields, found)],
+        [Table("Errors of squared distances of columns", Case._fields, cases)],
         f"Drawn to the mean of all sites, column differences have these errors over those of each pair alone, cut off "
         f"at 0, by which sites differ: {spans}. The gain is where there is little to find, and the loss where few "
         f"sites differ, which is what column differences are read for.",
@@ -77,14 +77,14 @@ def _squares(
     shifted = (rng.random((sites, COLUMNS)) < share)[:, :, None] * rng.normal(0, size / FEATURES**0.5, shape)
     variance = 1 / (COLUMNS * FEATURES * patients) + (NOISES[epsilon] / patients) ** 2
     averages = shifted + rng.normal(0, variance**0.5, shape)
-    one, other = np.triu_indices(sites, 1)
-    truth = ((shifted[one] - shifted[other]) ** 2).sum(axis=2)
-    alone = ((averages[one] - averages[other]) ** 2).sum(axis=2) - 2 * FEATURES * variance
+    left, right = np.triu_indices(sites, 1)
+    truth = ((shifted[left] - shifted[right]) ** 2).sum(axis=2)
+    alone = ((averages[left] - averages[right]) ** 2).sum(axis=2) - 2 * FEATURES * variance
     rest = averages - averages.mean(axis=0)
     freedom = (sites - 1) * FEATURES
     kept = np.clip(1 - (freedom - 2) * variance / (rest**2).sum(axis=(0, 2)), 0, 1)
     drawn = kept[:, None] * rest
-    together = ((drawn[one] - drawn[other]) ** 2).sum(axis=2) + 2 * FEATURES * variance * kept
-    errors = (float(((found - truth) ** 2).mean()) for found in (alone, np.maximum(alone, 0), together))
+    together = ((drawn[left] - drawn[right]) ** 2).sum(axis=2) + 2 * FEATURES * variance * kept
+    errors = (float(((estimate - truth) ** 2).mean()) for estimate in (alone, np.maximum(alone, 0), together))
     first, second, third = errors
     return first, second, third

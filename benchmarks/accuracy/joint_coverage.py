@@ -72,7 +72,7 @@ class Setting(NamedTuple):
     noise: str
 
 
-class Found(NamedTuple):
+class Case(NamedTuple):
     """What a setting's trials show."""
 
     kind: str
@@ -111,23 +111,25 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
     """Try all settings, and say where intervals hold less often than they should or joint estimates err more."""
     settings = design()[:: 1 if effort.shrink < 1000 else 29]
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        found = list(pool.map(_measure, range(len(settings)), settings, repeat(effort)))
-    z = simultaneous_z(len(found))
-    short = max((_LEAST - one.covered) / max(one.covered_error, 1e-3) for one in found)
-    below = max((_LEAST_OF_A_PAIR - one.worst) / one.worst_error for one in found)
-    above = max((one.ratio - _WORST_RATIO) / max(one.ratio_error, 1e-3) for one in found if one.hidden <= _FEW_HIDDEN)
+        cases = list(pool.map(_measure, range(len(settings)), settings, repeat(effort)))
+    z = simultaneous_z(len(cases))
+    short = max((_LEAST - case.covered) / max(case.covered_error, 1e-3) for case in cases)
+    below = max((_LEAST_OF_A_PAIR - case.worst) / case.worst_error for case in cases)
+    above = max(
+        (case.ratio - _WORST_RATIO) / max(case.ratio_error, 1e-3) for case in cases if case.hidden <= _FEW_HIDDEN
+    )
     farther, more = (
-        max((getattr(one, of) - _WORST_RATIO) / max(getattr(one, f"{of}_error"), 1e-3) for one in found)
+        max((getattr(case, of) - _WORST_RATIO) / max(getattr(case, f"{of}_error"), 1e-3) for case in cases)
         for of in ("distances", "products")
     )
     errors = "standard errors"
     return Study(
         [
-            Table("By kind of streams", _SUMMARY, _by(found, "kind", KINDS)),
-            Table("By how they are published", _SUMMARY, _others(found)),
-            Table("All settings", Found._fields, found),
+            Table("By kind of streams", _SUMMARY, _by(cases, "kind", KINDS)),
+            Table("By how they are published", _SUMMARY, _others(cases)),
+            Table("All settings", Case._fields, cases),
         ],
-        _finding(found),
+        _finding(cases),
         checks=[
             Check("95 % intervals cover 93.5 % over pairs or more, in each setting", short, -math.inf, z, unit=errors),
             Check(
@@ -207,18 +209,24 @@ def released(projection: ss.projections.Projection, values: Ints, epsilon: float
     budget = Budget(epsilon, 0.0 if laplace else DELTA, "laplace" if laplace else "gaussian")
     law = calibration.choose(sensitivity_of(projection, ss.L1(BOUND)), budget.spent, budget.mechanism)
     unit, parts = projection.cell_unit, 4 if noise_law.startswith("sum") else 1
-    one = law.cumulants.scaled(unit)
+    moments = law.cumulants.scaled(unit)
     keys, rng = np.arange(len(values)), np.random.default_rng(seed)
     size = np.where(keys % 2 * ("threefold" in noise_law), 3.0, 1.0)
     state = projection.transform(values, exact=True)
     noise = np.zeros(state.shape)
     for _ in range(parts):
         noise += rng.laplace(0, 0.5**0.5, state.shape) if laplace else rng.normal(0, 1, state.shape)
-    cells = np.asarray(state + np.rint(noise * (size * one.k2**0.5 / unit)[:, None]), dtype=np.int64)
+    cells = np.asarray(state + np.rint(noise * (size * moments.k2**0.5 / unit)[:, None]), dtype=np.int64)
     steps = np.full(len(values), unit)
     effect = effect_of(projection, "output")
     return Block(
-        cells, steps, parts * one.k2 * size**2, parts * one.k4 * size**4, projection.variance, effect, steps=steps
+        cells,
+        steps,
+        parts * moments.k2 * size**2,
+        parts * moments.k4 * size**4,
+        projection.variance,
+        effect,
+        steps=steps,
     )
 
 
@@ -254,7 +262,7 @@ def _unextended(block: Block) -> JointEstimates:
     return JointEstimates(value, none, none, lowest=-1, highest=1, alone=alone, model=model, law=law_of(block))
 
 
-def _measure(place: int, setting: Setting, effort: Effort) -> Found:
+def _measure(place: int, setting: Setting, effort: Effort) -> Case:
     many = setting.keys == KEYS[-1]
     slow = many or (setting.map == "dense" and setting.cells == CELLS[-1])
     trials, fits = effort.size(200 if slow else 400, 4), effort.size(6 if many else 16 if setting.keys > 6 else 32, 2)
@@ -283,14 +291,16 @@ def _measure(place: int, setting: Setting, effort: Effort) -> Found:
         hidden.append(np.isnan(plain.alone.value[shown]).mean())
         if trial < fits:
             combined = combined_of(block, in_time=True)
-            squares.append([float(((one - truth)[shown] ** 2).mean()) for one in (plain.value, combined[0].cosines)])
+            squares.append(
+                [float(((estimate - truth)[shown] ** 2).mean()) for estimate in (plain.value, combined[0].cosines)]
+            )
             others.append(others_of(block, combined, products[np.ix_(places, places)]))
     each: Floats = held.sum(axis=(1, 2)) / seen.sum(axis=(1, 2))
     worst, number = _worst(held, seen)
     alone, together = np.mean(squares, axis=0) ** 0.5
     ratios = [ratio_of(np.array(some)) for some in (squares, *np.moveaxis(np.array(others), 1, 0))]
     (ratio, ratio_error), (distances, distances_error), (ratio_of_products, products_error) = ratios
-    return Found(
+    return Case(
         *setting,
         trials=trials,
         hidden=float(np.mean(hidden)),
@@ -314,24 +324,24 @@ def others_of(block: Block, combined: tuple[Combined, JointModel], products: Flo
     """Return mean squared errors alone and together of squared distances, and of inner products."""
     norms, pairs = np.diagonal(products), np.triu_indices(len(products), 1)
     exact: dict[JointBy, Floats] = {"distance": np.add.outer(norms, norms) - 2 * products, "product": products}
-    found = []
+    squares = []
     for by, truth in exact.items():
         joint = estimates_of(block, by, *combined)
         own = np.clip(joint.alone.value, joint.lowest, joint.highest)
-        found.append([float(((one - truth)[pairs] ** 2).mean()) for one in (own, joint.value)])
-    return found
+        squares.append([float(((estimate - truth)[pairs] ** 2).mean()) for estimate in (own, joint.value)])
+    return squares
 
 
 def _worst(held: Floats, seen: Floats) -> tuple[float, float]:
     """Return the coverage of the worst pairs of each half on the other half, and the number of trials that show it."""
     halves = [(held[half::2].sum(axis=0), seen[half::2].sum(axis=0)) for half in (0, 1)]
-    found, number = 0.0, 0.0
+    hits, number = 0.0, 0.0
     for (first, among), (second, others) in ((halves[0], halves[1]), (halves[1], halves[0])):
         often = (among >= among.max() / 2) & (others > 0)  # pairs that are rarely chosen tell little
         share = np.where(often, first / np.maximum(among, 1), np.inf)
         least = np.unravel_index(np.argmin(share), share.shape)
-        found, number = found + second[least], number + others[least]
-    return float(found / number), float(number)
+        hits, number = hits + second[least], number + others[least]
+    return float(hits / number), float(number)
 
 
 def ratio_of(squares: Floats) -> tuple[float, float]:
@@ -350,51 +360,51 @@ _SUMMARY = (
 )
 
 
-def _summary(name: str, some: list[Found]) -> tuple[str | float, ...]:
-    covered, worst, ratio = ([getattr(one, field) for one in some] for field in ("covered", "worst", "ratio"))
+def _summary(name: str, some: list[Case]) -> tuple[str | float, ...]:
+    covered, worst, ratio = ([getattr(case, field) for case in some] for field in ("covered", "worst", "ratio"))
     return (
         *(name, len(some), min(covered), float(np.mean(covered)), max(covered), min(worst), float(np.median(worst))),
         *(min(ratio), float(np.median(ratio)), max(ratio)),
-        *(max(one.distances for one in some), max(one.products for one in some)),
+        *(max(case.distances for case in some), max(case.products for case in some)),
     )
 
 
 def _by(
-    found: list[Found], field: str, levels: Iterable[str | float], prefix: str = ""
+    cases: list[Case], field: str, levels: Iterable[str | float], prefix: str = ""
 ) -> list[tuple[str | float, ...]]:
-    groups = {level: [one for one in found if getattr(one, field) == level] for level in levels}
+    groups = {level: [case for case in cases if getattr(case, field) == level] for level in levels}
     return [_summary(f"{prefix}{level}", some) for level, some in groups.items() if some]
 
 
-def _others(found: list[Found]) -> list[tuple[str | float, ...]]:
+def _others(cases: list[Case]) -> list[tuple[str | float, ...]]:
     return [
-        *_by(found, "keys", KEYS, "keys: "),
-        *_by(found, "cells", CELLS, "cells: "),
-        *_by(found, "epsilon", EPSILONS, "ε = "),
-        *_by(found, "map", MAPS),
-        *_by(found, "noise", NOISES),
+        *_by(cases, "keys", KEYS, "keys: "),
+        *_by(cases, "cells", CELLS, "cells: "),
+        *_by(cases, "epsilon", EPSILONS, "ε = "),
+        *_by(cases, "map", MAPS),
+        *_by(cases, "noise", NOISES),
     ]
 
 
-def _finding(found: list[Found]) -> str:
-    trials = sum(one.trials for one in found)
-    seen = [one for one in found if one.hidden <= _FEW_HIDDEN]
-    least, most = min(one.covered for one in found), max(one.covered for one in found)
-    wide = [one for one in found if one.covered > _MOST]
-    unseen = sum(one.hidden > 1 - _MOST for one in wide)
-    alike = sum(one.kind in _AT_THE_LIMIT for one in wide if one.hidden <= 1 - _MOST)
-    looked = sum(one.kind.startswith("keys chosen") for one in wide if one.hidden <= 1 - _MOST)
-    worst = min(found, key=lambda one: one.worst)
-    ratio = max(seen, key=lambda one: one.ratio - one.ratio_error)
-    farthest = max(found, key=lambda one: one.distances - one.distances_error)
-    most_of_products = max(found, key=lambda one: one.products - one.products_error)
-    half = float(np.median([one.ratio for one in seen if one.epsilon <= 1]))
+def _finding(cases: list[Case]) -> str:
+    seen = [case for case in cases if case.hidden <= _FEW_HIDDEN]
+    least, most = min(case.covered for case in cases), max(case.covered for case in cases)
+    wide = [case for case in cases if case.covered > _MOST]
+    unseen = sum(case.hidden > 1 - _MOST for case in wide)
+    alike = sum(case.kind in _AT_THE_LIMIT for case in wide if case.hidden <= 1 - _MOST)
+    looked = sum(case.kind.startswith("keys chosen") for case in wide if case.hidden <= 1 - _MOST)
+    worst = min(cases, key=lambda case: case.worst)
+    ratio = max(seen, key=lambda case: case.ratio - case.ratio_error)
+    farthest = max(cases, key=lambda case: case.distances - case.distances_error)
+    most_of_products = max(cases, key=lambda case: case.products - case.products_error)
+    half = float(np.median([case.ratio for case in seen if case.epsilon <= 1]))
+    counts, errors = [case.trials for case in cases], [case.worst_error for case in cases]
     return (
-        f"95 % intervals of a pair cover {100 * least:.1f} to {100 * most:.1f} % on average over pairs in {len(found)} "
-        f"settings of {min(one.trials for one in found)} or {max(one.trials for one in found)} trials, {trials:,} in "
+        f"95 % intervals of a pair cover {100 * least:.1f} to {100 * most:.1f} % on average over pairs in {len(cases)} "
+        f"settings of {min(counts)} or {max(counts)} trials, {sum(counts):,} in "
         f"all, and the worst pair {100 * worst.worst:.1f} % or more, with a standard error of "
-        f"{100 * min(one.worst_error for one in found):.1f} or {100 * max(one.worst_error for one in found):.1f} %; "
-        f"the median is {100 * float(np.median([one.worst for one in found])):.1f} %. They cover more than "
+        f"{100 * min(errors):.1f} or {100 * max(errors):.1f} %; "
+        f"the median is {100 * float(np.median([case.worst for case in cases])):.1f} %. They cover more than "
         f"{100 * _MOST:.1f} % in {len(wide)} settings: where the noise hides pairs ({unseen}), where cosines are 1 and "
         f"can be missed on one side only ({alike}), and where keys were chosen after a look, as intervals then hold "
         f"for all pairs that might have been ({looked}). Where at most half of the pairs are hidden, joint ones err "

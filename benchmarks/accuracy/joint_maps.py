@@ -56,7 +56,7 @@ MEASURES = ("cosines", "distances", "products")
 _WORST_RATIO = 1.05
 
 
-class Found(NamedTuple):
+class Case(NamedTuple):
     """Errors together over those of each pair alone, of one projection."""
 
     map: str
@@ -74,20 +74,20 @@ class Found(NamedTuple):
 def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for all studies
     """Draw maps and noises for each projection, kind of keys and ε."""
     draws = effort.size(30, 2)
-    found = [_measure(name, kind, epsilon, draws) for name in MAPS for kind in KINDS for epsilon in EPSILONS]
-    z = simultaneous_z(len(MEASURES) * len(found))
-    ratios = [(getattr(one, of), getattr(one, f"{of}_error")) for one in found for of in MEASURES]
+    cases = [_measure(name, kind, epsilon, draws) for name in MAPS for kind in KINDS for epsilon in EPSILONS]
+    z = simultaneous_z(len(MEASURES) * len(cases))
+    ratios = [(getattr(case, of), getattr(case, f"{of}_error")) for case in cases for of in MEASURES]
     worse = max((ratio - _WORST_RATIO) / max(error, 1e-3) for ratio, error in ratios)
     means = {
-        name: [float(np.mean([getattr(one, of) for one in found if one.map == name])) for of in MEASURES]
+        name: [float(np.mean([getattr(case, of) for case in cases if case.map == name])) for of in MEASURES]
         for name in MAPS
     }
-    largest = max(found, key=lambda one: one.cosines - one.cosines_error)
+    largest = max(cases, key=lambda case: case.cosines - case.cosines_error)
     least, most = (end(mean for mean, *_ in means.values()) for end in (min, max))
     return Study(
         [
             Table("Mean ratios", ("map", *MEASURES), [(n, *m) for n, m in means.items()]),
-            Table(f"All settings, {draws} draws each", Found._fields, found),
+            Table(f"All settings, {draws} draws each", Case._fields, cases),
         ],
         f"Joint cosines of {KEYS} keys err {least:.2f} to {most:.2f} times as much as each pair alone, by "
         f"projection, on average over {len(KINDS)} kinds of keys at ε = {EPSILONS[0]:g} and {EPSILONS[1]:g}, and at "
@@ -105,7 +105,7 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
     )
 
 
-def _measure(name: str, kind: str, epsilon: float, draws: int) -> Found:
+def _measure(name: str, kind: str, epsilon: float, draws: int) -> Case:
     values = streams(kind, KEYS)
     products = (values @ values.T).astype(np.float64)
     lengths = np.sqrt(np.diagonal(products))
@@ -115,7 +115,7 @@ def _measure(name: str, kind: str, epsilon: float, draws: int) -> Found:
         block = released(MAPS[name](seed), values, epsilon, "Gaussian", seed)
         combined = combined_of(block, in_time=True)
         alone = np.clip(np.nan_to_num(cosines_between(block, block, same=True).value), -1.0, 1.0)
-        cosines = [float(((one - exact)[pairs] ** 2).mean()) for one in (alone, combined[0].cosines)]
+        cosines = [float(((estimate - exact)[pairs] ** 2).mean()) for estimate in (alone, combined[0].cosines)]
         squares.append([cosines, *others_of(block, combined, products)])
     ratios = (ratio_of(np.array(some)) for some in np.moveaxis(np.array(squares), 1, 0))
-    return Found(name, kind, epsilon, *(number for ratio in ratios for number in ratio))
+    return Case(name, kind, epsilon, *(number for ratio in ratios for number in ratio))

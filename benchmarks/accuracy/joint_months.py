@@ -29,7 +29,7 @@ SHOPS = {"24 months": (4_000, 24, 2_000), "13 months, distinct items": (4_364, 1
 _GOAL, _GOAL_OF_13 = 0.6, 0.055
 
 
-class Found(NamedTuple):
+class Case(NamedTuple):
     """Root mean square errors of one kind of shop at one ε and sketch dimension."""
 
     shop: str
@@ -57,27 +57,27 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
     """Bound three shops of each kind for each map and sketch dimension, and release them at five ε."""
     cells, seeds = CELLS[: effort.size(7, 2)], SEEDS[: effort.size(3, 1)]
     squares = {(shop, seed): squares_of(shop, seed, cells, effort) for shop in SHOPS for seed in seeds}
-    found = []
+    cases = []
     for shop in SHOPS:
         means = np.mean([squares[shop, seed] for seed in seeds], axis=0) ** 0.5
-        found += [
-            Found(shop, epsilon, k, *map(float, means[a, b]))
+        cases += [
+            Case(shop, epsilon, k, *map(float, means[a, b]))
             for a, k in enumerate(cells)
             for b, epsilon in enumerate(EPSILONS)
         ]
-    best = [_best(shop, epsilon, found) for shop in SHOPS for epsilon in EPSILONS]
-    long, short = (next(one for one in best if (one.shop, one.epsilon) == (shop, 1.0)) for shop in SHOPS)
+    best = [_best(shop, epsilon, cases) for shop in SHOPS for epsilon in EPSILONS]
+    long, short = (next(row for row in best if (row.shop, row.epsilon) == (shop, 1.0)) for shop in SHOPS)
     return Study(
         [
             Table("Best over the sketch dimensions", Best._fields, best),
-            Table("All sketch dimensions", Found._fields, found),
+            Table("All sketch dimensions", Case._fields, cases),
         ],
         f"At ε = 1 joint estimates of 24 months err {long.together:.3f} at best and pairs alone {long.alone:.3f}, "
         f"{long.ratio:.2f} times; of 13 months {short.together:.3f} and {short.alone:.3f}. At ε = 0.5 and less they "
-        f"err {min(one.ratio for one in best if one.epsilon < 1):.2f} to "
-        f"{max(one.ratio for one in best if one.epsilon < 1):.2f} times as much. The best sketch dimension of joint "
+        f"err {min(row.ratio for row in best if row.epsilon < 1):.2f} to "
+        f"{max(row.ratio for row in best if row.epsilon < 1):.2f} times as much. The best sketch dimension of joint "
         f"estimates is often larger than that of pairs alone where noise dominates; with the cells that are best for "
-        f"pairs alone, joint estimates err at most {max(one.at_cells_alone for one in best):.2f} times their least.",
+        f"pairs alone, joint estimates err at most {max(row.at_cells_alone for row in best):.2f} times their least.",
         checks=[
             Check("24 months, ε = 1: at most 0.6 of the best of pairs alone", long.ratio, 0, _GOAL),
             Check("13 months, ε = 1: at most 0.055", short.together, 0, _GOAL_OF_13),
@@ -92,12 +92,12 @@ def squares_of(shop: str, seed: int, cells: tuple[int, ...], effort: Effort) -> 
     names = sorted(exact)
     wanted = ss.pairwise([exact[key] for key in names], by="cosine").value
     pairs = np.triu_indices(len(names), 1)
-    found = np.zeros((len(cells), len(EPSILONS), 2))
+    sums = np.zeros((len(cells), len(EPSILONS), 2))
     for place, k in enumerate(cells):
-        for table in (bounded(rows, k, one) for one in MAPS):
+        for table in (bounded(rows, k, map_seed) for map_seed in MAPS):
             for at, epsilon in enumerate(EPSILONS):
-                found[place, at] += errors(table, epsilon, names, wanted, pairs, in_time=True)[:2]
-    squares: np.ndarray = found / len(MAPS)
+                sums[place, at] += errors(table, epsilon, names, wanted, pairs, in_time=True)[:2]
+    squares: np.ndarray = sums / len(MAPS)
     return squares
 
 
@@ -111,9 +111,9 @@ def _rows(shop: str, seed: int, effort: Effort) -> Rows:
     return Rows(table, "month", "item", "customer", in_time=True)
 
 
-def _best(shop: str, epsilon: float, found: list[Found]) -> Best:
-    some = [one for one in found if (one.shop, one.epsilon) == (shop, epsilon)]
-    alone, together = (min(some, key=lambda one: getattr(one, field)) for field in ("alone", "together"))
+def _best(shop: str, epsilon: float, cases: list[Case]) -> Best:
+    some = [case for case in cases if (case.shop, case.epsilon) == (shop, epsilon)]
+    alone, together = (min(some, key=lambda case: getattr(case, field)) for field in ("alone", "together"))
     ratio = together.together / max(alone.alone, 1e-12)
     least = alone.together / max(together.together, 1e-12)
     return Best(shop, epsilon, alone.cells, alone.alone, together.cells, together.together, ratio, least)

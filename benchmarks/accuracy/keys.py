@@ -48,14 +48,14 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
         for way in WAYS:
             option = _best(plan, way, cells)
             planned, typical = _planned(plan, option), _typical(plan, option, lines)
-            found = _frequencies(lines, option, plan.names, count)
-            off = float(np.abs(planned - found).max())
+            observed = _frequencies(lines, option, plan.names, count)
+            off = float(np.abs(planned - observed).max())
             name = f"{option.neighbours.label}, {option.clip}, {option.mechanism}, k = {cells}"
-            lost = [int((each >= 0.5).sum()) for each in (planned, typical, found)]
-            rows.append((name, *lost, off, float((planned - found).mean()), float(np.abs(typical - found).max())))
+            lost = [int((each >= 0.5).sum()) for each in (planned, typical, observed)]
+            rows.append((name, *lost, off, float((planned - observed).mean()), float(np.abs(typical - observed).max())))
             keys += [
                 (name, key, units, *each)
-                for key, units, *each in zip(plan.names, plan.units, planned, found, strict=True)
+                for key, units, *each in zip(plan.names, plan.units, planned, observed, strict=True)
             ]
             chance = 4 * float(np.sqrt(0.25 / count))
             checks.append(
@@ -91,8 +91,8 @@ def _lines(effort: Effort) -> pa.Table:
 
 
 def _best(plan: UnitPlan, way: tuple[str, str, str], cells: int) -> UnitOption:
-    options = [one for one in plan.options if (one.neighbours.kind, one.clip, one.mechanism) == way]
-    return min((one for one in options if one.cells == cells), key=lambda one: one.error)
+    options = [option for option in plan.options if (option.neighbours.kind, option.clip, option.mechanism) == way]
+    return min((option for option in options if option.cells == cells), key=lambda option: option.error)
 
 
 def _planned(plan: UnitPlan, option: UnitOption) -> np.ndarray:
@@ -144,8 +144,8 @@ def _finding(rows: list[tuple[Any, ...]], count: int) -> str:
 def _picture(keys: list[tuple[Any, ...]]) -> Figure:
     figure, ((panel,),) = palette.panels(1, 1)
     for place, name in enumerate(dict.fromkeys(key[0] for key in keys)):
-        planned, found = zip(*(key[3:5] for key in keys if key[0] == name), strict=True)
-        panel.plot(planned, found, palette.MARKERS[place], color=palette.COLOURS[place], label=name, markersize=4)
+        planned, observed = zip(*(key[3:5] for key in keys if key[0] == name), strict=True)
+        panel.plot(planned, observed, palette.MARKERS[place], color=palette.COLOURS[place], label=name, markersize=4)
     panel.plot([0, 1], [0, 1], "-", color=palette.BLACK, linewidth=0.5)
     panel.set(xlabel="planned probability of being below the noise floor", ylabel="share of releases")
     panel.legend(fontsize=6)

@@ -37,7 +37,7 @@ BOTH, OWN, EXACT = "signs on both sides", "own sketch", "own sketch, exact norm"
 Floats = NDArray[np.float64]
 
 
-class Found(NamedTuple):
+class Case(NamedTuple):
     """One mechanism at one angle, by one method."""
 
     mechanism: str
@@ -56,11 +56,11 @@ class Found(NamedTuple):
 def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for all studies
     """Simulate every mechanism at each angle."""
     count = effort.size(1000, 3)
-    found = [
-        one
+    cases = [
+        case
         for name in list(MECHANISMS)[: effort.size(60, 1)]
         for theta in ANGLES[: effort.size(60, 2)]
-        for one in _trials(name, theta, count)
+        for case in _trials(name, theta, count)
     ]
     return Study(
         [
@@ -71,12 +71,12 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
                     *intervals.COLUMNS,
                     "mean square error of signs on both sides / this",
                 ),
-                [(*one[:6], *one.covered, one.gain) for one in found],
+                [(*case[:6], *case.covered, case.gain) for case in cases],
             )
         ],
-        _finding(found),
-        {"gain": _picture(found)},
-        checks=_checks(found, count),
+        _finding(cases),
+        {"gain": _picture(cases)},
+        checks=_checks(cases, count),
         source="Li and Li 2023, published signs",
     )
 
@@ -90,7 +90,7 @@ def _vectors(theta: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return np.rint(SIZE * x).astype(np.int64), np.rint(SIZE * y).astype(np.int64)
 
 
-def _trials(name: str, theta: float, count: int) -> list[Found]:
+def _trials(name: str, theta: float, count: int) -> list[Case]:
     x, y = _vectors(theta)
     norms = float(np.linalg.norm(x)), float(np.linalg.norm(y))
     truth = math.acos(float(x @ y) / norms[0] / norms[1])
@@ -110,7 +110,7 @@ def _trials(name: str, theta: float, count: int) -> list[Found]:
     errors = {method: np.array(own, dtype=np.float64) for method, own in rows.items()}
     squares = {method: float((own[:, 0] ** 2).mean()) for method, own in errors.items()}
     return [
-        Found(
+        Case(
             name,
             truth,
             method,
@@ -124,35 +124,37 @@ def _trials(name: str, theta: float, count: int) -> list[Found]:
     ]
 
 
-def _checks(found: list[Found], count: int) -> list[Check]:
-    own = [one for one in found if one.method == OWN]
-    worst = min(one.gain for one in own)
+def _checks(cases: list[Case], count: int) -> list[Check]:
+    own = [case for case in cases if case.method == OWN]
+    worst = min(case.gain for case in own)
     return [
         Check("own data make the error less; the least ratio of mean squares", worst, 1.0, math.inf, 2 / count**0.5),
         intervals.least("95 % intervals with own data cover; the least share", own, 0.93, count),
     ]
 
 
-def _finding(found: list[Found]) -> str:
-    own = [one for one in found if one.method == OWN]
-    exact = [one for one in found if one.method == EXACT]
-    most = max(own, key=lambda one: abs(one.bias) / one.error)
+def _finding(cases: list[Case]) -> str:
+    own = [case for case in cases if case.method == OWN]
+    exact = [case for case in cases if case.method == EXACT]
+    most = max(own, key=lambda case: abs(case.bias) / case.error)
     return (
-        f"With an own sketch, the mean square error of angles is {min(one.gain for one in own):.1f} to "
-        f"{max(one.gain for one in own):.1f} times less than of signs on both sides; with the exact norm "
-        f"{min(one.gain for one in exact):.1f} to {max(one.gain for one in exact):.1f} times. Intervals by the "
+        f"With an own sketch, the mean square error of angles is {min(case.gain for case in own):.1f} to "
+        f"{max(case.gain for case in own):.1f} times less than of signs on both sides; with the exact norm "
+        f"{min(case.gain for case in exact):.1f} to {max(case.gain for case in exact):.1f} times. Intervals by the "
         f"likelihood cover: {intervals.ranges(own)}. The largest bias is {most.bias:+.3f} radians, "
         f"{most.bias / most.error:+.2f} root mean square errors ({most.mechanism}, angle {most.angle:.2f})."
     )
 
 
-def _picture(found: list[Found]) -> Figure:
+def _picture(cases: list[Case]) -> Figure:
     figure, axes = palette.panels(1, 2, width=4.8, height=4.0)
-    for place, name in enumerate(dict.fromkeys(one.mechanism for one in found)):
-        own = [one for one in found if (one.mechanism, one.method) == (name, OWN)]
-        for panel, values in zip(axes[0], ([one.gain for one in own], [one.covered[2] for one in own]), strict=True):
+    for place, name in enumerate(dict.fromkeys(case.mechanism for case in cases)):
+        own = [case for case in cases if (case.mechanism, case.method) == (name, OWN)]
+        for panel, values in zip(
+            axes[0], ([case.gain for case in own], [case.covered[2] for case in own]), strict=True
+        ):
             panel.plot(
-                [one.angle for one in own],
+                [case.angle for case in own],
                 values,
                 marker=palette.MARKERS[place],
                 color=palette.COLOURS[place],

@@ -50,7 +50,9 @@ def patient_table(*, binned: bool) -> pa.Table:
     """Return a row for each patient: shares of ranges, or the bins that these are in."""
     values = _patients()[0]
     held = np.minimum((values * BINS).astype(np.int64), BINS - 1) if binned else values
-    return pa.table({"person": np.arange(len(values)), **{f"number {place}": one for place, one in enumerate(held.T)}})
+    return pa.table(
+        {"person": np.arange(len(values)), **{f"number {place}": column for place, column in enumerate(held.T)}}
+    )
 
 
 class PatientMap(NamedTuple):
@@ -68,7 +70,7 @@ class PatientMap(NamedTuple):
     def released(self, samples: tuple[Ints, Ints], what: str) -> tuple[ss.PrivateSketch, ss.PrivateSketch]:
         """Return both sites' releases."""
         bits = bits_of(what)
-        x, y = (release_of(sums_of(self.cells, one, self.agreement), bits) for one in samples)
+        x, y = (release_of(sums_of(self.cells, sample, self.agreement), bits) for sample in samples)
         return x, y
 
 
@@ -81,19 +83,23 @@ def patient_map(waves: int, seed: int) -> PatientMap:
 def tests_of(people: int, times: float, count: int) -> tuple[Any, ...]:
     """Return how often each test says that two samples differ, by level."""
     rng = np.random.default_rng([people, int(10 * times)])
-    bins = Features({f"number {place}": Category([str(one) for one in range(BINS)]) for place in range(30)}, seed=0)
-    histograms, found, guessed = PatientMap.of(bins, binned=True), [], []
+    bins = Features(
+        {f"number {place}": Category([str(number) for number in range(BINS)]) for place in range(30)}, seed=0
+    )
+    histograms, verdicts, guessed = PatientMap.of(bins, binned=True), [], []
     for draw in range(count):
         samples, what = (sample_of(people, 1.0, rng), sample_of(people, times, rng)), f"test {people} {times} {draw}"
         pair = histograms.released(samples, f"{what} histograms")
         p_values = [
-            ss.sameness(*one, by="mean", samples=True).p_value
-            for one in (patient_map(8, draw).released(samples, what), pair)
+            ss.sameness(*releases, by="mean", samples=True).p_value
+            for releases in (patient_map(8, draw).released(samples, what), pair)
         ]
-        found.append([[one <= level for level in LEVELS] for one in (*p_values, p_of_histograms(*pair, bins))])
+        verdicts.append(
+            [[p_value <= level for level in LEVELS] for p_value in (*p_values, p_of_histograms(*pair, bins))]
+        )
         if draw % FEWER == 0:
             guessed.append([p_of_classifier(*samples, draw) <= level for level in LEVELS])
-    return people, times, count, *np.mean(found, axis=0).ravel().tolist(), *np.mean(guessed, axis=0).tolist()
+    return people, times, count, *np.mean(verdicts, axis=0).ravel().tolist(), *np.mean(guessed, axis=0).tolist()
 
 
 def p_of_histograms(x: ss.PrivateSketch, y: ss.PrivateSketch, features: Features) -> float:
@@ -133,7 +139,7 @@ def p_of_classifier(x: Ints, y: Ints, seed: int) -> float:
 def points_of(waves: int, count: int) -> Iterator[tuple[Any, ...]]:
     """Yield the discrepancy of joint features, over what it varies by where only noise differs."""
     settings = [(people, own) for people, times, _ in POINTS for own in (times, 1.0)]
-    found: dict[tuple[int, float], list[float]] = {one: [] for one in settings}
+    ratios: dict[tuple[int, float], list[float]] = {setting: [] for setting in settings}
     for seed in range(count):
         rng, held = np.random.default_rng([waves, seed]), patient_map(waves, seed)
         features = held.agreement.features
@@ -144,6 +150,6 @@ def points_of(waves: int, count: int) -> Iterator[tuple[Any, ...]]:
             table = column_differences(x, y, held.agreement).to_pylist()
             joint = next(row["estimate"] for row in table if row["column"] == JOINT)
             noise = float((block_of([x, y]).k2 / people**2).sum()) / length**2
-            found[people, times].append(joint / (math.sqrt(2 * 2 * waves) * noise))
-    for (people, times), values in found.items():
+            ratios[people, times].append(joint / (math.sqrt(2 * 2 * waves) * noise))
+    for (people, times), values in ratios.items():
         yield people, times, waves, float(np.mean(values)), float(np.std(values))

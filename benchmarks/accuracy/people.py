@@ -39,8 +39,8 @@ from benchmarks.accuracy.people_grid import (
     SCALE,
     Choice,
     Errors,
-    Found,
     Ints,
+    Measured,
     People,
     grid,
     measure,
@@ -153,8 +153,8 @@ def _summed(people: Any, keys: Any, items: Any, values: Any = None) -> tuple[tup
     """Return each different (person, key, item) once, and the sum of its values; 1 a row by default."""
     columns = [np.asarray(column, dtype=np.int64) for column in (people, keys, items)]
     totals = pa.table([*columns, np.ones_like(columns[0]) if values is None else values], ["u", "k", "i", "v"])
-    found = totals.group_by(["u", "k", "i"], use_threads=False).aggregate([("v", "sum")])
-    u, k, i, v = (found[name].to_numpy().astype(np.int64) for name in ("u", "k", "i", "v_sum"))
+    sums = totals.group_by(["u", "k", "i"], use_threads=False).aggregate([("v", "sum")])
+    u, k, i, v = (sums[name].to_numpy().astype(np.int64) for name in ("u", "k", "i", "v_sum"))
     return (u, k, i), v
 
 
@@ -183,7 +183,8 @@ def stated(people: People) -> TypicalUnit:
         keys=[max(1, round(number)) for number in typical(keys)],
         catalogue=float(f"{people.n_items:.2g}"),
         cosine=[
-            min(0.98, float(f"{one:.2g}")) for one in np.quantile(people.truth[COSINE], (0.05, 0.25, 0.5, 0.75, 0.95))
+            min(0.98, float(f"{cosine:.2g}"))
+            for cosine in np.quantile(people.truth[COSINE], (0.05, 0.25, 0.5, 0.75, 0.95))
         ],
     )
 
@@ -261,10 +262,10 @@ class Contest:
 
     def families(self) -> dict[str, float]:
         """Return the least error of each family."""
-        found: dict[str, float] = {}
+        least: dict[str, float] = {}
         for choice, errors in self.best.values():
-            found[choice.family] = min(errors.rmse, found.get(choice.family, np.inf))
-        return found
+            least[choice.family] = min(errors.rmse, least.get(choice.family, np.inf))
+        return least
 
     def row(self) -> tuple[Any, ...]:
         """Return the table's row."""
@@ -308,8 +309,8 @@ class Planned:
     def row(self) -> tuple[Any, ...]:
         """Return the table's row."""
         own = self.contest
-        known = (own.people.name, own.question, own.epsilon, self.facts, str(self.choice))
-        return *known, self.predicted, self.errors.rmse, own.winner[1].rmse, self.ratio
+        setting = (own.people.name, own.question, own.epsilon, self.facts, str(self.choice))
+        return *setting, self.predicted, self.errors.rmse, own.winner[1].rmse, self.ratio
 
 
 _PLAN_COLUMNS = (
@@ -328,24 +329,24 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
         people = make(effort)
         few = effort.shrink > _TINY or name == "shop, pieces"
         screened[name] = _screened(people, (1.0,) if few else EPSILONS, effort)
-        known = {"typical people": stated(people)} | ({} if other is None else {"a sample": sampled(other(effort))})
-        found = _contests(people, screened[name], known, effort)
-        contests, plans = contests + found[0], plans + found[1]
+        facts = {"typical people": stated(people)} | ({} if other is None else {"a sample": sampled(other(effort))})
+        more_contests, more_plans = _contests(people, screened[name], facts, effort)
+        contests, plans = contests + more_contests, plans + more_plans
     for items in SITE_ITEMS[-effort.size(60, 1) :]:
         people = sites(items, effort)
-        known = {"typical people": stated(people), "a sample": sampled(sites(items, effort, seed=1))}
-        found = _contests(people, _screened(people, (1.0,), effort), known, effort)
-        by_items, plans = by_items + found[0], plans + found[1]
+        facts = {"typical people": stated(people), "a sample": sampled(sites(items, effort, seed=1))}
+        more_contests, more_plans = _contests(people, _screened(people, (1.0,), effort), facts, effort)
+        by_items, plans = by_items + more_contests, plans + more_plans
     title = (
         f"δ = {DELTA:g}; cosines as they are, distances as shares of the true one; an undefined answer is an error of 1"
     )
-    rows = [one.row() for one in contests]
-    sweep = [(one.people.typical_items, *one.row()) for one in by_items]
+    rows = [contest.row() for contest in contests]
+    sweep = [(contest.people.typical_items, *contest.row()) for contest in by_items]
     return Study(
         [
             Table(title, _COLUMNS, rows),
             Table("Six sites of 500 people, by items", ("items of a typical person", *_COLUMNS), sweep),
-            Table("Plans for ε = 1", _PLAN_COLUMNS, [one.row() for one in plans]),
+            Table("Plans for ε = 1", _PLAN_COLUMNS, [plan.row() for plan in plans]),
         ],
         _finding(contests, by_items, plans),
         {
@@ -357,7 +358,7 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
     )
 
 
-def _screened(people: People, epsilons: tuple[float, ...], effort: Effort) -> Found:
+def _screened(people: People, epsilons: tuple[float, ...], effort: Effort) -> Measured:
     if effort.shrink < _TINY:
         choices = grid(people, CELLS, SPARSITIES)
     else:
@@ -372,7 +373,7 @@ def _seeds(people: People, first: int, count: int, effort: Effort) -> range:
 
 
 def _contests(
-    people: People, screened: Found, facts: Mapping[str, UnitFacts], effort: Effort
+    people: People, screened: Measured, facts: Mapping[str, UnitFacts], effort: Effort
 ) -> tuple[list[Contest], list[Planned]]:
     """Measure the best of each kind anew, and what is planned for ε = 1."""
     ranked: dict[tuple[str, float, str, bool], list[Choice]] = {}
@@ -380,8 +381,8 @@ def _contests(
         ranked.setdefault((question, epsilon, choice.protection, not choice.cells), []).append(choice)
     finalists = {kind: choices[:_FINALISTS] for kind, choices in ranked.items()}
     plans = {
-        (name, asked): planned(people, known, asked, effort.size(2 * CELLS[-1], 32))
-        for name, known in facts.items()
+        (name, asked): planned(people, unit_facts, asked, effort.size(2 * CELLS[-1], 32))
+        for name, unit_facts in facts.items()
         for asked in QUESTIONS[: effort.size(_TINY, 1)]
     }
     wanted: dict[Choice, tuple[float, ...]] = {}
@@ -402,11 +403,12 @@ def _contests(
             kind: (choice, measured[asked, 1.0, choice]) for kind, (choice, _) in best[asked, 1.0].items()
         }
     epsilons = sorted({epsilon for _, epsilon in best})
-    found = {key: Contest(people, *key, best[key]) for key in itertools.product(QUESTIONS, epsilons)}
+    contests = {key: Contest(people, *key, best[key]) for key in itertools.product(QUESTIONS, epsilons)}
     did = [
-        Planned(found[asked, 1.0], name, *plan, measured[asked, 1.0, plan[0]]) for (name, asked), plan in plans.items()
+        Planned(contests[asked, 1.0], name, *plan, measured[asked, 1.0, plan[0]])
+        for (name, asked), plan in plans.items()
     ]
-    return list(found.values()), did
+    return list(contests.values()), did
 
 
 def _released(choice: Choice, people: People) -> Choice:
@@ -418,14 +420,20 @@ def _checks(contests: list[Contest], plans: list[Planned]) -> list[Check]:
     claim = (
         f"at ε = 1 and from {MANY_ITEMS} items a typical person, the cosine's error is half of the best L1's or less"
     )
-    many = [one for one in contests if one.question == COSINE and one.epsilon == 1 and _many(one.people)]
+    many = [
+        contest for contest in contests if contest.question == COSINE and contest.epsilon == 1 and _many(contest.people)
+    ]
     unit = "best in sketch space / best L1"
-    gains = [Check(claim, 1 / one.gain, 0.0, 0.5, one.uncertainty, unit, one.people.name) for one in many]
+    gains = [
+        Check(claim, 1 / contest.gain, 0.0, 0.5, contest.uncertainty, unit, contest.people.name) for contest in many
+    ]
     claim, unit = "at ε = 1, a plan's error is within 10 % of the grid's best", "planned / best"
     return gains + [
-        Check(claim, one.ratio, 0.0, 1.1, one.uncertainty, unit, f"{one.contest.people.name}, {one.contest.question}")
-        for one in plans
-        if one.facts == "a sample"
+        Check(
+            claim, plan.ratio, 0.0, 1.1, plan.uncertainty, unit, f"{plan.contest.people.name}, {plan.contest.question}"
+        )
+        for plan in plans
+        if plan.facts == "a sample"
     ]
 
 
@@ -436,15 +444,18 @@ def _many(people: People) -> bool:
 
 def _finding(contests: list[Contest], by_items: list[Contest], plans: list[Planned]) -> str:
     parts = []
-    for one in contests:
-        if one.epsilon != 1:
+    for contest in contests:
+        if contest.epsilon != 1:
             continue
-        choice, errors = one.winner
+        choice, errors = contest.winner
         parts.append(
-            f"{one.people.name}, {one.question}: {errors.rmse:.3g} by {choice}; {one.l1[1].rmse:.3g} by {one.l1[0]}."
+            f"{contest.people.name}, {contest.question}: {errors.rmse:.3g} by {choice}; "
+            f"{contest.l1[1].rmse:.3g} by {contest.l1[0]}."
         )
     sweep = "; ".join(
-        f"{one.gain:.2g} at {one.people.typical_items:g} items" for one in by_items if one.question == COSINE
+        f"{contest.gain:.2g} at {contest.people.typical_items:g} items"
+        for contest in by_items
+        if contest.question == COSINE
     )
     return (
         "Cosines are best with a small bound or with equal weights while noise dominates. With little noise a bias is "
@@ -463,17 +474,18 @@ def _finding(contests: list[Contest], by_items: list[Contest], plans: list[Plann
 
 
 def _span(plans: list[Planned], facts: str) -> str:
-    ratios = [one.ratio for one in plans if one.facts == facts]
+    ratios = [plan.ratio for plan in plans if plan.facts == facts]
     return f"{min(ratios):.2g} to {max(ratios):.2g}" if ratios else "no"
 
 
 def _errors_picture(contests: list[Contest]) -> Figure:
-    names = list(dict.fromkeys(one.people.name for one in contests if one.epsilon == EPSILONS[-1])) or ["shop"]
+    least_noise = [contest for contest in contests if contest.epsilon == EPSILONS[-1]]
+    names = list(dict.fromkeys(contest.people.name for contest in least_noise)) or ["shop"]
     figure, axes = palette.panels(len(QUESTIONS), len(names), width=3.4, height=2.7, sharex=True)
     for (row, question), (column, name) in itertools.product(enumerate(QUESTIONS), enumerate(names)):
         panel = axes[row][column]
-        own = [one for one in contests if (one.question, one.people.name) == (question, name)]
-        _lines(panel, [(one.epsilon, one.families()) for one in own])
+        own = [contest for contest in contests if (contest.question, contest.people.name) == (question, name)]
+        _lines(panel, [(contest.epsilon, contest.families()) for contest in own])
         panel.set_title(f"{name}: {question}", loc="left", fontsize=9)
         panel.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
     for panel in axes[-1]:
@@ -487,8 +499,8 @@ def _errors_picture(contests: list[Contest]) -> Figure:
 def _items_picture(by_items: list[Contest]) -> Figure:
     figure, axes = palette.panels(1, 2, width=4.6, height=3.6)
     for panel, question in zip(axes[0], (COSINE, DISTANCE), strict=True):
-        own = [one for one in by_items if one.question == question]
-        _lines(panel, [(one.people.typical_items, one.families()) for one in own])
+        own = [contest for contest in by_items if contest.question == question]
+        _lines(panel, [(contest.people.typical_items, contest.families()) for contest in own])
         panel.set_xlabel("items of a typical person")
         panel.set_title(f"six sites of 500 people, ε = 1: {question}", loc="left", fontsize=9)
     axes[0][0].set_ylabel("RMSE")
@@ -498,9 +510,9 @@ def _items_picture(by_items: list[Contest]) -> Figure:
 
 def _lines(panel: Any, points: list[tuple[float, dict[str, float]]]) -> None:
     for place, family in enumerate(_FAMILIES):
-        known = [(x, errors[family]) for x, errors in points if family in errors]
+        curve = [(x, errors[family]) for x, errors in points if family in errors]
         style = palette.points(place) | {"linestyle": "-", "linewidth": 1.2}
-        panel.errorbar(*zip(*known, strict=True), **style, label=family)
+        panel.errorbar(*zip(*curve, strict=True), **style, label=family)
     _logarithmic(panel)
 
 
@@ -515,7 +527,7 @@ def _logarithmic(panel: Any) -> None:
         axis.set_minor_locator(NullLocator())
 
 
-def _bounds_picture(screened: Found) -> Figure:
+def _bounds_picture(screened: Measured) -> Figure:
     """Draw errors against the bound at ε = 1, by the best k and s of each."""
     figure, axes = palette.panels(1, len(QUESTIONS), width=3.6, height=3.4)
     for panel, question in zip(axes[0], QUESTIONS, strict=True):

@@ -124,7 +124,7 @@ class People:
     @functools.cached_property
     def size(self) -> Mapping[str, Floats]:
         """What errors are shares of: 1 for cosines, the true answer for distances: (pairs,) each."""
-        return {name: np.ones_like(found) if name == COSINE else found for name, found in self.truth.items()}
+        return {name: np.ones_like(answer) if name == COSINE else answer for name, answer in self.truth.items()}
 
     @functools.cached_property
     def _events(self) -> Runs:
@@ -148,13 +148,13 @@ class People:
     def sums(self, choice: "Choice", projection: ss.projections.Projection, columns: int) -> tuple[Ints, Ints]:
         """Return what a choice leaves of people, (keys, columns) in grid steps, and the people in each key."""
         bounds = UnitBounds(projection, choice.neighbours(self), max_keys=choice.most_keys(self), clip=choice.clip)
-        found, counts = np.zeros(self.n_keys * columns, dtype=np.int64), np.zeros(self.n_keys, dtype=np.int64)
+        sums, counts = np.zeros(self.n_keys * columns, dtype=np.int64), np.zeros(self.n_keys, dtype=np.int64)
         for left in bounds.clipped_parts(self.events(choice.resolution), _SECRET, totals=False):
             keys = np.array([key for key, _ in left.slots], dtype=np.int64)
             places = keys[left.codes] * columns + left.indices
-            found += np.bincount(places, left.steps, found.size).astype(np.int64)  # exact: far below 2^53
+            sums += np.bincount(places, left.steps, sums.size).astype(np.int64)  # exact: far below 2^53
             counts[keys] += left.counts[:, 0]
-        return found.reshape(self.n_keys, columns), counts
+        return sums.reshape(self.n_keys, columns), counts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -268,7 +268,7 @@ class Errors:
         return float(np.mean(self.undefined))
 
 
-Found = dict[tuple[str, float, Choice], Errors]
+Measured = dict[tuple[str, float, Choice], Errors]
 """Question, ε and choice → errors."""
 
 
@@ -287,8 +287,8 @@ def answers(products: Floats, squared_norms: Floats, units: Units, pairs: tuple[
     (i, j), product, norms = pairs, products[pairs], squared_norms
     with np.errstate(invalid="ignore", divide="ignore"):
         cosine = np.clip(product / np.sqrt(norms[i] * norms[j]), -1, 1)
-        known = units.number > 2 * np.sqrt(units.variance)
-        number = np.where(known, units.number, np.nan)
+        reliable = units.number > 2 * np.sqrt(units.variance)
+        number = np.where(reliable, units.number, np.nan)
         weight, spread = number / (number**2 + units.variance), units.variance / number**2
         averages = weight**2 * norms * (1 - spread * (1 - spread) / (1 + 3 * spread))
         mean = averages[i] + averages[j] - 2 * weight[i] * weight[j] * product
@@ -297,23 +297,23 @@ def answers(products: Floats, squared_norms: Floats, units: Units, pairs: tuple[
 
 def grid(people: People, cells: Iterable[int], sparsities: Iterable[int]) -> list[Choice]:
     """Return every choice; 0 cells are the histogram. Equal weights have one bound: see `measure`."""
-    found = []
+    choices = []
     for k in cells:
         for s in sparsities if k else (1,):
             if k and k < 8 * s:
                 continue
-            found += [
+            choices += [
                 Choice(name, k, s, bound, limit)
                 for name in (LAPLACE, GAUSSIAN)
                 for limit in people.key_limits
                 for bound in people.l1_bounds
             ]
-            found += [Choice(SCALE, k, s, bound) for bound in people.l2_bounds]
-            found.append(Choice(EQUAL, k, s, people.equal_length))
-    return found
+            choices += [Choice(SCALE, k, s, bound) for bound in people.l2_bounds]
+            choices.append(Choice(EQUAL, k, s, people.equal_length))
+    return choices
 
 
-def measure(people: People, wanted: Mapping[Choice, Sequence[float]], seeds: Iterable[int], *, exact: bool) -> Found:
+def measure(people: People, wanted: Mapping[Choice, Sequence[float]], seeds: Iterable[int], *, exact: bool) -> Measured:
     """Release with each seed's map and noise, and return the errors.
 
     Equal weights of another length are the same release but for a public factor, so they are released once, of
@@ -331,7 +331,7 @@ def measure(people: People, wanted: Mapping[Choice, Sequence[float]], seeds: Ite
         False is faster: in sketch space, people are clipped by the norm of what they add instead of its cells, which
         differs by colliding items, and noise is doubles of the same variance, one draw for all choices of a map.
     """
-    found: Found = {}
+    errors: Measured = {}
     maps: dict[tuple[int, int], list[Choice]] = {}
     for choice in wanted:
         maps.setdefault((choice.cells, choice.sparsity), []).append(choice)
@@ -340,8 +340,8 @@ def measure(people: People, wanted: Mapping[Choice, Sequence[float]], seeds: Ite
             draw = Draw(f"{people.name}; {own[0].cells}; {own[0].sparsity}; {seed}", exact=exact)
             for choice, sums, counts in _tables(people, own, seed, exact=exact):
                 for epsilon in wanted[choice]:
-                    _add(found, people, choice, (sums, counts), epsilon, draw)
-    return found
+                    _add(errors, people, choice, (sums, counts), epsilon, draw)
+    return errors
 
 
 class Draw:
@@ -396,7 +396,7 @@ def _noise(
 
 
 def _add(
-    found: Found,
+    errors: Measured,
     people: People,
     choice: Choice,
     exact: tuple[Ints, Ints],
@@ -423,10 +423,10 @@ def _add(
         units = Units(counts + drawn[:, -1] / counting.units, noise.cumulants.k2 / counting.units**2 * every)
     norms = block.squared_norms
     products = block.values @ block.values.T
-    given = answers(products, norms, units, people.pairs)
+    estimates = answers(products, norms, units, people.pairs)
     hidden = below_noise_floor(block)
-    given[COSINE][hidden[people.pairs[0]] | hidden[people.pairs[1]]] = np.nan
-    for question, values in given.items():
+    estimates[COSINE][hidden[people.pairs[0]] | hidden[people.pairs[1]]] = np.nan
+    for question, values in estimates.items():
         if question == MEAN and counting is None:
             continue
         undefined = np.isnan(values)
@@ -435,4 +435,4 @@ def _add(
             error = (values * float(bound / choice.bound) ** 2 - people.truth[question]) / people.size[question]
             error[undefined] = 1.0
             which = dataclasses.replace(choice, bound=bound) if rescaled else choice
-            found.setdefault((question, epsilon, which), Errors()).add(error, float(undefined.mean()))
+            errors.setdefault((question, epsilon, which), Errors()).add(error, float(undefined.mean()))

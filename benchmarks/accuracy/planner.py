@@ -105,11 +105,11 @@ def standard_errors(epsilon: float, delta: float, sparsity: int, squared_distanc
     """Return the predicted standard error of a squared distance by mechanism, what "auto" would name first."""
     projection = ss.SJLT(dim=1 << 20, sketch_dim=CELLS, sparsity=sparsity, seed=0)
     effect, own = OutputNoise(CELLS), projection.variance.of_squared_norm(squared_distance)
-    found = {}
+    errors = {}
     for option in ss.accounting.mechanisms(projection, epsilon=epsilon, delta=delta, neighbours=trials.NEIGHBOURS):
         both = option.noise.cumulants.scaled(projection.cell_unit).times(2)
-        found[option.mechanism] = math.sqrt(own + effect.squared_norm_variance(squared_distance, both.k2, both.k4))
-    return found
+        errors[option.mechanism] = math.sqrt(own + effect.squared_norm_variance(squared_distance, both.k2, both.k4))
+    return errors
 
 
 def losses_of(epsilon: float, delta: float, sparsity: int, squared_distance: float) -> tuple[float, float]:
@@ -207,20 +207,21 @@ def _summary(losses: Sequence[Loss]) -> Table:
 
 
 def _planned(scene: Scene, count: int) -> Planned:
-    found = scene.plan()
-    chosen, size = found.chosen, scene.squared_distance
-    best = min(option.error for option in found.options)
-    rule = min(option.error for option in found.options if option.by_rule) / best
+    plan = scene.plan()
+    chosen, size = plan.chosen, scene.squared_distance
+    best = min(option.error for option in plan.options)
+    rule = min(option.error for option in plan.options if option.by_rule) / best
     values = np.empty(count)
     rng = np.random.default_rng(20240229)
     for seed in range(count):
-        projection = found.projection(seed)
+        projection = plan.projection(seed)
         x, y = projection.sketch(), projection.sketch()
         places = rng.choice(1 << 40, scene.spread, replace=False, shuffle=False)
         x.update(places, scene.step * rng.choice((-1, 1), scene.spread))
         bits = trials.keyed(f"{projection} {scene}".encode())
         released = [
-            CalibratedNoise(one.projection, found.guarantee, chosen.noise).for_data(one).draw(bits) for one in (x, y)
+            CalibratedNoise(sketch.projection, plan.guarantee, chosen.noise).for_data(sketch).draw(bits)
+            for sketch in (x, y)
         ]
         values[seed] = ss.squared_distance(*released).value
     observed, uncertainty = trials.observed_error(values, size), trials.uncertainty_of_error(values, size)

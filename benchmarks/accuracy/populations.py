@@ -135,7 +135,7 @@ def _checks(cases: list[Case], described: list[Any], tests: list[Any], points: l
 def _finding(cases: list[Case], tests: list[Any], points: list[Any]) -> str:
     parts = []
     for says, few in ((f"from {LEAST_WAVES} frequencies", False), ("with fewer", True)):
-        shares = [float(one.covered[2]) for one in cases if one.few is few]
+        shares = [float(case.covered[2]) for case in cases if case.few is few]
         if shares:
             parts.append(f"{min(shares):.1%} to {max(shares):.1%} {says}")
     alike = ", ".join(f"{row[3]:.1%} of {row[0]:,}" for row in tests if row[1] == 1)

@@ -63,11 +63,11 @@ class Weeks(NamedTuple):
 def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for all studies
     """Compute errors for four horizons, observe them, and compare the weeks of a year of flights."""
     cells, draws = effort.size(16_384, 64), effort.size(20, 1)
-    observed = [one for schedule in _observed_schedules() for one in _observe(schedule, cells)]
+    observed = [case for schedule in _observed_schedules() for case in _observe(schedule, cells)]
     counts = _hours()
     weeks = counts[: 52 * WEEK].reshape(52, WEEK, -1).sum(axis=1)
     truth = (np.diff(weeks, axis=0) ** 2).sum(axis=1).astype(np.float64)
-    found = [_weeks(name, counts, truth, draws) for name in ("separate", "tree", "square root")]
+    by_schedule = [_weeks(name, counts, truth, draws) for name in ("separate", "tree", "square root")]
     return Study(
         [
             Table(
@@ -78,18 +78,18 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
             Table(
                 f"Noise of ranges, {cells:,} cells each, over that of one window",
                 ("schedule", "noise", "from window", "to", "stated", "observed", "ratio"),
-                [(*one, one.observed / one.stated) for one in observed],
+                [(*case, case.observed / case.stated) for case in observed],
             ),
             Table(
                 f"Squared distances of consecutive weeks of flights by carrier, from hours, ε = 1, {draws} draws",
                 ("schedule", "root mean square error", "covered by 95 %", "weeks with an alarm, of 51"),
-                [one[:4] for one in found],
+                [row[:4] for row in by_schedule],
                 shown=True,
             ),
         ],
-        _finding(found),
-        {"weeks": _picture(truth, found)},
-        checks=_checks(observed, found, cells),
+        _finding(by_schedule),
+        {"weeks": _picture(truth, by_schedule)},
+        checks=_checks(observed, by_schedule, cells),
         source="Andersson and Pagh 2023 and 2024; Fichtenberger, Henzinger and Upadhyay 2023",
     )
 
@@ -172,19 +172,19 @@ def _weeks(name: str, counts: NDArray[np.int64], truth: Floats, draws: int) -> W
     windows = [projection.sketch() for _ in counts]
     for window, row in zip(windows, counts, strict=True):
         window.update(np.repeat(np.arange(16), row))
-    found = [
+    tables = [
         _history(publish, projection, windows, f"weeks {name} {draw}").changes(WEEK).table.to_pandas()
         for draw in range(draws)
     ]
-    misses = np.array([one["estimate"] - truth for one in found])
-    inside = np.array([(one["low"] <= truth) & (truth <= one["high"]) for one in found])
-    alarms = float(np.mean([one["alarm"].sum() for one in found]))
-    first = [found[0][column].to_numpy() for column in ("estimate", "low", "high")]
+    misses = np.array([table["estimate"] - truth for table in tables])
+    inside = np.array([(table["low"] <= truth) & (truth <= table["high"]) for table in tables])
+    alarms = float(np.mean([table["alarm"].sum() for table in tables]))
+    first = [tables[0][column].to_numpy() for column in ("estimate", "low", "high")]
     return Weeks(name, math.sqrt(float((misses**2).mean())), float(inside.mean()), alarms, *first)
 
 
-def _checks(observed: list[Observed], found: list[Weeks], cells: int) -> list[Check]:
-    worst = max(abs(one.observed / one.stated - 1) for one in observed if "8760" not in one.schedule)
+def _checks(observed: list[Observed], by_schedule: list[Weeks], cells: int) -> list[Check]:
+    worst = max(abs(case.observed / case.stated - 1) for case in observed if "8760" not in case.schedule)
     return [
         Check(
             "observed noise is that stated; the largest relative difference",
@@ -198,26 +198,29 @@ def _checks(observed: list[Observed], found: list[Weeks], cells: int) -> list[Ch
         ),
         Check("worst prefix of a tree of 8,760 windows", Tree(horizon=8760).worst_error(), 0.0, 10.5),
         Check("30 windows in a row, of 365", Factorisation(horizon=365, band=30).worst_error(30), 0.0, 2.6),
-        *(Check(f"95 % intervals of weeks cover ({one.schedule})", one.covered, 0.93, 1.0, 0.02) for one in found),
+        *(
+            Check(f"95 % intervals of weeks cover ({row.schedule})", row.covered, 0.93, 1.0, 0.02)
+            for row in by_schedule
+        ),
     ]
 
 
-def _finding(found: list[Weeks]) -> str:
+def _finding(by_schedule: list[Weeks]) -> str:
     said = "; ".join(
-        f"{one.schedule}: {one.error:,.0f} (root mean square), covered in {one.covered:.1%}, {one.alarms:.1f} alarms"
-        for one in found
+        f"{row.schedule}: {row.error:,.0f} (root mean square), covered in {row.covered:.1%}, {row.alarms:.1f} alarms"
+        for row in by_schedule
     )
     return f"Errors of squared distances of consecutive weeks: {said}."
 
 
-def _picture(truth: Floats, found: list[Weeks]) -> Figure:
-    figure, axes = palette.panels(1, len(found), width=4.4, height=3.6)
+def _picture(truth: Floats, by_schedule: list[Weeks]) -> Figure:
+    figure, axes = palette.panels(1, len(by_schedule), width=4.4, height=3.6)
     weeks = np.arange(1, truth.size + 1)
-    for place, (panel, one) in enumerate(zip(axes[0], found, strict=True)):
-        panel.fill_between(weeks, one.low, one.high, color=palette.COLOURS[place], alpha=0.3, linewidth=0)
-        panel.plot(weeks, one.example, color=palette.COLOURS[place], linewidth=1, label="one release, 95 %")
+    for place, (panel, row) in enumerate(zip(axes[0], by_schedule, strict=True)):
+        panel.fill_between(weeks, row.low, row.high, color=palette.COLOURS[place], alpha=0.3, linewidth=0)
+        panel.plot(weeks, row.example, color=palette.COLOURS[place], linewidth=1, label="one release, 95 %")
         panel.plot(weeks, truth, "k.", markersize=4, label="truth")
-        panel.set_title(one.schedule, loc="left", fontsize=10)
+        panel.set_title(row.schedule, loc="left", fontsize=10)
         panel.set_xlabel("week")
     axes[0][0].set_ylabel("squared distance from the week before")
     palette.legend_below(figure, axes[0][0])

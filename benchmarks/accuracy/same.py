@@ -75,15 +75,15 @@ class Alarms(NamedTuple):
 def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for all studies
     """Simulate maps, averages and series, and compute power."""
     seeds = effort.size(2000, 4)
-    found = [one for name in list(MAPS)[: effort.size(80, 2)] for one in _sums(name, seeds)]
+    cases = [case for name in list(MAPS)[: effort.size(80, 2)] for case in _sums(name, seeds)]
     averages = list(_averages(effort.size(1000, 2)))
     series = list(_series(effort.size(1000, 4), effort.size(200, 2)))
     powers, normal = _powers(effort.size(80, 1))
-    columns = "stream", "noise", "tolerance", "difference", *(f"false alarms at {100 * one:g} %" for one in LEVELS)
+    columns = "stream", "noise", "tolerance", "difference", *(f"false alarms at {100 * level:g} %" for level in LEVELS)
     return Study(
         [
-            Table(f"False alarms of sums, {seeds * NOISES} draws each", columns, [_row(one) for one in found]),
-            Table("False alarms of averages", (*columns, "draws"), [(*_row(one), one.draws) for one in averages]),
+            Table(f"False alarms of sums, {seeds * NOISES} draws each", columns, [_row(case) for case in cases]),
+            Table("False alarms of averages", (*columns, "draws"), [(*_row(case), case.draws) for case in averages]),
             Table(
                 f"Series of {WINDOWS} windows, level 5 %",
                 ("noise", "against", "tolerance", "changes", "control", "false alarms", "changes found"),
@@ -96,19 +96,19 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
             ),
             Table(
                 "False alarms of a threshold on the normal interval of a distance",
-                ("noise", "k", *(f"at {100 * one:g} %" for one in LEVELS)),
+                ("noise", "k", *(f"at {100 * level:g} %" for level in LEVELS)),
                 normal,
             ),
         ],
-        _finding(found, averages),
-        {"alarms": _picture(found)},
-        checks=_checks([*found, *averages], series),
+        _finding(cases, averages),
+        {"alarms": _picture(cases)},
+        checks=_checks([*cases, *averages], series),
         source="Theory 4.7",
     )
 
 
-def _row(one: Alarms) -> tuple[Any, ...]:
-    return (*one[:4], *one.shares)
+def _row(case: Alarms) -> tuple[Any, ...]:
+    return (*case[:4], *case.shares)
 
 
 def _sums(name: str, seeds: int) -> Iterator[Alarms]:
@@ -119,21 +119,24 @@ def _sums(name: str, seeds: int) -> Iterator[Alarms]:
     for row, shape in zip(vectors, SHAPES.values(), strict=True):
         row[: shape.size] = shape / np.linalg.norm(shape)
     order = np.random.default_rng(5).permutation(DIM)
-    maps = [one.scale * one.columns(np.arange(DIM))[:, order] for one in map(_seeded(make), range(seeds))]
-    signals = np.array([one @ vectors.T for one in maps])  # (seeds, k, shapes)
+    maps = [
+        projection.scale * projection.columns(np.arange(DIM))[:, order]
+        for projection in map(_seeded(make), range(seeds))
+    ]
+    signals = np.array([matrix @ vectors.T for matrix in maps])  # (seeds, k, shapes)
     for budget in (None, *BUDGETS):
         if budget is None and place == "input":
             continue
         noise = np.zeros((seeds, NOISES, model.sketch_dim))
         terms: tuple[NoiseTerm, ...] = ()
         if budget is not None:
-            one = budget.noise(model)
+            noise_law = budget.noise(model)
             unit = noise_unit(model, place)
             size = model.dim if place == "input" else model.sketch_dim
             bits = trials.keyed(f"same {name} {budget}".encode())
-            drawn = (one.sample(2 * seeds * NOISES * size, bits) * unit).reshape(2, seeds, NOISES, size)
+            drawn = (noise_law.sample(2 * seeds * NOISES * size, bits) * unit).reshape(2, seeds, NOISES, size)
             noise = drawn[0] - drawn[1]
-            terms = (NoiseTerm(one, unit, Fraction(2)),)
+            terms = (NoiseTerm(noise_law, unit, Fraction(2)),)
             if place == "input":
                 noise = np.array([own @ matrix.T for own, matrix in zip(noise, maps, strict=True)])
         spread = GapLaw(model, terms, place).of_noise[1]
@@ -163,14 +166,14 @@ def _averages(count: int) -> Iterator[Alarms]:
     neighbours = ss.SketchL2(BOUND, unit="customer", max_keys=1)
     for clip in ("equal", "scale"):
         for what, sizes in (("the same units", (400, 800)), ("two samples", (400, 700))):
-            found = []
+            p_values = []
             for seed in range(count):
                 projection = ss.SJLT(sketch_dim=256, sparsity=4, seed=seed, resolution="1/4096")
                 own = np.random.default_rng([seed, 11])
                 first = own.choice(len(people), sizes[0], replace=False)
                 samples = what == "two samples"
                 second = own.choice(len(people), sizes[1], replace=False) if samples else np.r_[first, first]
-                drawn = [people[one] for one in np.r_[first, second]]
+                drawn = [people[person] for person in np.r_[first, second]]
                 lengths = [items.size for items in drawn]
                 units = np.repeat(np.arange(len(drawn)), lengths)
                 items = np.concatenate(drawn)
@@ -181,8 +184,8 @@ def _averages(count: int) -> Iterator[Alarms]:
                 bits = trials.keyed(f"same {clip} {what} {seed}".encode())
                 released = publisher.calibrated(projection)
                 x, y = (released.for_data(table[key]).draw(bits).with_clip(clip) for key in range(2))
-                found.append(ss.sameness(x, y, by="mean", samples=samples).p_value)
-            alarms = tuple(float((np.array(found) <= level).mean()) for level in LEVELS)
+                p_values.append(ss.sameness(x, y, by="mean", samples=samples).p_value)
+            alarms = tuple(float((np.array(p_values) <= level).mean()) for level in LEVELS)
             yield Alarms(f"averages, {clip}", str(BUDGETS[1]), "0", what, alarms, count)
 
 
@@ -232,8 +235,8 @@ def _controls(
     for control, kept in alarms.items():
         wrong, right = np.array(kept, dtype=np.float64).T
         says = "typical" if usual else "0"
-        found = float(right[~np.isnan(right)].mean()) if number else None
-        yield str(budget), against, says, number, control, float(wrong.mean()), found
+        detected = float(right[~np.isnan(right)].mean()) if number else None
+        yield str(budget), against, says, number, control, float(wrong.mean()), detected
 
 
 def _mean(values: NDArray[Any]) -> float:
@@ -250,7 +253,7 @@ def _powers(most: int) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
             law = _law(ss.CountSketch(sketch_dim=cells, seed=7), budget)
             powers.append((str(budget), cells, law.visible(), *histograms))
             mean, deviation = law.of_noise
-            normal.append((str(budget), cells, *(law.p_value(mean - ndtri(one) * deviation) for one in LEVELS)))
+            normal.append((str(budget), cells, *(law.p_value(mean - ndtri(level) * deviation) for level in LEVELS)))
     return powers, normal
 
 
@@ -258,15 +261,15 @@ def _law(projection: Projection, budget: trials.Budget) -> GapLaw:
     return GapLaw(projection, (NoiseTerm(budget.noise(projection), projection.cell_unit, Fraction(2)),))
 
 
-def _finding(found: list[Alarms], averages: list[Alarms]) -> str:
-    exact = [one for one in found if one.tolerance == "0"]
-    allowed = [one for one in found if one.tolerance != "0"]
+def _finding(cases: list[Alarms], averages: list[Alarms]) -> str:
+    exact = [case for case in cases if case.tolerance == "0"]
+    allowed = [case for case in cases if case.tolerance != "0"]
     parts = []
     for name, own in (("tolerance 0", exact), ("other tolerances", allowed), ("averages", averages)):
         ranges = (
-            f"{min(one.shares[place] for one in own):.2%} to {max(one.shares[place] for one in own):.2%} at {level:.1%}"
+            f"{min(shares):.2%} to {max(shares):.2%} at {level:.1%}"
             for place, level in enumerate(LEVELS)
-            if own
+            if (shares := [case.shares[place] for case in own])
         )
         parts.append(f"{name}: {', '.join(ranges)}")
     return "False alarms, at " + "; ".join(parts) + "."
@@ -274,17 +277,17 @@ def _finding(found: list[Alarms], averages: list[Alarms]) -> str:
 
 def _checks(alarms: list[Alarms], series: list[tuple[Any, ...]]) -> list[Check]:
     z = trials.simultaneous_z(len(alarms) * len(LEVELS), 0.99)
-    draws = min(one.draws for one in alarms)
-    found = [
+    draws = min(case.draws for case in alarms)
+    checks = [
         Check(
             f"no more than {level:.1%} of false alarms of any map, noise and shape; the largest share",
-            max(one.shares[place] for one in alarms),
+            max(case.shares[place] for case in alarms),
             0.0,
             level + z * math.sqrt(level / draws) + z**2 / draws,
         )
         for place, level in enumerate(LEVELS)
     ]
-    found.append(
+    checks.append(
         Check(
             "false alarms in series are at most 5 %, but for an error; the most",
             max(row[5] for row in series),
@@ -292,19 +295,19 @@ def _checks(alarms: list[Alarms], series: list[tuple[Any, ...]]) -> list[Check]:
             0.065,
         )
     )
-    return found
+    return checks
 
 
-def _picture(found: list[Alarms]) -> Figure:
+def _picture(cases: list[Alarms]) -> Figure:
     figure, axes = palette.panels(1, len(LEVELS), width=3.4, height=6.0, sharey=True)
-    names = list(dict.fromkeys(one.what for one in found))
+    names = list(dict.fromkeys(case.what for case in cases))
     for place, level in enumerate(LEVELS):
         panel = axes[0][place]
-        for number, noise in enumerate(dict.fromkeys(one.noise for one in found)):
-            own = [one for one in found if one.noise == noise]
+        for number, noise in enumerate(dict.fromkeys(case.noise for case in cases)):
+            own = [case for case in cases if case.noise == noise]
             panel.plot(
-                [100 * one.shares[place] for one in own],
-                [names.index(one.what) for one in own],
+                [100 * case.shares[place] for case in own],
+                [names.index(case.what) for case in own],
                 linestyle="",
                 marker=palette.MARKERS[number],
                 markersize=4,

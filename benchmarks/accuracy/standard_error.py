@@ -100,30 +100,30 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
 
 
 def _maps(effort: Effort, count: int) -> list[Case]:
-    found = []
+    cases = []
     for name in list(trials.MAPS)[: effort.size(120, 2)]:
         for size, budget in (("near", _LAPLACE), ("far", _GAUSSIAN)):
-            found += _cases(name, 32, functools.partial(_build, name, 32), budget, size, count)
-    return found
+            cases += _cases(name, 32, functools.partial(_build, name, 32), budget, size, count)
+    return cases
 
 
 def _grid(effort: Effort, count: int) -> list[Case]:
-    found = []
+    cases = []
     budgets = (Budget(0.5, 0.0, "laplace"), Budget(2.0, 0.0, "laplace"), Budget(2.0, 1e-9, "gaussian"))
     shapes = list(itertools.product((16, 64, 256), (1, 4, 16)))[: effort.size(90, 1)]
     for (k, s), budget, size in itertools.product(shapes, budgets, _SIZES):
-        found += _cases(f"SJLT, s = {s}", k, functools.partial(_sjlt, k, s), budget, size, count)
-    return found
+        cases += _cases(f"SJLT, s = {s}", k, functools.partial(_sjlt, k, s), budget, size, count)
+    return cases
 
 
 def _cosines(effort: Effort, count: int) -> list[Case]:
     x, y = trials.pair_of("dense", DIM, _SIZES["far"])
-    found = []
+    cases = []
     for name in ("SJLT, s = 4", "Rademacher", "Gaussian", "VerySparse, s = 8")[: effort.size(40, 1)]:
         for pair, other in {"apart": y, "alike": 20 * x + y}.items():
             sample = trials.simulate(functools.partial(_build, name, 64), x, other, _LAPLACE, count, (COSINE,))
-            found.append(Case(name, 64, _LAPLACE, pair, COSINE, sample[COSINE]))
-    return found
+            cases.append(Case(name, 64, _LAPLACE, pair, COSINE, sample[COSINE]))
+    return cases
 
 
 def _build(name: str, sketch_dim: int, seed: int) -> ss.projections.Projection:

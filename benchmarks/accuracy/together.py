@@ -44,7 +44,7 @@ class Rows(NamedTuple):
     in_time: bool
 
 
-class Found(NamedTuple):
+class Case(NamedTuple):
     """One data set at one ε and sketch dimension."""
 
     name: str
@@ -72,12 +72,12 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
     """Release four data sets at six ε, with two sketch dimensions and maps, and as histograms."""
     maps = effort.size(12, 1)
     sets = _sets(effort)
-    found = [one for name, rows in sets.items() for one in _compare(name, rows, maps)]
+    cases = [case for name, rows in sets.items() for case in _compare(name, rows, maps)]
     histograms = {
         (name, epsilon): error for name, rows in sets.items() for epsilon, error in _histograms(rows, effort.size(4, 1))
     }
-    best = _best(found)
-    ratios = [one.together / one.alone for one in found if one.alone > 0]
+    best = _best(cases)
+    ratios = [case.together / case.alone for case in cases if case.alone > 0]
     return Study(
         [
             Table(
@@ -86,7 +86,7 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
                     *("data", "keys", "cells", "ε", "each pair alone", "together", "stated", "undefined alone"),
                     *("covered by 95 %", "least covered pair", "mean width", "weight of the model"),
                 ),
-                found,
+                cases,
             ),
             Table(
                 "The best over the sketch dimensions, and a noisy histogram",
@@ -127,22 +127,24 @@ def _sets(effort: Effort) -> dict[str, Rows]:
     }
 
 
-def _compare(name: str, rows: Rows, maps: int) -> list[Found]:
+def _compare(name: str, rows: Rows, maps: int) -> list[Case]:
     tables = [[bounded(rows, cells, 1 + seed) for seed in range(maps)] for cells in CELLS]
     exact = bounded(rows, EXACT, 99)[0]
     names = sorted(exact)
     wanted = ss.pairwise([exact[key] for key in names], by="cosine").value
     pairs = np.triu_indices(len(names), 1)
-    found = []
+    cases = []
     for cells, several in zip(CELLS, tables, strict=True):
         for epsilon in EPSILONS:
             each = [errors(table, epsilon, names, wanted, pairs, in_time=rows.in_time) for table in several]
-            alone, together, stated, undefined, width, weight = np.mean([one[:-1] for one in each], axis=0).tolist()
-            covered = np.mean([one[-1] for one in each], axis=0)
+            alone, together, stated, undefined, width, weight = np.mean(
+                [numbers[:-1] for numbers in each], axis=0
+            ).tolist()
+            covered = np.mean([numbers[-1] for numbers in each], axis=0)
             roots = alone**0.5, together**0.5, stated**0.5
             shares = undefined, float(covered.mean()), float(covered.min()), width, weight
-            found.append(Found(name, len(names), cells, epsilon, *roots, *shares))
-    return found
+            cases.append(Case(name, len(names), cells, epsilon, *roots, *shares))
+    return cases
 
 
 def _histograms(rows: Rows, draws: int) -> list[tuple[float, float]]:
@@ -155,15 +157,15 @@ def _histograms(rows: Rows, draws: int) -> list[tuple[float, float]]:
     wanted = ss.pairwise([table[key] for key in names], by="cosine").value
     pairs = np.triu_indices(len(names), 1)
     budget: dict[str, Any] = {"delta": 1e-6, "neighbours": agreed.neighbours, "public_keys": names, "again": True}
-    found = []
+    by_epsilon = []
     for epsilon in EPSILONS:
         squares = []
         for _ in range(draws):
             released = table.release(epsilon=epsilon, **budget)
             own = ss.pairwise([released[key] for key in names], by="cosine").value
             squares.append(float(((np.clip(np.nan_to_num(own), -1.0, 1.0) - wanted)[pairs] ** 2).mean()))
-        found.append((epsilon, float(np.mean(squares)) ** 0.5))
-    return found
+        by_epsilon.append((epsilon, float(np.mean(squares)) ** 0.5))
+    return by_epsilon
 
 
 def bounded(rows: Rows, cells: int, seed: int) -> tuple[Any, ss.Agreement]:
@@ -201,10 +203,12 @@ def errors(
     )
 
 
-def _best(found: list[Found]) -> dict[tuple[str, float], tuple[float, float]]:
-    settings = dict.fromkeys((one.name, one.epsilon) for one in found)
-    chosen = {each: [one for one in found if (one.name, one.epsilon) == each] for each in settings}
-    return {each: (min(one.alone for one in some), min(one.together for one in some)) for each, some in chosen.items()}
+def _best(cases: list[Case]) -> dict[tuple[str, float], tuple[float, float]]:
+    settings = dict.fromkeys((case.name, case.epsilon) for case in cases)
+    chosen = {each: [case for case in cases if (case.name, case.epsilon) == each] for each in settings}
+    return {
+        each: (min(case.alone for case in some), min(case.together for case in some)) for each, some in chosen.items()
+    }
 
 
 def _finding(best: dict[tuple[str, float], tuple[float, float]], worst: float) -> str:

@@ -183,7 +183,7 @@ def _release(agreement: ss.Agreement) -> beam.PTransform:
 def run_pipeline(*steps: beam.PTransform) -> None:
     """Run steps in Beam's in-process runner."""
     pipeline = beam.Pipeline(runner="FnApiRunner")
-    found = pipeline
+    output = pipeline
     for step in steps:
-        found |= step
+        output |= step
     pipeline.run().wait_until_finish()

@@ -62,12 +62,12 @@ def _rows(name: str, features: Features, table: pa.Table, matrix: Any, effort: E
 
     without = ss.Agreement(features=features)
     rows = _in_batches(table)
-    found = [row({"streamsketch": Work(lambda: ss.sketch(rows, without), n)})]
+    timings = [row({"streamsketch": Work(lambda: ss.sketch(rows, without), n)})]
     for each in (1, 3):
         people = pa.array(np.random.default_rng(3).permutation(n) // each)
         names = {"streamsketch, names": bounded(people.cast(pa.string()))} if each > 1 else {}
-        found.append(row({"streamsketch": bounded(people), **names}, f", {each} a person"))
-    return found
+        timings.append(row({"streamsketch": bounded(people), **names}, f", {each} a person"))
+    return timings
 
 
 def _in_batches(table: pa.Table) -> pa.Table:

@@ -68,7 +68,7 @@ def _files(effort: Effort) -> list[Row]:
                 begun = time.perf_counter()
                 _read(whole)
                 reading.append((time.perf_counter() - begun) / n)
-            scaled = [statistics.median(found) * NANOSECONDS.factor for found in (ours, reading)]
+            scaled = [statistics.median(times) * NANOSECONDS.factor for times in (ours, reading)]
             name = f"streamsketch sketch of {form}, {n:,} events, s=8, k=1024"
             rows.append(Row(name, "ns", scaled[0], {"Arrow reads it": scaled[1]}, scaled[0] / scaled[1], target=target))
     return rows
@@ -108,11 +108,11 @@ def _text(effort: Effort) -> list[Row]:
     return [
         compare(
             f"text as indices, {kind}, {n:,} rows, {different:,} different",
-            {"ours": Work(lambda given=given: projection.indices_of(given), n), **peers},  # type: ignore[misc]
+            {"ours": Work(lambda values=values: projection.indices_of(values), n), **peers},  # type: ignore[misc]
             effort,
             target=Target("ours", most),
         )
-        for kind, given, most in (("plain", plain, 40), ("dictionary-encoded", column, 10))
+        for kind, values, most in (("plain", plain, 40), ("dictionary-encoded", column, 10))
     ]
 
 

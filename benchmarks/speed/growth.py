@@ -61,20 +61,20 @@ def run(effort: Effort) -> Study:
     fitted = [_fit(make(effort), effort) for make in _LINES]
     slopes = [
         (
-            one.line.name,
-            one.line.against,
-            _told(min(one.times)),
-            _told(max(one.times)),
-            one.line.expected,
-            round(one.slope, 3),
-            one.spread,
+            fit.line.name,
+            fit.line.against,
+            _told(min(fit.times)),
+            _told(max(fit.times)),
+            fit.line.expected,
+            round(fit.slope, 3),
+            fit.spread,
         )
-        for one in fitted
+        for fit in fitted
     ]
     times = [
-        (one.line.name, one.line.against, _told(size), time, one.line.unit)
-        for one in fitted
-        for size, time in one.times.items()
+        (fit.line.name, fit.line.against, _told(size), time, fit.line.unit)
+        for fit in fitted
+        for size, time in fit.times.items()
     ]
     return Study(
         [
@@ -210,8 +210,8 @@ def _by_columns(effort: Effort) -> Line:
 
 def _by_merge(_: Effort) -> Line:
     def merge(k: int) -> Work:
-        one, other = _sjlt(sketch_dim=k).sketch(), _sjlt(sketch_dim=k).sketch()
-        return Work(lambda: one.merge(other))
+        sketch, other = _sjlt(sketch_dim=k).sketch(), _sjlt(sketch_dim=k).sketch()
+        return Work(lambda: sketch.merge(other))
 
     works = {k: merge(k) for k in _powers(1 << 14, 1 << 20, 4)}
     return Line("merge", "k", 1, "merge", works)
@@ -276,7 +276,7 @@ _LINES: Sequence[Callable[[Effort], Line]] = (
 
 
 def _finding(fitted: Sequence[Fitted]) -> str:
-    by = {(one.line.name, one.line.against): one for one in fitted}
+    by = {(fit.line.name, fit.line.against): fit for fit in fitted}
     s, k = by["batch update", "s (k = 128 s)"], by["batch update", "k"]
     dim, before = by["batch update", "dim"], by["batch update", "items before"]
     length = by["a whole stream", "its events"]
@@ -296,8 +296,8 @@ def _picture(fitted: Sequence[Fitted]) -> Figure:
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     growing, flat = figure.subplots(1, 2)
     for axes, expected, title in ((growing, 1, "should grow in proportion"), (flat, 0, "should not grow")):
-        for place, one in enumerate(one for one in fitted if one.line.expected == expected):
-            _draw(axes, one, f"C{place}")
+        for place, fit in enumerate(fit for fit in fitted if fit.line.expected == expected):
+            _draw(axes, fit, f"C{place}")
         axes.set_xscale("log", base=2)
         axes.set_yscale("log", base=2)
         axes.set_xlabel("size, over the least")
@@ -310,7 +310,7 @@ def _picture(fitted: Sequence[Fitted]) -> Figure:
     return figure
 
 
-def _draw(axes: Axes, one: Fitted, colour: str) -> None:
-    sizes, times = np.array(list(one.times)), np.array(list(one.times.values()))
-    label = f"{one.line.name}, {one.line.against}: {one.slope:.2f}"
+def _draw(axes: Axes, fit: Fitted, colour: str) -> None:
+    sizes, times = np.array(list(fit.times)), np.array(list(fit.times.values()))
+    label = f"{fit.line.name}, {fit.line.against}: {fit.slope:.2f}"
     axes.plot(sizes / sizes[0], times / times[0], "o-", color=colour, label=label, markersize=3, linewidth=1)

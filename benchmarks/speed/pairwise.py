@@ -35,8 +35,8 @@ def _against_loop(n: int, effort: Effort) -> Row:
     releases = _releases(n)
 
     def loop() -> None:
-        for one, other in itertools.combinations(releases, 2):
-            ss.squared_distance(one, other)
+        for first, second in itertools.combinations(releases, 2):
+            ss.squared_distance(first, second)
 
     return compare(
         f"{n} releases, k=1024",

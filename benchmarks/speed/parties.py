@@ -71,4 +71,4 @@ def released_bytes(sketch: ss.Sketch, privacy: dict[str, Any]) -> bytes:
 def merged(released: Sequence[bytes]) -> ss.PrivateSketch:
     """Return the sum of releases, which holds the noise of each."""
     releases = [ss.PrivateSketch.from_bytes(data) for data in released]
-    return functools.reduce(lambda one, other: one.combine(other, populations="disjoint"), releases)
+    return functools.reduce(lambda total, release: total.combine(release, populations="disjoint"), releases)

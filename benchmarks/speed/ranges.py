@@ -24,11 +24,11 @@ def run(effort: Effort) -> list[Row]:
     projection = ss.SJLT(sketch_dim=_CELLS, sparsity=4, seed=2024)
     sketch = projection.sketch()
     sketch.update(np.arange(1000))
-    given = {"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian", "neighbours": ss.L1(1)}
-    alone = ss.AdditiveNoise(**given).calibrated(projection)  # type: ignore[arg-type]
+    privacy = {"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian", "neighbours": ss.L1(1)}
+    alone = ss.AdditiveNoise(**privacy).calibrated(projection)  # type: ignore[arg-type]
     rows = []
     for schedule in (Factorisation(horizon=horizon), Tree(horizon=horizon)):
-        publish = ss.AdditiveNoise(**given, schedule=schedule)  # type: ignore[arg-type]
+        publish = ss.AdditiveNoise(**privacy, schedule=schedule)  # type: ignore[arg-type]
         releaser = Releaser(publish, projection)
         history = [releaser.add(sketch) for _ in range(horizon // 2)]
         state = releaser.state

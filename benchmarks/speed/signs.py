@@ -150,5 +150,5 @@ def _flips(effort: Effort) -> Row:
 
 
 if __name__ == "__main__":
-    found = all_pairs(sys.argv[1], Effort(*json.loads(sys.argv[2])))
-    print(json.dumps([dataclasses.asdict(row) for row in found]))  # noqa: T201
+    rows = all_pairs(sys.argv[1], Effort(*json.loads(sys.argv[2])))
+    print(json.dumps([dataclasses.asdict(row) for row in rows]))  # noqa: T201

@@ -113,16 +113,16 @@ def consume_topic(kafka: Kafka, folder: Path, form: str) -> None:
 
 def count_topic(kafka: Kafka, form: str) -> None:
     """Read a topic and count its events by key, and nothing else."""
-    partitions, found = Partitions(Brokers(kafka.servers), form, "benchmark"), Counter[tuple[str, int]]()
+    partitions, totals = Partitions(Brokers(kafka.servers), form, "benchmark"), Counter[tuple[str, int]]()
     partitions.assign({0: 0})
     while not partitions.ended():
-        contents = [one.content for one in itertools.chain(*partitions.poll(0.1).values()) if one.content]
+        contents = [message.content for message in itertools.chain(*partitions.poll(0.1).values()) if message.content]
         for batch in map(_decoded, contents) if form == "arrow" else [_parsed(contents)] if contents else []:
             window = pc.floor(pc.divide(batch["at"].cast(pa.int64()), _SIZE * 10**6))
             table = pa.table({"shop": batch["shop"], "window": window})
             counts = table.group_by(["shop", "window"], use_threads=False).aggregate([([], "count_all")])
             for row in counts.to_pylist():
-                found[row["shop"], row["window"]] += row["count_all"]
+                totals[row["shop"], row["window"]] += row["count_all"]
     partitions.close()
 
 
@@ -135,5 +135,5 @@ def _parsed(contents: list[bytes]) -> pa.Table:
     import pyarrow.json as pj  # noqa: PLC0415 - Arrow's messages do without
 
     options = pj.ReadOptions(use_threads=False, block_size=1 << 26)
-    found = pj.read_json(pa.BufferReader(b"\n".join(contents)), read_options=options)
-    return found.set_column(found.schema.get_field_index("at"), "at", found["at"].cast(pa.timestamp("us", "UTC")))
+    table = pj.read_json(pa.BufferReader(b"\n".join(contents)), read_options=options)
+    return table.set_column(table.schema.get_field_index("at"), "at", table["at"].cast(pa.timestamp("us", "UTC")))

@@ -29,12 +29,12 @@ def run(effort: Effort) -> Study:
     return study(soak(JARS, Console(), minutes=minutes, rate=_RATE))
 
 
-def study(found: dict[str, Any]) -> Study:
+def study(record: dict[str, Any]) -> Study:
     """Return what `soak` found as tables, checks and a picture."""
-    samples = found["samples"]
+    samples = record["samples"]
     trends = [
-        (name, one["mean"], one["slope"], one["low"], one["high"], one["verdict"])
-        for name, one in found["trends"].items()
+        (name, trend["mean"], trend["slope"], trend["low"], trend["high"], trend["verdict"])
+        for name, trend in record["trends"].items()
     ]
     return Study(
         [
@@ -46,56 +46,56 @@ def study(found: dict[str, Any]) -> Study:
                 ("minute", "events", "windows", *(f"{name}, MB" for name in samples[0]["memory_mb"]), "checkpoint, kB"),
                 [
                     (
-                        *(one["minutes"], one["events"], one["windows"]),
-                        *(round(value) for value in one["memory_mb"].values()),
-                        one["checkpoint_kb"],
+                        *(sample["minutes"], sample["events"], sample["windows"]),
+                        *(round(value) for value in sample["memory_mb"].values()),
+                        sample["checkpoint_kb"],
                     )
-                    for one in samples
+                    for sample in samples
                 ],
             ),
         ],
-        _finding(found),
-        {"lines": _picture(found)},
-        checks=_checks(found),
+        _finding(record),
+        {"lines": _picture(record)},
+        checks=_checks(record),
     )
 
 
-def _finding(found: dict[str, Any]) -> str:
-    if not found["windows"]:
+def _finding(record: dict[str, Any]) -> str:
+    if not record["windows"]:
         return "The run was too short for a window after the start."
-    last = found["samples"][-1]
+    last = record["samples"][-1]
     return (
-        f"{found['rate']:,} events a second for {last['minutes']:.0f} minutes, {last['events']:,} in all. Half of "
-        f"{found['windows']} windows were released within {found['p50_seconds']:.2f} s, 99 % within "
-        f"{found['p99_seconds']:.2f} s, which are {found['p99_intervals']:.2f} checkpoint intervals."
+        f"{record['rate']:,} events a second for {last['minutes']:.0f} minutes, {last['events']:,} in all. Half of "
+        f"{record['windows']} windows were released within {record['p50_seconds']:.2f} s, 99 % within "
+        f"{record['p99_seconds']:.2f} s, which are {record['p99_intervals']:.2f} checkpoint intervals."
     )
 
 
-def _checks(found: dict[str, Any]) -> list[Check]:
-    late = np.nan if found["p99_intervals"] is None else found["p99_intervals"]
+def _checks(record: dict[str, Any]) -> list[Check]:
+    late = np.nan if record["p99_intervals"] is None else record["p99_intervals"]
     checks = [Check("99 % of windows are released within two checkpoint intervals", late, 0, 2, unit="intervals")]
-    for name, one in found["trends"].items():
-        share = 100 / one["mean"] if one["mean"] else np.nan
-        half = (one["high"] - one["low"]) / 2
+    for name, trend in record["trends"].items():
+        share = 100 / trend["mean"] if trend["mean"] else np.nan
+        half = (trend["high"] - trend["low"]) / 2
         checks.append(
-            Check(f"flat: {name}", one["slope"] * share, -np.inf, 100 * FLAT, error=half * share, unit="% an hour")
+            Check(f"flat: {name}", trend["slope"] * share, -np.inf, 100 * FLAT, error=half * share, unit="% an hour")
         )
     return checks
 
 
-def _picture(found: dict[str, Any]) -> Figure:
+def _picture(record: dict[str, Any]) -> Figure:
     figure, axes = palette.panels(1, 3, 3.6, 3.2)
     memory, checkpoints, delays = axes[0]
-    minutes = [one["minutes"] for one in found["samples"]]
-    for place, name in enumerate(found["samples"][0]["memory_mb"]):
-        values = [one["memory_mb"][name] for one in found["samples"]]
+    minutes = [sample["minutes"] for sample in record["samples"]]
+    for place, name in enumerate(record["samples"][0]["memory_mb"]):
+        values = [sample["memory_mb"][name] for sample in record["samples"]]
         memory.plot(minutes, values, color=palette.COLOURS[place], label=name)
     memory.set_title("resident memory, MB", fontsize=9, loc="left")
     memory.legend(frameon=False, fontsize=8)
-    checkpoints.plot(minutes, [one["checkpoint_kb"] for one in found["samples"]], color=palette.BLUE)
+    checkpoints.plot(minutes, [sample["checkpoint_kb"] for sample in record["samples"]], color=palette.BLUE)
     checkpoints.set_title("checkpoint, mean of ten, kB", fontsize=9, loc="left")
-    moments = [WINDOW * number / 60 for number in range(len(found["delays"]))]
-    delays.plot(moments, found["delays"], ".", markersize=3, color=palette.BLUE)
+    moments = [WINDOW * number / 60 for number in range(len(record["delays"]))]
+    delays.plot(moments, record["delays"], ".", markersize=3, color=palette.BLUE)
     delays.set_title("delay of each window, s", fontsize=9, loc="left")
     for panel in axes[0]:
         panel.set_ylim(bottom=0)

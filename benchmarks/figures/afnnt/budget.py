@@ -62,11 +62,11 @@ class Panel:
         errors, measured = {}, {}
         for line in lines:
             for k in budgets:
-                found = errors[line.name, k] = haar.errors(line, dim, EPSILON, k, people, runs, seed=2)
+                error = errors[line.name, k] = haar.errors(line, dim, EPSILON, k, people, runs, seed=2)
                 # the closed form is for one vector many times: over different ones the bias averages out in part
-                least = found.expected - (1 - 1 / people) * found.limiting
-                guess = float(np.clip(found.measured.mean(), least, found.expected))
-                measured[line.name, k] = parts.Estimate.of(found.measured, guess)
+                least = error.expected - (1 - 1 / people) * error.limiting
+                guess = float(np.clip(error.measured.mean(), least, error.expected))
+                measured[line.name, k] = parts.Estimate.of(error.measured, guess)
         optimum = parts.PRIV_UNIT_G.build(dim, EPSILON, 0).expected_squared_error(people)
         return cls(dim, people, budgets, optimum, errors, measured)
 
@@ -105,12 +105,12 @@ def run(effort: Effort, data: Data) -> Study:
 def complete(panel: Panel, runs: int) -> dict[float, tuple[Completed, parts.Estimate]]:
     """Run Algorithm 6 by δ at the paper's k: Theorem 6's δ = k/(n²d) first, the library's 10⁻⁶, and larger ones."""
     k, people = panel.large, panel.people
-    found = {}
+    completed = {}
     for chance in (k / (people**2 * panel.dim), 1e-6, 1e-3, 1e-1):
         mechanism = Completed(dim=panel.dim, epsilon=EPSILON, sketch_dim=k, bias_probability=chance)
         errors = parts.squared_errors(mechanism, people, runs, seed=3)
-        found[chance] = mechanism, parts.Estimate.of(errors, mechanism.expected_squared_error(people))
-    return found
+        completed[chance] = mechanism, parts.Estimate.of(errors, mechanism.expected_squared_error(people))
+    return completed
 
 
 def table_of_completed(completed: Mapping[float, tuple[Completed, parts.Estimate]], panel: Panel) -> Table:
@@ -125,33 +125,33 @@ def table_of_completed(completed: Mapping[float, tuple[Completed, parts.Estimate
 
 def checks(panel: Panel, completed: Mapping[float, tuple[Completed, parts.Estimate]]) -> list[Check]:
     """Return what the paper says, beside this run."""
-    found = []
+    verdicts = []
     for line in LINES:
         point = panel.measured[line.name, panel.large]
         ratio, error = point.mean / panel.optimum, point.half_95 / panel.optimum
         claim = f"{line.name} has the near-optimal error of PrivUnitG for k as small as 1000 (Section 4.1)"
-        found.append(Check(claim, ratio, 0.95, _NEAR, error, "of PrivUnitG's", f"k = {panel.large}"))
+        verdicts.append(Check(claim, ratio, 0.95, _NEAR, error, "of PrivUnitG's", f"k = {panel.large}"))
     for independent, correlated in PAIRS:
         ratios = []
         for k in panel.budgets:
-            one, other = panel.measured[independent.name, k], panel.measured[correlated.name, k]
-            ratio = other.mean / one.mean
-            ratios.append((ratio, ratio * float(np.hypot(one.half_95 / one.mean, other.half_95 / other.mean))))
-        furthest, error = max(ratios, key=lambda found: abs(found[0] - 1))
+            base, other = panel.measured[independent.name, k], panel.measured[correlated.name, k]
+            ratio = other.mean / base.mean
+            ratios.append((ratio, ratio * float(np.hypot(base.half_95 / base.mean, other.half_95 / other.mean))))
+        furthest, error = max(ratios, key=lambda pair: abs(pair[0] - 1))
         claim = f"{correlated.name} has nearly the error of {independent.name} (Section 4.1): the ratio furthest from 1"
-        found.append(Check(claim, furthest, 0.9, 1.1, error, data="all k"))
+        verdicts.append(Check(claim, furthest, 0.9, 1.1, error, data="all k"))
     allowed = 1 + math.log(panel.people * panel.dim) / math.sqrt(panel.large)
     _, point = next(iter(completed.values()))
     claim = "Algorithm 6 at δ = k/(n²d) errs at most 1 + √(log²(nd)/k) times PrivUnitG's error (Theorem 6, up to O)"
     ratio, error = point.mean / panel.optimum, point.half_95 / panel.optimum
-    found.append(Check(claim, ratio, 0.95, allowed, error, "of PrivUnitG's", f"k = {panel.large}"))
-    return found
+    verdicts.append(Check(claim, ratio, 0.95, allowed, error, "of PrivUnitG's", f"k = {panel.large}"))
+    return verdicts
 
 
 def finding(panel: Panel) -> str:
     """Return what the figure shows beyond the checks."""
     k, name = panel.large, parts.FAST.name
-    enough = [one for one in panel.budgets if panel.errors[name, one].expected <= _NEAR * panel.optimum]
+    enough = [budget for budget in panel.budgets if panel.errors[name, budget].expected <= _NEAR * panel.optimum]
     below = panel.measured[name, panel.budgets[0]].mean / panel.optimum
     text = (
         f"PrivUnitG's closed form is {panel.optimum:.4g}. By the closed form of FastProjUnit "
@@ -196,12 +196,12 @@ def picture(panel: Panel) -> Figure:
 
 def _draw(axes: Axes, panel: Panel, budgets: tuple[int, ...], scale: float) -> None:
     for place, line in enumerate(LINES):
-        found = [panel.measured[line.name, k] for k in budgets]
+        points = [panel.measured[line.name, k] for k in budgets]
         aside = np.array(budgets) * 1.06 ** (place - (len(LINES) - 1) / 2)
         axes.errorbar(
             aside,
-            [point.mean / scale for point in found],
-            [point.half / scale for point in found],
+            [point.mean / scale for point in points],
+            [point.half / scale for point in points],
             color=line.colour,
             marker=line.marker,
             markersize=5,

@@ -139,11 +139,11 @@ class Clipped:
 
     def along(self, vector: Floats) -> Floats:
         """Return the inner product of each completed gradient with a vector of length d + 1: (n,)."""
-        found, start, singles = np.zeros(len(self), dtype=np.float32), 0, vector.astype(np.float32)
+        products, start, singles = np.zeros(len(self), dtype=np.float32), 0, vector.astype(np.float32)
         for layer in self.layers:
-            found += layer.along(singles[start : start + layer.size])
+            products += layer.along(singles[start : start + layer.size])
             start += layer.size
-        return np.asarray(found * self.scales + self.rest * vector[-1])
+        return np.asarray(products * self.scales + self.rest * vector[-1])
 
     def weighted(self, weights: Floats) -> Floats:
         """Return the sum of the gradients times ``weights``, without the last coordinate: (d,)."""

@@ -130,7 +130,7 @@ def _typical(seconds: list[float], line: parts.Line, part: str) -> float:
 
 def dims_of(costs: Costs, name: str) -> list[int]:
     """Return the dimensions in which a mechanism was timed."""
-    return sorted(dim for found, dim in costs if found == name)
+    return sorted(dim for mechanism, dim in costs if mechanism == name)
 
 
 def exponent(costs: Costs, name: str, part: str) -> float | None:

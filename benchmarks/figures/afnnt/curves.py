@@ -82,9 +82,9 @@ def spread_of(curves: Sequence[Curve]) -> Spread:
 def of_model(outcomes: Sequence[Outcome], data: Data) -> dict[str, dict[tuple[str, float], Curve]]:
     """Return curves by model, and by mechanism and ε."""
     groups: dict[Job, list[Outcome]] = {}
-    for one in outcomes:
-        groups.setdefault(dataclasses.replace(one.job, seed=0), []).append(one)
-    found: dict[str, dict[tuple[str, float], Curve]] = {}
+    for outcome in outcomes:
+        groups.setdefault(dataclasses.replace(outcome.job, seed=0), []).append(outcome)
+    curves: dict[str, dict[tuple[str, float], Curve]] = {}
     for job, group in groups.items():
         problem, make = problem_of(job, data), MECHANISMS.get(job.mechanism)
         curve = Curve(
@@ -92,9 +92,9 @@ def of_model(outcomes: Sequence[Outcome], data: Data) -> dict[str, dict[tuple[st
             job.mechanism,
             job.epsilon,
             None if make is None else make(problem.model.dim, job.epsilon, 0).layout.bits,
-            np.array([one.accuracies for one in group]),
+            np.array([outcome.accuracies for outcome in group]),
             len(problem.test),
-            float(np.mean([one.seconds for one in group])),
+            float(np.mean([outcome.seconds for outcome in group])),
         )
-        found.setdefault(job.model, {})[job.mechanism, job.epsilon] = curve
-    return found
+        curves.setdefault(job.model, {})[job.mechanism, job.epsilon] = curve
+    return curves

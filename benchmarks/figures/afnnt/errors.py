@@ -42,9 +42,9 @@ def run(effort: Effort, data: Data) -> Study:
     points: Points = {}
     for line in LINES:
         for epsilon in EPSILONS:
-            found = haar.errors(line, dim, epsilon, k, 1, runs, seed=1)
-            expected[line.name, epsilon] = found.expected
-            points[line.name, epsilon] = parts.Estimate.of(found.measured, found.expected)
+            error = haar.errors(line, dim, epsilon, k, 1, runs, seed=1)
+            expected[line.name, epsilon] = error.expected
+            points[line.name, epsilon] = parts.Estimate.of(error.measured, error.expected)
     rows = [
         (
             *(*at, expected[at], point.mean, point.half),
@@ -70,17 +70,17 @@ def checks(expected: dict[tuple[str, float], float], points: Points) -> list[Che
         return points[name, epsilon].mean / best, points[name, epsilon].half_95 / best
 
     unit = "of PrivUnitG's"
-    found = []
+    verdicts = []
     for line in OPTIMAL[1:]:
         most, error = max(ratio(line.name, epsilon) for epsilon in EPSILONS)
         claim = f"{line.name} and PrivUnitG are almost identical (caption): the largest ratio"
-        found.append(Check(claim, most, 0.95, 1.05, error, unit, "all ε"))
+        verdicts.append(Check(claim, most, 0.95, 1.05, error, unit, "all ε"))
     for line in OTHERS:
         least, error = min(ratio(line.name, epsilon) for epsilon in EPSILONS if epsilon >= COMMON)
         place = "O(OPT), Table 1" if line is parts.RE_PRIV_HS else "Section 4.1"
         claim = f"{line.name} is significantly worse than PrivUnitG ({place}): the least ratio"
-        found.append(Check(claim, least, 1.5, math.inf, error, unit, f"ε ≥ {COMMON:g}"))
-    return found
+        verdicts.append(Check(claim, least, 1.5, math.inf, error, unit, f"ε ≥ {COMMON:g}"))
+    return verdicts
 
 
 def finding(expected: dict[tuple[str, float], float], points: Points, dim: int, k: int) -> str:
@@ -125,8 +125,8 @@ def picture(expected: dict[tuple[str, float], float], points: Points, dim: int, 
         least = np.array([expected["PrivUnitG", epsilon] for epsilon in EPSILONS])
         left.plot(EPSILONS, curve, color=line.colour, linewidth=1.2)
         right.plot(EPSILONS, curve / least, color=line.colour, linewidth=1.2)
-        found = [points[line.name, epsilon] for epsilon in EPSILONS]
-        means, halves = np.array([point.mean for point in found]), np.array([point.half for point in found])
+        drawn = [points[line.name, epsilon] for epsilon in EPSILONS]
+        means, halves = np.array([point.mean for point in drawn]), np.array([point.half for point in drawn])
         aside = np.array(EPSILONS) + 0.12 * (place - 1) * (place < 3)  # the three that lie on each other
         style = {"color": line.colour, "marker": line.marker, "markersize": 5, "linestyle": "none", "capsize": 2}
         left.errorbar(aside, means, halves, label=line.name, **style)

@@ -71,20 +71,22 @@ STYLES = {OPEN: (0, (1, 3)), FREE: ":", PROJECTED: "--", GAUSSIAN: "-.", HALF: (
 def run(effort: Effort, data: Data) -> Study:
     """Train and draw: the networks if there is MNIST, else softmax regression."""
     tiny, full = effort.name == "tiny", effort.name == "full"
-    given = data.mnist() is not None and data.mnist_test() is not None
-    names = tuple(NETWORKS) if given else ("digits",)
-    people = effort.size(PEOPLE, 300) if given else (240 if tiny else 1 << 30)
-    epochs = EPOCHS if full else 1 if given or tiny else 3
+    has_mnist = data.mnist() is not None and data.mnist_test() is not None
+    names = tuple(NETWORKS) if has_mnist else ("digits",)
+    people = effort.size(PEOPLE, 300) if has_mnist else (240 if tiny else 1 << 30)
+    epochs = EPOCHS if full else 1 if has_mnist or tiny else 3
     jobs = [job for name in names for job in plan(name, epochs, people, effort)]
     jobs.sort(key=lambda job: job.seed)  # a run that is cut off has most curves once
-    found = of_model(outcomes(jobs, data, apart=given and not tiny), data)
-    tables = [table(found)]
-    if given:
+    models = of_model(outcomes(jobs, data, apart=has_mnist and not tiny), data)
+    tables = [table(models)]
+    if has_mnist:
         tables.append(report_costs.table(effort))
-    checks = [check for name in names for check in checks_of(found[name])] if full and given else []
-    left = shortened(found) if given else "MNIST was not given: softmax regression on the digits is not the paper's."
-    pictures = {"mnist" if given else "digits": picture(found)}
-    return Study(tables, finding(found), pictures, source=SOURCE, checks=checks, shortened=left)
+    checks = [check for name in names for check in checks_of(models[name])] if full and has_mnist else []
+    left = (
+        shortened(models) if has_mnist else "MNIST was not given: softmax regression on the digits is not the paper's."
+    )
+    pictures = {"mnist" if has_mnist else "digits": picture(models)}
+    return Study(tables, finding(models), pictures, source=SOURCE, checks=checks, shortened=left)
 
 
 def plan(model: str, epochs: int, people: int, effort: Effort) -> list[Job]:
@@ -96,7 +98,7 @@ def plan(model: str, epochs: int, people: int, effort: Effort) -> list[Job]:
         wanted = [(name, epsilon, min(1, repeats)) for name, epsilon, repeats in wanted if epsilon in {0.0, 10.0}]
     elif model == "digits":
         wanted = [(name, epsilon, repeats and REPEATS) for name, epsilon, repeats in wanted]
-    wanted.sort(key=lambda one: one[1] != EPSILONS[1])
+    wanted.sort(key=lambda curve: curve[1] != EPSILONS[1])
     return [
         Job(model, name, epsilon, seed, epochs, people)
         for seed in range(REPEATS)
@@ -105,16 +107,16 @@ def plan(model: str, epochs: int, people: int, effort: Effort) -> list[Job]:
     ]
 
 
-Found = dict[str, dict[tuple[str, float], Curve]]
+Models = dict[str, dict[tuple[str, float], Curve]]
 """Model → (mechanism, ε) → curve."""
 
 
-def table(found: Found) -> Table:
+def table(models: Models) -> Table:
     """Return where each curve ends."""
     rows = []
-    for curves in found.values():
+    for curves in models.values():
         spread = spread_of(list(curves.values()))
-        for curve in sorted(curves.values(), key=lambda one: one.epsilon):
+        for curve in sorted(curves.values(), key=lambda curve: curve.epsilon):
             half = spread.half(len(curve.accuracies), 0.90)
             epsilon = curve.epsilon or None
             rows.append(
@@ -146,9 +148,9 @@ def checks_of(curves: dict[tuple[str, float], Curve]) -> list[Check]:
         return Check(claim, 100 * curve.end, around - within, around + within, 100 * error, "%", f"{name}, {model}")
 
     def difference(claim: str, first: str, second: str, low: float, high: float) -> Check:
-        one, other = ends[first], ends[second]
-        error = math.hypot(*(spread.half(len(curve.accuracies), 0.95) for curve in (one, other)))
-        gap = 100 * (one.end - other.end)
+        ours, other = ends[first], ends[second]
+        error = math.hypot(*(spread.half(len(curve.accuracies), 0.95) for curve in (ours, other)))
+        gap = 100 * (ours.end - other.end)
         return Check(claim, gap, low, high, 100 * error, "points", f"{first} less {second}, {model}")
 
     similar = "our ProjUnit algorithms obtain similar performance to PrivUnitG"
@@ -165,10 +167,10 @@ def checks_of(curves: dict[tuple[str, float], Curve]) -> list[Check]:
     ]
 
 
-def finding(found: Found) -> str:
+def finding(models: Models) -> str:
     """Return what the curves end at, and how the two networks and the curves differ."""
-    texts = [ends(list(curves.values())) for curves in found.values()]
-    if "digits" in found:
+    texts = [ends(list(curves.values())) for curves in models.values()]
+    if "digits" in models:
         texts.append(
             "Scikit-learn's digits stand for MNIST, which was not given: 1437 people in batches of 120 give noisier "
             "steps than 60,000 in batches of 600, and softmax regression has shorter gradients than the networks."
@@ -181,7 +183,7 @@ def finding(found: Found) -> str:
             "normalised by (0.1307, 0.3081), and batches are the same in every epoch. Both have batches of 600, step "
             "0.1, momentum 0.5, clipping to length 1 and PyTorch's default weights to start from. Section 4.2 has "
             "around 91 % without noise, clipped; here it is "
-            + parts.listed([_clipped(list(curves.values())) for curves in found.values()])
+            + parts.listed([_clipped(list(curves.values())) for curves in models.values()])
             + "."
         )
     texts.append(
@@ -197,7 +199,7 @@ def ends(curves: Sequence[Curve]) -> str:
     """Return a sentence for each ε on where the curves of a model end, the best first."""
     spread, texts = spread_of(curves), []
     for epsilon in sorted({curve.epsilon for curve in curves}):
-        ranked = sorted((curve for curve in curves if curve.epsilon == epsilon), key=lambda one: -one.end)
+        ranked = sorted((curve for curve in curves if curve.epsilon == epsilon), key=lambda curve: -curve.end)
         listed = parts.listed([f"{curve.mechanism} {_percent(curve, spread)}" for curve in ranked])
         texts.append(f"ε = {epsilon:g}: {listed}." if epsilon else f"Without noise: {listed}.")
     return f"**{curves[0].model[0].upper()}{curves[0].model[1:]}**. {' '.join(texts)}"
@@ -213,9 +215,9 @@ def _percent(curve: Curve, spread: Spread) -> str:
     return f"{100 * curve.end:.1f}" + (f" ± {100 * half:.1f} %" if math.isfinite(half) else " %")
 
 
-def shortened(found: Found) -> str:
+def shortened(models: Models) -> str:
     """Return which repeats are missing, and what they would cost."""
-    every = [curve for curves in found.values() for curve in curves.values()]
+    every = [curve for curves in models.values() for curve in curves.values()]
     missing = [curve for curve in every if len(curve.accuracies) < REPEATS and curve.mechanism not in ONCE]
     if not missing:
         return ""
@@ -236,15 +238,15 @@ def shortened(found: Found) -> str:
     )
 
 
-def picture(found: Found) -> Figure:
+def picture(models: Models) -> Figure:
     """Return test accuracy by epoch: a row for each model, a panel for each ε."""
-    epsilons = sorted({epsilon for curves in found.values() for _, epsilon in curves if epsilon})
-    figure, panels = palette.panels(len(found), len(epsilons), width=3.9, height=3.2, sharey="row", sharex=True)
-    for row, curves in zip(panels, found.values(), strict=True):
+    epsilons = sorted({epsilon for curves in models.values() for _, epsilon in curves if epsilon})
+    figure, panels = palette.panels(len(models), len(epsilons), width=3.9, height=3.2, sharey="row", sharex=True)
+    for row, curves in zip(panels, models.values(), strict=True):
         spread = spread_of(list(curves.values()))
         for panel, epsilon in zip(row, epsilons, strict=True):
             shown = [curve for curve in curves.values() if curve.epsilon in {0.0, epsilon}]
-            for curve in sorted(shown, key=lambda one: list(COLOURS).index(one.mechanism)):
+            for curve in sorted(shown, key=lambda curve: list(COLOURS).index(curve.mechanism)):
                 epochs = range(1, len(curve.mean) + 1)
                 colour, style = COLOURS[curve.mechanism], STYLES.get(curve.mechanism, "-")
                 mark = "." if len(curve.mean) == 1 else None

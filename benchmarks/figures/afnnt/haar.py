@@ -56,8 +56,8 @@ def by_symmetry(mechanism: ProjUnit, people: int, runs: int, seed: int, *, share
     """
     rng = np.random.default_rng(seed)
     bits = KeyedBits(seed.to_bytes(32, "little"), bytes.fromhex(mechanism.fingerprint))
-    one = _shared if shared else _independent
-    return np.array([one(mechanism, people, rng, bits) for _ in range(runs)])
+    simulate = _shared if shared else _independent
+    return np.array([simulate(mechanism, people, rng, bits) for _ in range(runs)])
 
 
 def _independent(mechanism: ProjUnit, people: int, rng: np.random.Generator, bits: KeyedBits) -> float:

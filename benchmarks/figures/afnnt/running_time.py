@@ -62,23 +62,23 @@ def run(effort: Effort, data: Data) -> Study:
 def checks(sweeps: Sweeps) -> list[Check]:
     """Return what Section 4.1 says, beside ratios of times in the largest dimension that both mechanisms reach."""
 
-    def ratio(claim: str, one: str, other: str, epsilon: float, low: float, high: float) -> Check:
+    def ratio(claim: str, mechanism: str, other: str, epsilon: float, low: float, high: float) -> Check:
         sweep = sweeps[epsilon]
-        dim = max({*costs.dims_of(sweep, one)} & {*costs.dims_of(sweep, other)}, default=0)
-        found = sweep[one, dim].total / sweep[other, dim].total if dim else math.nan
-        return Check(f"{claim}: ratio of times", found, low, high, data=f"ε = {epsilon:g}, d = {dim}")
+        dim = max({*costs.dims_of(sweep, mechanism)} & {*costs.dims_of(sweep, other)}, default=0)
+        quotient = sweep[mechanism, dim].total / sweep[other, dim].total if dim else math.nan
+        return Check(f"{claim}: ratio of times", quotient, low, high, data=f"ε = {epsilon:g}, d = {dim}")
 
     haar, fast, optimal = parts.PROJ_UNIT.name, parts.FAST.name, parts.PRIV_UNIT_G.name
-    found = []
+    verdicts = []
     for epsilon in EPSILONS:
         claim = f"{haar} using random rotations is noticeably slower than {optimal}"
-        found.append(ratio(claim, haar, optimal, epsilon, 2, math.inf))
-        found.append(ratio(f"{fast} is substantially faster than {haar}", fast, haar, epsilon, 0, 0.5))
+        verdicts.append(ratio(claim, haar, optimal, epsilon, 2, math.inf))
+        verdicts.append(ratio(f"{fast} is substantially faster than {haar}", fast, haar, epsilon, 0, 0.5))
         claim = f"{fast} has a comparable run-time to {optimal} (no more than twice)"
-        found.append(ratio(claim, fast, optimal, epsilon, 0, 2))
+        verdicts.append(ratio(claim, fast, optimal, epsilon, 0, 2))
     claim = "for large ε and d compressed PrivUnitG becomes too costly compared to our algorithms"
-    found.append(ratio(claim, parts.COMP.name, fast, EPSILONS[-1], 10, math.inf))
-    return found
+    verdicts.append(ratio(claim, parts.COMP.name, fast, EPSILONS[-1], 10, math.inf))
+    return verdicts
 
 
 def shortened(sweeps: Sweeps, dims: list[int], limit: float) -> str:
@@ -100,10 +100,10 @@ def shortened(sweeps: Sweeps, dims: list[int], limit: float) -> str:
 def slopes(sweeps: Sweeps) -> Table:
     """Return how times grow with d."""
     rows = [
-        (line.name, epsilon, found[-1], costs.exponent(sweep, line.name, "total"))
+        (line.name, epsilon, dims[-1], costs.exponent(sweep, line.name, "total"))
         for epsilon, sweep in sweeps.items()
         for line in LINES
-        if (found := costs.dims_of(sweep, line.name))
+        if (dims := costs.dims_of(sweep, line.name))
     ]
     return Table("Growth of the time with d", ("mechanism", "ε", "largest d", "exponent"), rows)
 

@@ -101,12 +101,12 @@ def run(effort: Effort, data: Data) -> Study:
     errors, bits = accuracy(dim, k, effort)
     lines = [claim.line for claim in CLAIMS]
     dims, people, limit = [1 << power for power in powers], 2 if tiny else 4, LIMIT[effort.name]
-    found = costs.sweep(lines, dims, EPSILON, k, effort, people=people, limit=limit, adding=4 * effort.sample)
+    timed = costs.sweep(lines, dims, EPSILON, k, effort, people=people, limit=limit, adding=4 * effort.sample)
     return Study(
-        [errors, times(found, dim), growth(found)],
-        finding(errors, found, bits, dim, k),
+        [errors, times(timed, dim), growth(timed)],
+        finding(errors, timed, bits, dim, k),
         source="Asi et al. 2023, Table 1",
-        checks=checks(errors, growth(found), dim),
+        checks=checks(errors, growth(timed), dim),
     )
 
 
@@ -114,7 +114,7 @@ def checks(errors: Table, grown: Table, dim: int) -> list[Check]:
     """Return the paper's terms as tolerances: of errors over OPT, and of exponents of times, upper bounds to 0.25."""
     most = {"OPT": 1.01, "O(OPT)": 10.0, "(1 + o(1)) OPT": 1.1}
     at = f"ε = {EPSILON:g}, d = {dim:,}"
-    found = [
+    verdicts = [
         Check(
             f"error of {name}: {utility}, at most {most[str(utility)]:.3g} times",
             *(float(expected or math.nan), 0.99, most[str(utility)]),
@@ -122,7 +122,7 @@ def checks(errors: Table, grown: Table, dim: int) -> list[Check]:
         )
         for name, utility, expected, *_ in errors.rows
     ]
-    found += [
+    verdicts += [
         Check(
             f"error of {name}, measured over expected",
             *(mean / expected, 0.95, 1.05),
@@ -132,12 +132,12 @@ def checks(errors: Table, grown: Table, dim: int) -> list[Check]:
         for name, _, expected, mean, half, *_ in errors.rows
         if isinstance(mean, float) and isinstance(half, float) and isinstance(expected, float)
     ]
-    found += [
+    verdicts += [
         Check(f"time of {name}, {part}: exponent in d of the paper's term", time, -math.inf, term + _SLACK)
         for name, part, term, time in grown.rows
         if isinstance(term, float) and isinstance(time, float)
     ]
-    return found
+    return verdicts
 
 
 def accuracy(dim: int, k: int, effort: Effort) -> tuple[Table, dict[str, int]]:
@@ -170,29 +170,29 @@ def accuracy(dim: int, k: int, effort: Effort) -> tuple[Table, dict[str, int]]:
     return Table(title, columns, rows, shown=True), bits
 
 
-def times(found: costs.Costs, dim: int) -> Table:
+def times(timed: costs.Costs, dim: int) -> Table:
     """Return times at one dimension."""
     rows = []
     for claim in CLAIMS:
-        at = max((d for d in costs.dims_of(found, claim.line.name) if d <= dim), default=None)
+        at = max((d for d in costs.dims_of(timed, claim.line.name) if d <= dim), default=None)
         if at is not None:
-            cost = found[claim.line.name, at]
+            cost = timed[claim.line.name, at]
             client, add, finish = (1e6 * value for value in (cost.client, cost.add, cost.finish))
             rows.append((claim.line.name, at, claim.client, client, claim.server, add, finish))
     columns = ("mechanism", "d", "paper: client", "client", "paper: server", "server, a report", "server, once")
     return Table(f"Running times at ε = {EPSILON:g}, µs", columns, rows)
 
 
-def growth(found: costs.Costs) -> Table:
+def growth(timed: costs.Costs) -> Table:
     """Return fitted exponents in d beside those of the paper's terms over the same dimensions."""
     rows: list[tuple[str, str, float | None, float | None]] = []
     for claim in CLAIMS:
-        dims = costs.dims_of(found, claim.line.name)
+        dims = costs.dims_of(timed, claim.line.name)
         wanted = (("client", claim.client_term), ("add", claim.add_term), ("finish", claim.finish_term))
         for part, term in wanted:
             if term is not None and dims:
                 label = {"client": "client", "add": "server, a report", "finish": "server, once"}[part]
-                rows.append((claim.line.name, label, of_term(term, dims), costs.exponent(found, claim.line.name, part)))
+                rows.append((claim.line.name, label, of_term(term, dims), costs.exponent(timed, claim.line.name, part)))
     return Table(
         f"Exponent in d of the paper's terms and of the times, over the {costs.LAST} largest d",
         ("mechanism", "part", "term", "time"),
@@ -206,7 +206,7 @@ def of_term(term: Term, dims: Sequence[int]) -> float | None:
     return parts.slope(last, [term(float(dim)) for dim in last]) if len(last) == costs.LAST else None
 
 
-def finding(errors: Table, found: costs.Costs, bits: dict[str, int], dim: int, k: int) -> str:
+def finding(errors: Table, timed: costs.Costs, bits: dict[str, int], dim: int, k: int) -> str:
     """Return what the table shows, and how it compares."""
     relative = {str(row[0]): float(row[2] or np.nan) for row in errors.rows}
     long, short, compressed = list(relative)[-3:]
@@ -219,13 +219,13 @@ def finding(errors: Table, found: costs.Costs, bits: dict[str, int], dim: int, k
         f"Reports of {bits[long]:,} bits (k float32 and a seed) are what the paper's 4 to 8 kB are; compressed they "
         f"are {bits[compressed]}, two seeds of 64 bits, where the paper reckons 256. "
     )
-    server = costs.exponent(found, parts.RE_PRIV_HS.name, "add")
+    server = costs.exponent(timed, parts.RE_PRIV_HS.name, "add")
     if server is not None and server > 0.5:
         text += (
             "RePrivHS's n⌈ε⌉ leaves out that each of the n⌈ε⌉ directions has d coordinates to expand and add: the "
             "paper's term, not the code. "
         )
-    apart, shared = found.get((parts.FAST.name, dim)), found.get((parts.FAST_CORR.name, dim))
+    apart, shared = timed.get((parts.FAST.name, dim)), timed.get((parts.FAST_CORR.name, dim))
     if apart is not None and shared is not None:
         text += (
             f"Correlated rotations take the server from {1e6 * apart.add:.3g} to {1e6 * shared.add:.3g} µs a report at "

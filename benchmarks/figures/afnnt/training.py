@@ -242,8 +242,8 @@ def outcome(job: Job, data: Data, kept: Path | None) -> Outcome:
     """Return a job's outcome: the kept one if there is one, else a new one, which is kept."""
     file = None if kept is None else kept / job.file
     if file is not None and file.exists():
-        found = json.loads(file.read_text(encoding="utf-8"))
-        return Outcome(job, found["accuracies"], found["seconds"])
+        stored = json.loads(file.read_text(encoding="utf-8"))
+        return Outcome(job, stored["accuracies"], stored["seconds"])
     problem, start = problem_of(job, data), time.process_time()
     accuracies = train(problem, estimate_of(job, problem.model.dim), job.epochs, job.seed)
     made = Outcome(job, accuracies, time.process_time() - start)

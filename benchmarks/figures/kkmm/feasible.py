@@ -70,8 +70,8 @@ def exact(epsilon: float, sigma: float) -> float:
 
 def theorem(epsilon: float, sigma: float) -> float | None:
     """Return Theorem 1's δ, where it says something: below ½."""
-    found = sigmas.kkmm_delta(epsilon, sigma)
-    return found if found < 1 / 2 else None
+    delta = sigmas.kkmm_delta(epsilon, sigma)
+    return delta if delta < 1 / 2 else None
 
 
 def lattice_delta(noise: DiscreteGaussian, shift: int, epsilon: float) -> float:

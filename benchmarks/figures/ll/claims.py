@@ -40,9 +40,9 @@ class Gap:
     error: float
 
     @classmethod
-    def of(cls, one: NDArray[np.float64], other: NDArray[np.float64]) -> "Gap":
+    def of(cls, scores: NDArray[np.float64], others: NDArray[np.float64]) -> "Gap":
         """Return the gap of paired scores."""
-        gaps = one - other
+        gaps = scores - others
         return cls(float(gaps.mean()), 1.96 * float(gaps.std(ddof=1)) / math.sqrt(gaps.size))
 
 
@@ -52,15 +52,15 @@ def checks(points: Iterable[Point], data: str, public: float) -> list[Check]:
     epsilons = sorted({epsilon for _, epsilon in at})
     kinds = {method: point.kind for (method, _), point in at.items()}
 
-    def gap(one: str, other: str, epsilon: float) -> Gap:
-        return Gap.of(at[one, epsilon].scores, at[other, epsilon].scores)
+    def gap(method: str, other: str, epsilon: float) -> Gap:
+        return Gap.of(at[method, epsilon].scores, at[other, epsilon].scores)
 
-    def mean(one: str, other: str) -> Gap:
-        ours, others = (np.mean([at[name, epsilon].scores for epsilon in epsilons], axis=0) for name in (one, other))
+    def mean(method: str, other: str) -> Gap:
+        ours, others = (np.mean([at[name, epsilon].scores for epsilon in epsilons], axis=0) for name in (method, other))
         return Gap.of(ours, others)
 
-    def check(claim: str, found: Gap, low: float, high: float, where: str = "over ε") -> Check:
-        return Check(claim, found.mean, low, high, found.error, data=f"{data}, {where}")
+    def check(claim: str, measured: Gap, low: float, high: float, where: str = "over ε") -> Check:
+        return Check(claim, measured.mean, low, high, measured.error, data=f"{data}, {where}")
 
     curve = [at[RAW_SIGNS, epsilon].scores for epsilon in epsilons]
     span = Gap.of(max(curve, key=np.mean), min(curve, key=np.mean))
@@ -81,7 +81,7 @@ def checks(points: Iterable[Point], data: str, public: float) -> list[Check]:
     for other in (OPT, "DP-RP-G"):
         claim = f"{BINS} is the best of the DP-RP family (D): mean difference to {other}"
         result.append(check(claim, mean(BINS, other), -_LEVEL, math.inf))
-    most = max((gap(BINS, RAW, epsilon) for epsilon in epsilons), key=lambda found: found.mean)
+    most = max((gap(BINS, RAW, epsilon) for epsilon in epsilons), key=lambda difference: difference.mean)
     claim = f"{BINS} is significantly better than {RAW} (D): largest difference"
     result.append(check(claim, most, _EQUAL, math.inf))
     for epsilon in (epsilon for epsilon in _MIDDLE if epsilon in epsilons):

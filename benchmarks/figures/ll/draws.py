@@ -52,11 +52,11 @@ def _grouped(sums_of: Any, largest_of: Any, draws: Any, betas: Any, state: Any) 
             for j in range(0, _BLOCK, 2):
                 state += _GAMMA
                 word = _mix(state)
-                one, other = ((word >> half) * scale) >> half, ((word & low) * scale) >> half
-                sums[j] += sums_of[group, one]
-                sums[j + 1] += sums_of[group, other]
-                largest[j] |= largest_of[group, one]
-                largest[j + 1] |= largest_of[group, other]
+                left, right = ((word >> half) * scale) >> half, ((word & low) * scale) >> half
+                sums[j] += sums_of[group, left]
+                sums[j + 1] += sums_of[group, right]
+                largest[j] |= largest_of[group, left]
+                largest[j + 1] |= largest_of[group, right]
         _count(sums, largest, min(_BLOCK, draws - start), betas, hits)
     return hits
 
@@ -73,12 +73,12 @@ def _uniform(vector: Any, draws: Any, betas: Any, state: Any) -> Any:
             for j in range(0, _BLOCK, 2):
                 state += _GAMMA
                 word = _mix(state)
-                one = np.float32(np.int32(word >> half)) * scale
-                other = np.float32(np.int32(word)) * scale
-                sums[j] += one * coordinate
-                sums[j + 1] += other * coordinate
-                largest[j] = max(largest[j], abs(one))
-                largest[j + 1] = max(largest[j + 1], abs(other))
+                left = np.float32(np.int32(word >> half)) * scale
+                right = np.float32(np.int32(word)) * scale
+                sums[j] += left * coordinate
+                sums[j + 1] += right * coordinate
+                largest[j] = max(largest[j], abs(left))
+                largest[j + 1] = max(largest[j + 1], abs(right))
         _count(sums, largest, min(_BLOCK, draws - start), betas, hits)
     return hits
 

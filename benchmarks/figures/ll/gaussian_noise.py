@@ -61,8 +61,8 @@ def run(effort: Effort, data: Data) -> Study:
 
 def checks(rows: list[tuple[Cell, ...]]) -> list[Check]:
     """Return what Appendix C says of the figure, beside the solutions of (4)."""
-    sigmas_found = [(float(row[0] or 0), float(row[1] or 0)) for row in rows]
-    falls = max(after[1] / before[1] for before, after in itertools.pairwise(sigmas_found))
+    pairs = [(float(row[0] or 0), float(row[1] or 0)) for row in rows]
+    falls = max(after[1] / before[1] for before, after in itertools.pairwise(pairs))
     least, most = (gaussian_sigma(epsilon, DELTA) for epsilon in reversed(_COMMON))
     common = f"ε = {_COMMON[0]:g} to {_COMMON[1]:g}"
     return [

@@ -47,15 +47,15 @@ def run(effort: Effort, data: Data) -> Study:
     """Compute the levels of all cells, and from them the share that a mechanism flips."""
     del data
     repeats = effort.size(50, 3)
-    found = {(p, name): levels(build, p, repeats) for p in DIMS for name, build in MAPS.items()}
+    levels_of = {(p, name): levels(build, p, repeats) for p in DIMS for name, build in MAPS.items()}
     shares: list[tuple[Cell, ...]] = [
         (p, name, level, float(np.mean(own == level)))
-        for (p, name), own in found.items()
+        for (p, name), own in levels_of.items()
         for level in range(1, _LAST + 1)
     ]
     summary: list[tuple[Cell, ...]] = [
         (p, name, float(own.mean()), float(np.mean(own <= 1)), *(flipped(own, epsilon) for epsilon in EPSILONS))
-        for (p, name), own in found.items()
+        for (p, name), own in levels_of.items()
     ]
     columns = ("p", "projection", "mean L", "share of L ≤ 1", *(f"flipped at ε = {epsilon:g}" for epsilon in EPSILONS))
     tables = [
@@ -67,17 +67,17 @@ def run(effort: Effort, data: Data) -> Study:
         _finding(summary),
         {"levels": _picture(shares, repeats)},
         source="Li and Li 2023, Figure 10",
-        checks=checks(found, repeats),
+        checks=checks(levels_of, repeats),
     )
 
 
-def checks(found: Mapping[tuple[int, str], NDArray[np.int64]], repeats: int) -> list[Check]:
+def checks(levels_of: Mapping[tuple[int, str], NDArray[np.int64]], repeats: int) -> list[Check]:
     """Return what Appendix B.2 says, beside the levels; errors are those of independent vectors and matrices."""
 
     def lead(
         p: int, name: str, sign: int, of: Callable[[NDArray[np.int64]], NDArray[np.float64]]
     ) -> tuple[float, float]:
-        ours, other = (of(found[p, one].reshape(repeats, -1)) for one in (RADEMACHER, name))
+        ours, other = (of(levels_of[p, kind].reshape(repeats, -1)) for kind in (RADEMACHER, name))
         gaps = sign * (ours - other)
         return float(gaps.mean()), 1.96 * float(gaps.std(ddof=1)) / math.sqrt(repeats)
 
@@ -90,7 +90,7 @@ def checks(found: Mapping[tuple[int, str], NDArray[np.int64]], repeats: int) -> 
         high, error = min(lead(p, name, 1, lambda own: own.mean(axis=1)) for name in others)
         claim = "Rademacher has the largest number of higher L: least difference of its mean L"
         result.append(Check(claim, high, 0, math.inf, error, data=f"p = {p}"))
-        shares = [np.mean(found[p, name] == level) for name in MAPS for level in range(1, _LAST)]
+        shares = [np.mean(levels_of[p, name] == level) for name in MAPS for level in range(1, _LAST)]
         claim = f"Figure 10's last mark is {TOPS[p]:g}: the largest share of a level"
         result.append(Check(claim, float(max(shares)), TOPS[p] / 2, 1.1 * TOPS[p], data=f"p = {p}"))
     return result
@@ -100,13 +100,13 @@ def levels(build: Callable[[int, int], ss.projections.Projection], p: int, repea
     """Return the levels of ``repeats`` vectors, each under a matrix of its own, as DP-SignRP-RR-smooth finds them."""
     rng = np.random.default_rng(1)
     mechanism = ss.signs.DPSignRPRRSmooth(epsilon=1, neighbours=ss.OneCoordinate(STEPS))
-    found = []
+    drawn = []
     for seed in range(repeats):
         projection = build(p, seed)
         vector = rng.integers(-STEPS, STEPS, (1, p), endpoint=True)
         cells = projection.transform(vector, exact=True)
-        found.append(mechanism.law(projection).levels(cells, cell_steps(projection, mechanism.neighbours)))
-    return np.concatenate(found, axis=None)
+        drawn.append(mechanism.law(projection).levels(cells, cell_steps(projection, mechanism.neighbours)))
+    return np.concatenate(drawn, axis=None)
 
 
 def flipped(own: NDArray[np.int64], epsilon: float) -> float:

@@ -54,7 +54,7 @@ class Vectors:
         int64, (n, dim): an array, or CSR.
     labels
         (n,).
-    one
+    unit
         The number that is 1 in the paper's units.
     sketch_dims
         The k of the experiments.
@@ -63,7 +63,7 @@ class Vectors:
     name: str
     rows: Any
     labels: NDArray[np.int64]
-    one: int
+    unit: int
     sketch_dims: tuple[int, ...]
 
     @property
@@ -120,7 +120,7 @@ def text_sets(data: Data, k: int) -> list[Vectors]:
 
 def methods(vectors: Vectors) -> list[Method]:
     """Return every method that can publish these vectors."""
-    neighbours = ss.OneCoordinate(vectors.one, unit="coordinate")
+    neighbours = ss.OneCoordinate(vectors.unit, unit="coordinate")
     raw, rademacher, gaussian, coarse, oporp = _maps(vectors)
 
     def noise(name: str, projection: Map) -> Method:
@@ -142,7 +142,7 @@ def methods(vectors: Vectors) -> list[Method]:
 
     classical = sigmas.classical
     own = [Method("DP-RP-G", NOISE, lambda rows, epsilon, k: noisy_projection(vectors, rows, epsilon, k, classical))]
-    found = [
+    library = [
         noise("DP-RP-G-OPT-B", rademacher),
         noise("DP-OPORP", oporp),
         signs("DP-SignRP-RR-smooth", rademacher, ss.signs.DPSignRPRRSmooth),
@@ -159,17 +159,17 @@ def methods(vectors: Vectors) -> list[Method]:
             Method(RAW, NOISE, NoisyRaw(vectors).publish),
             *own,
             Method(OPT, NOISE, lambda rows, epsilon, k: noisy_projection(vectors, rows, epsilon, k, gaussian_sigma)),
-            *found,
+            *library,
         ]
     bounded = {"delta": DELTA, "norm_bound": vectors.least_norm()}
     return [
         noise(RAW, raw),
         *own,
         noise(OPT, coarse),
-        *found[:2],
+        *library[:2],
         signs("DP-SignRP-RR, paper's count", gaussian, ss.signs.DPSignRPRR, counting="paper", **bounded),
         signs("DP-SignRP-RR", gaussian, ss.signs.DPSignRPRR, **bounded),
-        *found[2:],
+        *library[2:],
     ]
 
 
@@ -186,7 +186,7 @@ class NoisyRaw:
         del k
         if rows is not self._rows:
             self._rows, self._rotated = rows, rotated((rows @ rows.T).toarray().astype(np.float64))
-        sigma = self.vectors.one * gaussian_sigma(epsilon, DELTA)
+        sigma = self.vectors.unit * gaussian_sigma(epsilon, DELTA)
         return noisy_rows(self._rotated, self.vectors.dim, sigma, np.random.default_rng(int(1000 * epsilon)))
 
 
@@ -205,7 +205,7 @@ def noisy_projection(
         largest = max(largest, float(rng.chisquare(k, vectors.dim - used.size).max()))
     cells = np.asarray(rows[:, used] @ matrix, dtype=np.float64)
     noise = np.random.default_rng(int(1000 * epsilon)).standard_normal(cells.shape)
-    return np.asarray(cells + vectors.one * math.sqrt(largest) * sigma(epsilon, DELTA) * noise)
+    return np.asarray(cells + vectors.unit * math.sqrt(largest) * sigma(epsilon, DELTA) * noise)
 
 
 def left_out(sets: Sequence[Vectors]) -> str:
@@ -231,7 +231,7 @@ def shares(vectors: Vectors, k: int) -> Shares:
     """Look at the cells of vectors under the maps that publish them."""
     _, rademacher, _, _, oporp = _maps(vectors)
     bins, sums = (projection(k).transform(vectors.rows, exact=True) for projection in (oporp, rademacher))
-    steps = vectors.one * -(-GRID // vectors.one)
+    steps = vectors.unit * -(-GRID // vectors.unit)
     return Shares(float(np.mean(bins == 0)), float(np.mean(np.abs(sums) <= steps)))
 
 
@@ -242,7 +242,7 @@ def told_near(near: Mapping[str, float]) -> str:
 
 
 def _maps(vectors: Vectors) -> tuple[Map, Map, Map, Map, Map]:
-    dim, grid = vectors.dim, Fraction(1, -(-GRID // vectors.one))
+    dim, grid = vectors.dim, Fraction(1, -(-GRID // vectors.unit))
     return (
         lambda _: ss.projections.Identity(dim=dim, resolution=grid),
         lambda k: ss.projections.Rademacher(dim=dim, sketch_dim=k, seed=1, resolution=grid),

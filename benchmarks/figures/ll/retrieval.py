@@ -81,7 +81,7 @@ def run(effort: Effort, data: Data) -> Study:
     k = effort.size(256, 64)
     images = image_sets(data, k)
     texts = text_sets(data, k) if effort.name == "full" else []
-    sets = [*images, *(one for one in texts if one.name != "RCV1")]
+    sets = [*images, *(text for text in texts if text.name != "RCV1")]
     points: list[Point] = []
     seconds = {}
     for vectors in sets:
@@ -155,8 +155,8 @@ def measure(
         for k in vectors.sketch_dims:
             for epsilon in epsilons:
                 published = method.publish(drawn.rows, epsilon, k)
-                found = _first(far(published[:queries], published[queries:]), HUNDRED)
-                hits = np.array([np.isin(row, wanted) for row, wanted in zip(found, truth, strict=True)])
+                nearest = _first(far(published[:queries], published[queries:]), HUNDRED)
+                hits = np.array([np.isin(row, wanted) for row, wanted in zip(nearest, truth, strict=True)])
                 precisions = hits[:, :FIRST].mean(axis=1)
                 recall = float(hits.sum(axis=1).mean()) / truth.shape[1]
                 points.append(Point(vectors.name, method.name, method.kind, k, epsilon, precisions, recall))

@@ -41,8 +41,18 @@ def run(effort: Effort, data: Data) -> Study:
     for k in SKETCH_DIMS:
         for name, build in MAPS.items():
             for p in DIMS:
-                found = [sensitivity(build(p, k, seed)) for seed in seeds]
-                rows.append((k, name, p, float(np.mean(found)), min(found), max(found), predicted(name, p, k)))
+                sensitivities = [sensitivity(build(p, k, seed)) for seed in seeds]
+                rows.append(
+                    (
+                        k,
+                        name,
+                        p,
+                        float(np.mean(sensitivities)),
+                        min(sensitivities),
+                        max(sensitivities),
+                        predicted(name, p, k),
+                    )
+                )
     columns = ("k", "projection", "p", "Δ2", "least of the seeds", "largest", "median predicted")
     table = Table(f"ℓ2 sensitivity, mean of {len(seeds)} matrices", columns, rows)
     return Study(
@@ -58,19 +68,21 @@ def checks(rows: list[tuple[Cell, ...]]) -> list[Check]:
     """Return what Appendix B.1 says, beside the sensitivities found."""
     numbers = {row[:3]: [float(cell or 0) for cell in row[3:6]] for row in rows if row[1] != OURS}
     others = [name for name in MAPS if name not in (RADEMACHER, OURS)]
-    found = []
+    verdicts = []
     for k in SKETCH_DIMS:
         data, last = f"k = {k}", DIMS[-1]
         ours = [numbers[k, RADEMACHER, p] for p in DIMS]
         most = max(high for _, _, high in ours)
-        found.append(Check("Rademacher's Δ2 is β, independent of p: the largest of all seeds", most, 1, 1, data=data))
+        verdicts.append(
+            Check("Rademacher's Δ2 is β, independent of p: the largest of all seeds", most, 1, 1, data=data)
+        )
         margin = min(numbers[k, name, p][0] - numbers[k, RADEMACHER, p][0] for name in others for p in DIMS)
         claim = "Rademacher has the smallest sensitivity: least difference of another's mean"
-        found.append(Check(claim, margin, 0, math.inf, data=data))
+        verdicts.append(Check(claim, margin, 0, math.inf, data=data))
         top = max(numbers[k, name, last][0] for name in others)
         claim = "Figure 7's axis ends at 1.3: the largest mean at p = 1000"
-        found.append(Check(claim, top, 1.0, TOP, data=data))
-    return found
+        verdicts.append(Check(claim, top, 1.0, TOP, data=data))
+    return verdicts
 
 
 def sensitivity(projection: ss.projections.Projection) -> float:

@@ -62,7 +62,7 @@ def run(effort: Effort, data: Data) -> Study:
 def checks(rows: list[tuple[Cell, ...]]) -> list[Check]:
     """Return what Appendix B.2 says, beside the simulated chances."""
     at = {(beta, name, p): (float(chance or 0), float(error or 0)) for beta, name, p, _, chance, error, _ in rows}
-    found = []
+    verdicts = []
     for beta in BETAS:
         where = f"β = {beta:g}, all p"
 
@@ -74,10 +74,10 @@ def checks(rows: list[tuple[Cell, ...]]) -> list[Check]:
         others = [name for name in LAWS if name != RADEMACHER]
         least, error = min(ratio(name, p) for name in others for p in DIMS)
         claim = "Rademacher has the least P₊: the least ratio of another's to it"
-        found.append(Check(claim, least, 1.0, math.inf, error, data=where))
+        verdicts.append(Check(claim, least, 1.0, math.inf, error, data=where))
         far, error = ratio(GAUSSIAN, DIMS[-1])
         claim = "Rademacher can considerably reduce P₊: ratio of the Gaussian's to it"
-        found.append(Check(claim, far, 2.0, math.inf, error, data=f"β = {beta:g}, p = {DIMS[-1]}"))
+        verdicts.append(Check(claim, far, 2.0, math.inf, error, data=f"β = {beta:g}, p = {DIMS[-1]}"))
         for name, number in ((GAUSSIAN, "(11)"), (RADEMACHER, "(10)")):
             for dims, told in ((DIMS[1:], f"p ≥ {DIMS[1]}"), (DIMS[:1], f"p = {DIMS[0]}")):
                 gap, error = max(
@@ -87,18 +87,18 @@ def checks(rows: list[tuple[Cell, ...]]) -> list[Check]:
                 )
                 claim = f"{number} overlaps with its simulation: largest distance, of the axis"
                 low, high = -math.inf, _OVERLAP
-                found.append(
+                verdicts.append(
                     Check(claim, gap / TOPS[beta], low, high, error / TOPS[beta], data=f"β = {beta:g}, {told}")
                 )
         top, error = at[beta, GAUSSIAN, DIMS[0]]
         claim = "Figure 8's axis ends above the Gaussian's P₊ at p = 10, by less than a mark"
         mark = {1.0: 0.1, 0.1: 0.02}[beta]
-        found.append(Check(claim, top, TOPS[beta] - mark, TOPS[beta], 1.96 * error, data=f"β = {beta:g}"))
+        verdicts.append(Check(claim, top, TOPS[beta] - mark, TOPS[beta], 1.96 * error, data=f"β = {beta:g}"))
     gaps = [(float(row[4] or 0) - float(row[6] or 0), 1.96 * float(row[5] or 0)) for row in rows if row[1] == GAUSSIAN]
     gap, error = max(gaps)
     claim = "(11) bounds the Gaussian's P₊: the largest excess"
-    found.append(Check(claim, gap, -math.inf, _ROUNDING, error, data="all p, β"))
-    return found
+    verdicts.append(Check(claim, gap, -math.inf, _ROUNDING, error, data="all p, β"))
+    return verdicts
 
 
 def formula(name: str, p: int, ratio: float) -> float | None:

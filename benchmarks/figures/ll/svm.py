@@ -122,8 +122,8 @@ def measure(vectors: Vectors, epsilons: Sequence[float], names: Sequence[str] | 
         if names is not None and method.name not in names:
             continue
         for epsilon in epsilons:
-            found = features(method.publish(vectors.rows, epsilon, vectors.sketch_dims[0]))
-            points.append(Point(vectors.name, method.name, method.kind, epsilon, right(found, labels, trained)))
+            published = features(method.publish(vectors.rows, epsilon, vectors.sketch_dims[0]))
+            points.append(Point(vectors.name, method.name, method.kind, epsilon, right(published, labels, trained)))
     _, frequencies = np.unique(labels[trained:], return_counts=True)
     public = float(right(vectors.rows.astype(np.float64), labels, trained).mean())
     return Result(vectors, points, public, float(frequencies.max() / frequencies.sum()))

@@ -62,21 +62,21 @@ def run(effort: Effort, data: Data) -> Study:
 
 def checks(dots: list[tuple[Cell, ...]], repeats: int) -> list[Check]:
     """Return what Appendix C says, beside (16) and the measured ratios."""
-    found = []
+    verdicts = []
     for p in DIMS:
         limits = [ratio(float(SIGMAS[-1]), p, round(share * p)) * share for share in SHARES]
         furthest = max(limits, key=lambda limit: abs(limit - 1))
         claim = f"R tends to p/k for large σ: (16) at σ = {SIGMAS[-1]:g} over p/k, furthest from 1"
-        found.append(Check(claim, furthest, 0.99, 1.01, data=f"p = {p}"))
+        verdicts.append(Check(claim, furthest, 0.99, 1.01, data=f"p = {p}"))
     most = max(even_sigma(1000, round(share * 1000)) for share in SHARES)
-    found.append(Check("R can be below 1 if σ < 0.1: the largest σ of R = 1", most, 0.095, 0.105, data="p = 1000"))
+    verdicts.append(Check("R can be below 1 if σ < 0.1: the largest σ of R = 1", most, 0.095, 0.105, data="p = 1000"))
     # the quotient of two sample variances of normal products, of which one projection's are dependent
     error = 1.96 * 2 / math.sqrt(repeats * len(SHARES))
     for p in DIMS:
         ratios = [float(row[4] or 0) / float(row[5] or 1) for row in dots if row[0] == p]
         claim = "Theorems C.1 to C.3: R measured over R of the theorems, mean of the dots"
-        found.append(Check(claim, float(np.mean(ratios)), 0.9, 1.1, error, data=f"p = {p}"))
-    return found
+        verdicts.append(Check(claim, float(np.mean(ratios)), 0.9, 1.1, error, data=f"p = {p}"))
+    return verdicts
 
 
 def ratio(sigma: float, p: int, k: int, map_variance: float | None = None) -> float:
@@ -98,13 +98,13 @@ def measured(
     u, v = orthogonal(rng, p)
     projected = np.array([build(seed).transform(np.stack([u, v])) for seed in range(repeats)])
     own = build(0).variance.of_inner_product(1.0, 1.0, 0.0, float(u**2 @ v**2))
-    found = []
+    rows = []
     for sigma in MEASURED:
         raw = _inner_products(rng, u, v, sigma, repeats)
         noisy = projected + rng.normal(0, sigma, projected.shape)
         ours = (noisy[:, 0] * noisy[:, 1]).sum(axis=1)
-        found.append((sigma, float(raw.var() / ours.var()), ratio(sigma, p, k, own), ratio(sigma, p, k)))
-    return found
+        rows.append((sigma, float(raw.var() / ours.var()), ratio(sigma, p, k, own), ratio(sigma, p, k)))
+    return rows
 
 
 def orthogonal(rng: np.random.Generator, p: int) -> tuple[Floats, Floats]:
@@ -114,10 +114,10 @@ def orthogonal(rng: np.random.Generator, p: int) -> tuple[Floats, Floats]:
 
 
 def _inner_products(rng: np.random.Generator, u: Floats, v: Floats, sigma: float, repeats: int) -> Floats:
-    found = np.empty(repeats)
+    products = np.empty(repeats)
     for i in range(repeats):  # one at a time: all of them would be gigabytes
-        found[i] = (u + rng.normal(0, sigma, u.size)) @ (v + rng.normal(0, sigma, v.size))
-    return found
+        products[i] = (u + rng.normal(0, sigma, u.size)) @ (v + rng.normal(0, sigma, v.size))
+    return products
 
 
 def _oporp(p: int, k: int) -> Callable[[int], ss.projections.Projection]:

@@ -61,7 +61,7 @@ class Best:
 
 def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for all studies
     """Search for the best number of cells, and measure around one of them."""
-    found = _search(effort)
+    optima = _search(effort)
     points = _measure(effort)
     return Study(
         [
@@ -70,10 +70,10 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
                 ("noise", "ε", "s", "‖z‖²", "k*", "formula", "k* / formula", "plan's k", "its variance / least"),
                 [
                     (
-                        *(one.mechanism, one.epsilon, one.sparsity, one.distance, one.cells),
-                        *(one.formula, one.ratio, one.planned[0], one.loss),
+                        *(optimum.mechanism, optimum.epsilon, optimum.sparsity, optimum.distance, optimum.cells),
+                        *(optimum.formula, optimum.ratio, optimum.planned[0], optimum.loss),
                     )
-                    for one in found
+                    for optimum in optima
                 ],
             ),
             Table(
@@ -81,17 +81,17 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
                 ("noise", "k", "predicted", "observed", "observed / predicted", "± (rel.)"),
                 [
                     (
-                        *(name, cells, one.predicted, one.observed),
-                        *(one.observed / float(one.predicted or math.nan), one.uncertainty),
+                        *(name, cells, sample.predicted, sample.observed),
+                        *(sample.observed / float(sample.predicted or math.nan), sample.uncertainty),
                     )
-                    for (name, cells), one in points.items()
+                    for (name, cells), sample in points.items()
                 ],
             ),
         ],
-        _finding(found),
+        _finding(optima),
         {"": _picture(points)},
         source="Stausholm 2021, Section 6.2.1",
-        checks=_checks(found, points),
+        checks=_checks(optima, points),
     )
 
 
@@ -129,13 +129,15 @@ def _noise(mechanism: str, epsilon: float, sparsity: int) -> tuple[float, float]
     """Return K2 and K4 of the library's noise on a grid of 1/16, whose cells are so fine that k does not matter."""
     projection = ss.SJLT(dim=1 << 40, sketch_dim=64 * sparsity, sparsity=sparsity, seed=0, resolution="1/16")
     delta = DELTA if mechanism == "gaussian" else 0.0
-    found = ss.accounting.mechanisms(projection, epsilon=epsilon, delta=delta, neighbours=trials.NEIGHBOURS)
-    cumulants = next(one.noise.cumulants for one in found if one.mechanism == mechanism).scaled(projection.cell_unit)
+    options = ss.accounting.mechanisms(projection, epsilon=epsilon, delta=delta, neighbours=trials.NEIGHBOURS)
+    cumulants = next(option.noise.cumulants for option in options if option.mechanism == mechanism).scaled(
+        projection.cell_unit
+    )
     return cumulants.k2, cumulants.k4
 
 
 def _search(effort: Effort) -> list[Best]:
-    found = []
+    optima = []
     for mechanism, epsilon, sparsity, distance in itertools.product(MECHANISMS, EPSILONS, SPARSITIES, DISTANCES):
         wanted = formula(mechanism, epsilon, sparsity, distance)
         if not _LEAST * sparsity <= wanted <= _MOST or (mechanism == "gaussian" and sparsity > 1):
@@ -143,10 +145,10 @@ def _search(effort: Effort) -> list[Best]:
         setting = (mechanism, epsilon, sparsity, distance)
         cells = best(*setting)
         planned = _planned(*setting)
-        found.append(Best(*setting, cells, wanted, variance(*setting, cells), (planned, variance(*setting, planned))))
-        if len(found) >= effort.size(4000, 4):
+        optima.append(Best(*setting, cells, wanted, variance(*setting, cells), (planned, variance(*setting, planned))))
+        if len(optima) >= effort.size(4000, 4):
             break
-    return found
+    return optima
 
 
 def _planned(mechanism: str, epsilon: float, sparsity: int, distance: float) -> int:
@@ -155,31 +157,31 @@ def _planned(mechanism: str, epsilon: float, sparsity: int, distance: float) -> 
     delta = DELTA if mechanism == "gaussian" else 0.0
     goal = ss.planning.Goal(max_cells=_MOST, max_nonzeros=sparsity)
     options = ss.plan(streams, epsilon=epsilon, delta=delta, neighbours=trials.NEIGHBOURS, goal=goal).options
-    own = [one for one in options if one.mechanism == mechanism and one.nonzeros == sparsity]
-    enough = 1.05 * min(one.error for one in own)
-    return min(one.cells for one in own if one.error <= enough)
+    own = [option for option in options if option.mechanism == mechanism and option.nonzeros == sparsity]
+    enough = 1.05 * min(option.error for option in own)
+    return min(option.cells for option in own if option.error <= enough)
 
 
 def _measure(effort: Effort) -> dict[tuple[str, int], Sample]:
     x, y = np.ones(_SPREAD, dtype=np.int64), np.zeros(_SPREAD, dtype=np.int64)
-    found = {}
+    samples = {}
     for mechanism in MECHANISMS[: effort.size(20, 1)]:
         wanted = 1 << round(math.log2(formula(mechanism, 1.0, 1, _SPREAD)))
         budget = Budget(1.0, DELTA if mechanism == "gaussian" else 0.0, mechanism)
         for cells in (wanted // _FACTOR, wanted, wanted * _FACTOR):
             make = functools.partial(_sketch_map, cells)
-            found[mechanism, cells] = trials.simulate(make, x, y, budget, effort.size(1000, 3), (DISTANCE,))[DISTANCE]
-    return found
+            samples[mechanism, cells] = trials.simulate(make, x, y, budget, effort.size(1000, 3), (DISTANCE,))[DISTANCE]
+    return samples
 
 
 def _sketch_map(cells: int, seed: int) -> ss.projections.Projection:
     return ss.SJLT(dim=_SPREAD, sketch_dim=cells, sparsity=1, seed=seed, resolution="1/16")
 
 
-def _checks(found: Sequence[Best], points: dict[tuple[str, int], Sample]) -> list[Check]:
+def _checks(optima: Sequence[Best], points: dict[tuple[str, int], Sample]) -> list[Check]:
     section, checks = "Section 6.2.1", []
-    for name in dict.fromkeys(one.mechanism for one in found):
-        ratios = [one.ratio for one in found if one.mechanism == name]
+    for name in dict.fromkeys(optimum.mechanism for optimum in optima):
+        ratios = [optimum.ratio for optimum in optima if optimum.mechanism == name]
         for which, ratio in (("least", min(ratios)), ("largest", max(ratios))):
             checks.append(
                 Check(
@@ -188,7 +190,7 @@ def _checks(found: Sequence[Best], points: dict[tuple[str, int], Sample]) -> lis
                     data=f"{name}, {len(ratios)} settings",
                 )
             )
-    laplace = [one for one in found if one.mechanism == "laplace"]
+    laplace = [optimum for optimum in optima if optimum.mechanism == "laplace"]
     powers = {"‖z‖²": ("distance", 1.0), "ε": ("epsilon", 2.0), "s": ("sparsity", -1.0)}
     for what, (name, power) in powers.items():
         fitted = _power(laplace, name)
@@ -196,43 +198,48 @@ def _checks(found: Sequence[Best], points: dict[tuple[str, int], Sample]) -> lis
         checks.append(Check(claim, fitted, power - 0.05, power + 0.05, data="laplace"))
     names = list(dict.fromkeys(name for name, _ in points))
     for name in names:
-        few, middle, many = (one for (at, _), one in points.items() if at == name)
+        few, middle, many = (sample for (at, _), sample in points.items() if at == name)
         for what, other in ((f"k*/{_FACTOR}", few), (f"{_FACTOR}k*", many)):
             ratio = (other.observed / middle.observed) ** 2
             error = 1.96 * 2 * ratio * math.hypot(other.uncertainty, middle.uncertainty)
             claim = f"{section}: k* has the least variance; that of {what} over its own, measured"
             checks.append(Check(claim, ratio, 1.0, math.inf, error=error, data=f"{name}, ‖z‖² = {_SPREAD}, ε = 1"))
-    deviations = [trials.deviation(one.observed, float(one.predicted or 0), one.uncertainty) for one in points.values()]
+    deviations = [
+        trials.deviation(sample.observed, float(sample.predicted or 0), sample.uncertainty)
+        for sample in points.values()
+    ]
     checks.append(trials.as_predicted("Corollary 2: variances as measured", deviations))
-    worst = max((one.loss for one in found), default=math.nan)
+    worst = max((optimum.loss for optimum in optima), default=math.nan)
     return [*checks, Check("the planner's k: largest variance over the least", worst, 1.0, 1.15)]
 
 
-def _power(found: Sequence[Best], name: str) -> float:
+def _power(optima: Sequence[Best], name: str) -> float:
     """Return the power of k* in one parameter: the mean over all settings of the others."""
     fits = []
-    others = [one for one in ("distance", "epsilon", "sparsity") if one != name]
-    for values in dict.fromkeys(tuple(getattr(one, other) for other in others) for one in found):
-        own = [one for one in found if tuple(getattr(one, other) for other in others) == values]
+    others = [parameter for parameter in ("distance", "epsilon", "sparsity") if parameter != name]
+    for values in dict.fromkeys(tuple(getattr(optimum, other) for other in others) for optimum in optima):
+        own = [optimum for optimum in optima if tuple(getattr(optimum, other) for other in others) == values]
         if len(own) > 1:
-            fits.append(slope([getattr(one, name) for one in own], [one.cells for one in own]))
+            fits.append(slope([getattr(optimum, name) for optimum in own], [optimum.cells for optimum in own]))
     return float(np.mean(fits)) if fits else math.nan
 
 
-def _finding(found: Sequence[Best]) -> str:
-    ratios = [one.ratio for one in found]
+def _finding(optima: Sequence[Best]) -> str:
+    ratios = [optimum.ratio for optimum in optima]
     laplace = [
-        one.cells / (one.distance * one.epsilon**2 / one.sparsity) for one in found if one.mechanism == "laplace"
+        optimum.cells / (optimum.distance * optimum.epsilon**2 / optimum.sparsity)
+        for optimum in optima
+        if optimum.mechanism == "laplace"
     ]
-    fewer = [one.planned[0] / one.cells for one in found]
+    fewer = [optimum.planned[0] / optimum.cells for optimum in optima]
     return (
         f"The best number of cells is {min(ratios):.3f} to {max(ratios):.3f} times ‖z‖²/√(E[η⁴] + E[η²]²) in "
-        f"{len(found)} settings: the constant hidden in the paper's first Θ is 1, as the derivative in k says. That in "
-        f"its second, ‖z‖²ε²/s for Laplace noise, is {min(laplace, default=math.nan):.3f} to "
+        f"{len(optima)} settings: the constant hidden in the paper's first Θ is 1, as the derivative in k says. That "
+        f"in its second, ‖z‖²ε²/s for Laplace noise, is {min(laplace, default=math.nan):.3f} to "
         f"{max(laplace, default=math.nan):.3f}, 1/√28 = {1 / math.sqrt(28):.3f}: taken for 1, it gives five times the "
         "cells. The minimum is flat, so the planner, which takes the smallest power of two within 5 % of the least "
         f"error, has {min(fewer):.2f} to {max(fewer):.2f} times as many cells, and "
-        f"{max(one.loss for one in found):.3f} times the least variance at most."
+        f"{max(optimum.loss for optimum in optima):.3f} times the least variance at most."
     )
 
 
@@ -244,11 +251,11 @@ def _picture(points: dict[tuple[str, int], Sample]) -> Figure:
         line = [math.sqrt(variance(mechanism, 1.0, 1, _SPREAD, k)) / _SPREAD for k in cells]
         panel.plot(cells, line, color=palette.COLOURS[place], label=mechanism)
         panel.axvline(middle, color=palette.COLOURS[place], ls=":", label=f"formula's k*, {mechanism}")
-        own = [(k, one) for (name, k), one in points.items() if name == mechanism]
+        own = [(k, sample) for (name, k), sample in points.items() if name == mechanism]
         panel.errorbar(
             [k for k, _ in own],
-            [one.observed / _SPREAD for _, one in own],
-            yerr=[1.96 * one.observed * one.uncertainty / _SPREAD for _, one in own],
+            [sample.observed / _SPREAD for _, sample in own],
+            yerr=[1.96 * sample.observed * sample.uncertainty / _SPREAD for _, sample in own],
             **palette.points(place),
             label="measured",
         )

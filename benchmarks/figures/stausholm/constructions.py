@@ -89,8 +89,8 @@ def sensitivity(name: str, dim: int, cells: int) -> float:
     if name not in (FJLT_OUTPUT, KKMM):
         return 1.0
     matrices = [_map(name, dim, cells, 1, seed) for seed in _SEEDS]
-    found = [math.sqrt(one.l2_sensitivity_squared) * one.cell_unit / float(one.grid) for one in matrices]
-    return float(np.median(found))
+    values = [math.sqrt(matrix.l2_sensitivity_squared) * matrix.cell_unit / float(matrix.grid) for matrix in matrices]
+    return float(np.median(values))
 
 
 def _gaussian_variance(name: str, at: Setting, calibration: Calibration) -> float:

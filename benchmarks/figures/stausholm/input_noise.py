@@ -79,7 +79,7 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
         Table(
             "Where Laplace noise on an SJLT has as much variance as noise on an FJLT's input; it has less below that δ",
             ("d", "k", "s", "sk/d", "-ln δ: paper's σ", "least σ", "distant, paper's σ", "its (-ln δ)/(s/d)"),
-            [_crossing_row(one) for one in crossings],
+            [_crossing_row(point) for point in crossings],
         ),
         Table(
             "KKMM's noise variance over that of noise on an FJLT's input, close streams, ε = 1, δ = 1e-6",
@@ -89,7 +89,10 @@ def run(effort: Effort, data: Data) -> Study:  # noqa: ARG001 - one shape for al
         Table(
             f"Standard errors measured, k = {CELLS}, ε = 1, δ = 1e-6",
             ("construction", "d", "predicted", "observed", "observed / predicted", "± (rel.)"),
-            [(one.name, one.dim, one.predicted, one.observed, one.ratio, one.uncertainty) for one in measured],
+            [
+                (sample.name, sample.dim, sample.predicted, sample.observed, sample.ratio, sample.uncertainty)
+                for sample in measured
+            ],
         ),
     ]
     return Study(
@@ -138,10 +141,10 @@ def _where_equal(shape: tuple[int, int, int], distance: float, calibration: Cali
     return float(brentq(gap, low, _MOST, xtol=1e-9))
 
 
-def _crossing_row(one: Crossing) -> tuple[Cell, ...]:
-    dim, _, sparsity = one.shape
-    over = None if one.distant is None else one.distant / (sparsity / dim)
-    return (*one.shape, one.share, one.close, one.close_least, one.distant, over)
+def _crossing_row(point: Crossing) -> tuple[Cell, ...]:
+    dim, _, sparsity = point.shape
+    over = None if point.distant is None else point.distant / (sparsity / dim)
+    return (*point.shape, point.share, point.close, point.close_least, point.distant, over)
 
 
 # --- KKMM -------------------------------------------------------------------------------------------------------
@@ -151,12 +154,12 @@ _CALIBRATIONS = {"each with its own σ": OWN, "the same σ at sensitivity 1": PA
 
 def kkmm_over_fjlt(cells: int, calibration: Calibration) -> list[float]:
     """Return KKMM's noise variance over that of input noise between close streams, at d = k times each of a few."""
-    found = []
+    ratios = []
     for times in _RATIOS:
         at = Setting(times * cells, cells, 1, EPSILON, DELTA)
         kkmm, fjlt = (of.noise_variance(name, at, calibration) for name in (of.KKMM, of.FJLT_INPUT))
-        found.append(kkmm / fjlt)
-    return found
+        ratios.append(kkmm / fjlt)
+    return ratios
 
 
 def break_even(ratios: Sequence[float]) -> float:
@@ -169,7 +172,7 @@ def break_even(ratios: Sequence[float]) -> float:
 
 
 def _measure(effort: Effort) -> list[Measured]:
-    found = []
+    samples = []
     for dim in _MEASURED[: effort.size(30, 1)]:
         pair = trials.pair_of("dense", dim, 1.0)
         z = (pair[0] - pair[1]).astype(np.float64)
@@ -180,8 +183,8 @@ def _measure(effort: Effort) -> list[Measured]:
         }
         for name, draw in draws.items():
             pairs = np.array([draw(seed) for seed in range(effort.size(600, 3))])
-            found.append(Measured(name, dim, pairs[:, 0], float(z @ z), math.sqrt(pairs[:, 1].mean())))
-    return found
+            samples.append(Measured(name, dim, pairs[:, 0], float(z @ z), math.sqrt(pairs[:, 1].mean())))
+    return samples
 
 
 # --- what was found ---------------------------------------------------------------------------------------------
@@ -196,9 +199,9 @@ def _checks(crossings: Sequence[Crossing], measured: Sequence[Measured]) -> list
         Check("Lemma 8: the noise adds O(d²σ⁴/k); power of d", slope(last, close), 1.9, 2.1, data=span),
         Check("Lemma 8: and O(dσ²‖z‖²); power of d", slope(last, far), 0.9, 1.1, data=span),
     ]
-    found = [(one.share, one.close) for one in crossings if one.close is not None and one.share > 1]
-    if len(found) > 1:
-        power = slope(*zip(*((share, at + math.log(1.25)) for share, at in found), strict=True))
+    pairs = [(point.share, point.close) for point in crossings if point.close is not None and point.share > 1]
+    if len(pairs) > 1:
+        power = slope(*zip(*((share, at + math.log(1.25)) for share, at in pairs), strict=True))
         checks.append(
             Check(
                 "Section 7: the SJLT has less variance for δ < e^(-O(sk/d)); power of sk/d in ln(1.25/δ)",
@@ -207,8 +210,10 @@ def _checks(crossings: Sequence[Crossing], measured: Sequence[Measured]) -> list
             )
         )
     constant = f"a constant: {1 / _ORDER:g} to {_ORDER:g}"
-    for streams, of_one in _STREAMS.items():
-        shares = [value / one.share for one in crossings if (value := of_one(one)) is not None and one.share > 1]
+    for streams, exponent_of in _STREAMS.items():
+        shares = [
+            value / point.share for point in crossings if (value := exponent_of(point)) is not None and point.share > 1
+        ]
         checks.append(
             Check(
                 f"Section 7: for δ < e^(-O(sk/d)); largest (-ln δ)/(sk/d), {constant}",
@@ -216,7 +221,7 @@ def _checks(crossings: Sequence[Crossing], measured: Sequence[Measured]) -> list
                 data=streams,
             )
         )
-    second = [one.distant / (one.shape[2] / one.shape[0]) for one in crossings if one.distant is not None]
+    second = [point.distant / (point.shape[2] / point.shape[0]) for point in crossings if point.distant is not None]
     checks.append(
         Check(
             f"Section 7: for distant streams, δ < e^(-O(s/d)); largest (-ln δ)/(s/d), {constant}",
@@ -225,14 +230,14 @@ def _checks(crossings: Sequence[Crossing], measured: Sequence[Measured]) -> list
         )
     )
     checks += _kkmm_checks(measured)
-    deviations = [one.deviation for one in measured]
+    deviations = [sample.deviation for sample in measured]
     return [*checks, trials.as_predicted("Lemma 8, KKMM's Theorem 2: variances as measured", deviations)]
 
 
 _STREAMS: dict[str, Callable[[Crossing], float | None]] = {
-    "close streams, paper's σ": lambda one: one.close,
-    "close streams, least σ": lambda one: one.close_least,
-    "distant streams, paper's σ": lambda one: one.distant,
+    "close streams, paper's σ": lambda point: point.close,
+    "close streams, least σ": lambda point: point.close_least,
+    "distant streams, paper's σ": lambda point: point.distant,
 }
 
 
@@ -246,8 +251,8 @@ def _kkmm_checks(measured: Sequence[Measured]) -> list[Check]:
         )
         for name, calibration in _CALIBRATIONS.items()
     ]
-    for dim in dict.fromkeys(one.dim for one in measured):
-        fjlt, kkmm = (next(one for one in measured if (one.name, one.dim) == (name, dim)) for name in _TWO)
+    for dim in dict.fromkeys(sample.dim for sample in measured):
+        fjlt, kkmm = (next(sample for sample in measured if (sample.name, sample.dim) == (name, dim)) for name in _TWO)
         ratio = (kkmm.observed / fjlt.observed) ** 2
         error = 1.96 * 2 * ratio * math.hypot(fjlt.uncertainty, kkmm.uncertainty)
         setting = f"measured, d = {dim:,}, k = {CELLS}, KKMM with Theorem 2's σ"
@@ -263,8 +268,8 @@ _TWO = (of.FJLT_INPUT, of.KKMM)
 def _finding(crossings: Sequence[Crossing], ratios: dict[tuple[int, str], list[float]]) -> str:
     wide = DIMS[-1]
     _, close, far = _grown(wide)
-    shares = [one.close / one.share for one in crossings if one.close is not None]
-    distant = [one.distant / one.share for one in crossings if one.distant is not None]
+    shares = [point.close / point.share for point in crossings if point.close is not None]
+    distant = [point.distant / point.share for point in crossings if point.distant is not None]
     even = break_even(ratios[64, next(iter(_CALIBRATIONS))])
     return (
         f"Noise on the input costs an FJLT of {CELLS} cells {close:,.0f} times the variance of noise of the same σ on "
@@ -290,16 +295,16 @@ def _picture(
     left, middle, right = axes[0]
     at = {name: [Setting(dim, CELLS, 1, EPSILON, DELTA) for dim in DIMS] for name in (of.FJLT_INPUT, of.SJLT_GAUSSIAN)}
     for place, (name, settings) in enumerate(at.items()):
-        line = [of.noise_variance(name, one, LEAST) for one in settings]
+        line = [of.noise_variance(name, setting, LEAST) for setting in settings]
         left.plot(DIMS, line, color=palette.COLOURS[place], label=f"{name}, least σ")
     kkmm = [of.noise_variance(of.KKMM, Setting(dim, CELLS, 1, EPSILON, DELTA), OWN) for dim in DIMS]
     left.plot(DIMS, kkmm, color=palette.COLOURS[2], label="KKMM, Theorem 2's σ")
     for name, place in ((of.FJLT_INPUT, 0), (of.KKMM, 2)):
-        own = [one for one in measured if one.name == name]
-        heights = [one.observed**2 for one in own]
-        errors = [2 * 1.96 * one.uncertainty * height for one, height in zip(own, heights, strict=True)]
+        own = [sample for sample in measured if sample.name == name]
+        heights = [sample.observed**2 for sample in own]
+        errors = [2 * 1.96 * sample.uncertainty * height for sample, height in zip(own, heights, strict=True)]
         left.errorbar(
-            [one.dim for one in own],
+            [sample.dim for sample in own],
             heights,
             yerr=errors,
             **palette.points(place),
@@ -308,10 +313,10 @@ def _picture(
     left.set_xlabel("d")
     left.set_ylabel("noise's variance, close streams")
     left.set_title(f"Lemma 8: the factor d; k = {CELLS}", loc="left", fontsize=10)
-    for place, (streams, of_one) in enumerate(_STREAMS.items()):
-        found = [(one.share, value) for one in crossings if (value := of_one(one)) is not None]
+    for place, (streams, exponent_of) in enumerate(_STREAMS.items()):
+        pairs = [(point.share, value) for point in crossings if (value := exponent_of(point)) is not None]
         style = palette.points(place)
-        middle.plot(*zip(*found, strict=True), **{key: style[key] for key in _MARKS}, label=streams) if found else None
+        middle.plot(*zip(*pairs, strict=True), **{key: style[key] for key in _MARKS}, label=streams) if pairs else None
     ends = np.array([1.0, 64.0])
     middle.plot(ends, ends, color=palette.BLACK, lw=1, label="δ = exp(-sk/d)")
     middle.set_xlabel("sk/d")

@@ -133,10 +133,12 @@ def point(at: Setting) -> Point:
     least = {name: of.variance(name, at, LEAST) for name in names}
     streams = ss.planning.StreamFacts(dim=at.dim, squared_distances=at.squared_distance, spread=min(at.dim, 1000))
     goal = ss.planning.Goal(max_cells=at.cells, max_nonzeros=at.sparsity)
-    found = ss.plan(streams, epsilon=at.epsilon, delta=at.delta, neighbours=trials.NEIGHBOURS, goal=goal)
-    own = [one for one in found.options if one.is_raw or (one.cells, one.nonzeros) == (at.cells, at.sparsity)]
-    planned = _name(min(own, key=lambda one: one.error))
-    return Point(at, paper, least, planned, found.chosen.estimates[0].variance)
+    plan = ss.plan(streams, epsilon=at.epsilon, delta=at.delta, neighbours=trials.NEIGHBOURS, goal=goal)
+    own = [
+        option for option in plan.options if option.is_raw or (option.cells, option.nonzeros) == (at.cells, at.sparsity)
+    ]
+    planned = _name(min(own, key=lambda option: option.error))
+    return Point(at, paper, least, planned, plan.chosen.estimates[0].variance)
 
 
 def _name(option: Option) -> str:
@@ -161,7 +163,7 @@ def _settings(effort: Effort) -> list[Setting]:
 
 
 def _measure(effort: Effort) -> list[Measured]:
-    found = []
+    samples = []
     for dim, cells, sparsity, delta in _MEASURED[: effort.size(20, 1)]:
         at = Setting(dim, cells, sparsity, 1.0, delta, DISTANCE)
         x = np.zeros(dim, dtype=np.int64)
@@ -185,8 +187,8 @@ def _measure(effort: Effort) -> list[Measured]:
                 [comparison.library_estimate(build, pair, how, seed) for seed in range(effort.size(400, 3))]
             )
             grid = math.sqrt(of.variance(name, at, LEAST))
-            found.append(Measured(at, name, pairs[:, 0], math.sqrt(pairs[:, 1].mean()), grid))
-    return found
+            samples.append(Measured(at, name, pairs[:, 0], math.sqrt(pairs[:, 1].mean()), grid))
+    return samples
 
 
 # --- what was found ---------------------------------------------------------------------------------------------
@@ -195,10 +197,10 @@ def _measure(effort: Effort) -> list[Measured]:
 def _shares(points: Sequence[Point]) -> Table:
     rows = []
     for epsilon, few in itertools.product(EPSILONS, (True, False)):
-        own = [one for one in points if one.at.epsilon == epsilon and (one.at.dim <= one.at.cells) == few]
+        own = [point for point in points if point.at.epsilon == epsilon and (point.at.dim <= point.at.cells) == few]
         if own:
-            shares = [np.mean([one.winner == name for one in own]) for name in ALL]
-            agreed = np.mean([one.agrees for one in own])
+            shares = [np.mean([point.winner == name for point in own]) for name in ALL]
+            agreed = np.mean([point.agrees for point in own])
             rows.append((epsilon, "d ≤ k" if few else "d > k", len(own), *map(float, shares), float(agreed)))
     return Table(
         f"Share of settings where each has the least variance, least σ, ‖z‖² = {DISTANCE:g}; the planner's agreement",
@@ -212,7 +214,11 @@ def _losses(points: Sequence[Point]) -> Table:
     """Return how far behind the best each construction is where d > k."""
     rows = []
     for name, epsilon in itertools.product(ALL[:-1], EPSILONS):
-        own = [one.least[name] / one.least[one.winner] for one in points if _usual(one) and one.at.epsilon == epsilon]
+        own = [
+            point.least[name] / point.least[point.winner]
+            for point in points
+            if _usual(point) and point.at.epsilon == epsilon
+        ]
         if own:
             rows.append((name, epsilon, min(own), float(np.median(own)), max(own)))
     return Table("Variance over the least where d > k, least σ", ("construction", "ε", "least", "median", "most"), rows)
@@ -224,54 +230,60 @@ def _simulated(measured: Sequence[Measured]) -> Table:
         (*("d", "k", "s", "δ", "construction"), *("map", "predicted", "observed", "observed / predicted", "± (rel.)")),
         [
             (
-                *(one.at.dim, one.at.cells, one.at.sparsity, one.at.delta, one.name),
-                *(one.grid, one.predicted, one.observed, one.observed / one.predicted, one.uncertainty),
+                *(sample.at.dim, sample.at.cells, sample.at.sparsity, sample.at.delta, sample.name),
+                *(
+                    sample.grid,
+                    sample.predicted,
+                    sample.observed,
+                    sample.observed / sample.predicted,
+                    sample.uncertainty,
+                ),
             )
-            for one in measured
+            for sample in measured
         ],
     )
 
 
-def _usual(one: Point) -> bool:
-    return one.at.dim > one.at.cells
+def _usual(point: Point) -> bool:
+    return point.at.dim > point.at.cells
 
 
 def _checks(points: Sequence[Point], measured: Sequence[Measured]) -> list[Check]:
-    usual = [one for one in points if _usual(one)]
-    below = [one for one in usual if one.at.delta < math.exp(-one.at.sparsity)]
+    usual = [point for point in points if _usual(point)]
+    below = [point for point in usual if point.at.delta < math.exp(-point.at.sparsity)]
     grid = f"{len(points)} settings"
     three = "of the paper's three methods, its σ"
 
     def share(of_them: Sequence[Point], holds: Sequence[bool]) -> float:
         return float(np.mean(holds)) if of_them else math.nan
 
-    free = [one.chosen / one.least[one.winner] for one in points]
-    off = [trials.deviation(one.observed, one.predicted, one.uncertainty) for one in measured]
-    worst = max(abs(one.predicted / one.grid - 1) for one in measured)
+    free = [point.chosen / point.least[point.winner] for point in points]
+    off = [trials.deviation(sample.observed, sample.predicted, sample.uncertainty) for sample in measured]
+    worst = max(abs(sample.predicted / sample.grid - 1) for sample in measured)
     return [
         Check(
             "Section 7: for δ < e^(-s) the private SJLT has the best variance of all; share of settings",
-            *(share(below, [_first(one.paper) == of.SJLT_LAPLACE for one in below]), 1.0, 1.0),
+            *(share(below, [_first(point.paper) == of.SJLT_LAPLACE for point in below]), 1.0, 1.0),
             data=f"{len(below)} settings with d > k, {three}",
         ),
         Check(
             "Section 7: KKMM always has less variance than noise on an FJLT's input; share of settings",
-            *(share(usual, [one.paper[of.KKMM] < one.paper[of.FJLT_INPUT] for one in usual]), 1.0, 1.0),
+            *(share(usual, [point.paper[of.KKMM] < point.paper[of.FJLT_INPUT] for point in usual]), 1.0, 1.0),
             data=f"{len(usual)} settings with d > k, the same σ at sensitivity 1",
         ),
         Check(
             "Section 6.2.3: with Gaussian noise the SJLT's variance is at most KKMM's; share of settings",
-            *(share(usual, [one.least[of.SJLT_GAUSSIAN] <= one.least[of.KKMM] for one in usual]), 1.0, 1.0),
+            *(share(usual, [point.least[of.SJLT_GAUSSIAN] <= point.least[of.KKMM] for point in usual]), 1.0, 1.0),
             data=f"{len(usual)} settings with d > k, least σ",
         ),
         Check(
             "the planner names the construction of least variance at the same k and s; share of settings",
-            *(float(np.mean([one.agrees for one in points])), 0.95, 1.0),
+            *(float(np.mean([point.agrees for point in points])), 0.95, 1.0),
             data=grid,
         ),
         Check(
             "where it does not, it is no matter; largest variance over the least",
-            *(max(one.planned_loss for one in points), 1.0, _CLOSE),
+            *(max(point.planned_loss for point in points), 1.0, _CLOSE),
             data=grid,
         ),
         Check(
@@ -289,15 +301,16 @@ def _checks(points: Sequence[Point], measured: Sequence[Measured]) -> list[Check
 
 
 def _finding(points: Sequence[Point]) -> str:
-    usual = [one for one in points if _usual(one)]
-    shares = {name: float(np.mean([one.winner == name for one in usual])) for name in ALL}
+    usual = [point for point in points if _usual(point)]
+    shares = {name: float(np.mean([point.winner == name for point in usual])) for name in ALL}
     behind = {
-        name: min((one.least[name] / one.least[one.winner] for one in usual), default=math.nan) for name in ALL[:-1]
+        name: min((point.least[name] / point.least[point.winner] for point in usual), default=math.nan)
+        for name in ALL[:-1]
     }
-    above = [one for one in usual if one.at.delta > math.exp(-one.at.sparsity)]
-    kkmm = np.mean([_first(one.paper) == of.KKMM for one in above]) if above else math.nan
-    agreed = float(np.mean([one.agrees for one in points]))
-    lost = max((one.planned_loss for one in points if not one.agrees), default=1.0)
+    above = [point for point in usual if point.at.delta > math.exp(-point.at.sparsity)]
+    kkmm = np.mean([_first(point.paper) == of.KKMM for point in above]) if above else math.nan
+    agreed = float(np.mean([point.agrees for point in points]))
+    lost = max((point.planned_loss for point in points if not point.agrees), default=1.0)
     return (
         f"Over {len(usual)} settings with d > k and with the least σ, an SJLT always has the least variance: with "
         f"Laplace noise in {100 * shares[of.SJLT_LAPLACE]:.0f} %, with Gaussian noise in "
@@ -317,18 +330,18 @@ def _finding(points: Sequence[Point]) -> str:
 def _picture(points: Sequence[Point], epsilon: float, *, planner: bool) -> Figure:
     """Return the constructions of least variance: of the paper's three, or of all with the planner's crosses."""
     figure, axes = palette.panels(len(SPARSITIES), len(CELLS), width=3.6, height=2.1, sharex=True, sharey=True)
-    names = [name for name in ALL if any(one.winner == name for one in points)] if planner else PAPERS
+    names = [name for name in ALL if any(point.winner == name for point in points)] if planner else PAPERS
     colours = ListedColormap([_COLOURS[name] for name in ALL])
     for (row, s), (column, k) in itertools.product(enumerate(SPARSITIES), enumerate(CELLS)):
-        own = [one for one in points if (one.at.epsilon, one.at.sparsity, one.at.cells) == (epsilon, s, k)]
-        dims = sorted({one.at.dim for one in own})
-        powers = sorted({round(-math.log10(one.at.delta)) for one in own})
+        own = [point for point in points if (point.at.epsilon, point.at.sparsity, point.at.cells) == (epsilon, s, k)]
+        dims = sorted({point.at.dim for point in own})
+        powers = sorted({round(-math.log10(point.at.delta)) for point in own})
         panel = axes[row][column]
         cells = np.full((len(dims), len(powers)), np.nan)
-        for one in own:
-            place = dims.index(one.at.dim), powers.index(round(-math.log10(one.at.delta)))
-            cells[place] = ALL.index(one.winner if planner else _first(one.paper))
-            if planner and not one.agrees:
+        for point in own:
+            place = dims.index(point.at.dim), powers.index(round(-math.log10(point.at.delta)))
+            cells[place] = ALL.index(point.winner if planner else _first(point.paper))
+            if planner and not point.agrees:
                 panel.plot(place[1], place[0], "x", color=palette.BLACK, ms=6, mew=1.5)
         panel.pcolormesh(
             np.arange(len(powers)), np.arange(len(dims)), cells, cmap=colours, vmin=-0.5, vmax=len(ALL) - 0.5
