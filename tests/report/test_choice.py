@@ -207,3 +207,10 @@ def test_the_command_takes_what_to_compare_by_and_keys(
     assert "kind 2" not in text
     refused = forks.refused("report", "all.parquet", "-o", "b.html", "--only", "nothing*", cwd=tmp_path)
     assert "--only nothing* leaves no sketch, and report needs at least 2" in refused
+
+
+def test_intervals_are_over_all_pairs_whichever_streams_noise_lifts() -> None:
+    """Intervals over the pairs that are drawn would be narrower where noise hides a stream."""
+    choice = choose([*kinds(6).values(), empty(), empty()], "cosine")
+    assert len(choice.kept) == 6
+    assert choice.among == 8 * 7 // 2

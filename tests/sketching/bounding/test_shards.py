@@ -137,6 +137,17 @@ def test_units_of_several_parts_are_one() -> None:
     assert_decoded(decoded(map(encoded, parts)), [row for part in parts for row in listed(part)])
 
 
+def test_units_that_share_a_word_are_several() -> None:
+    """Both in a shard and where runs, or whole rows, are brought together again."""
+    second = np.random.default_rng(1).integers(1 << 63, size=300, dtype=np.uint64)  # some meet in a hash table
+    units, ones = np.stack([np.full(900, 7, np.uint64), np.tile(second, 3)], axis=1), np.ones(900, dtype=np.int64)
+    part = Contributions(units, [("AA", 7)], ones * 0, np.arange(900), ones)
+    assert_decoded(decoded([encoded(part)]), listed(part))
+    assert_decoded(Runs.of(part), listed(part))
+    runs = part.rows(np.argsort(part.indices % 300, kind="stable").repeat(2))
+    assert_decoded(Runs.of(runs), listed(runs))
+
+
 def test_events_take_as_few_bytes_as_they_need() -> None:
     value = events(5, 1000, [("AA", 7)])
     assert len(encoded(value)) < 50 * (16 + 1) + 1000 * (8 + 1 + 1) + 100
