@@ -98,11 +98,11 @@ class RowCounts(NamedTuple):
 
     def plus(self, other: "RowCounts") -> "RowCounts":
         """Return the sums."""
-        return RowCounts(*(one + two for one, two in zip(self, other, strict=True)))
+        return RowCounts(*map(sum, zip(self, other, strict=True)))
 
     def since(self, before: "RowCounts") -> "RowCounts":
         """Return the differences, at least 0, that is, what was counted after ``before``."""
-        return RowCounts(*(max(0, one - two) for one, two in zip(self, before, strict=True)))
+        return RowCounts(*(max(0, count - earlier) for count, earlier in zip(self, before, strict=True)))
 
     def complaints(self, limits: RowLimits, words: str) -> dict[str, str]:
         """Return what is wrong with these rows, in sentences, by codes that do not change (`ROW_CODES`).
@@ -114,15 +114,15 @@ class RowCounts(NamedTuple):
         words
             When the rows were read, such as ``"in 300 s"``.
         """
-        found = {}
+        complaints = {}
         if self.dropped > limits.dropped * self.read:
-            found["rows_dropped"] = (
+            complaints["rows_dropped"] = (
                 f"{_percent(self.dropped, self.read)} of the rows {words} were dropped, more than max_dropped, "
                 f"{100 * limits.dropped:.3g} %: {self.late:,} late, {self.ahead:,} too far ahead, {self.malformed:,} "
                 "malformed"
             )
         if self.ahead:
-            found["rows_ahead"] = (
+            complaints["rows_ahead"] = (
                 f"{self.ahead:,} rows {words} were too far ahead (max_ahead); check the producers' clocks"
             )
         for code, count, of, most, named, what in (
@@ -146,14 +146,14 @@ class RowCounts(NamedTuple):
             ),
         ):
             if count > most * of:
-                found[code] = (
+                complaints[code] = (
                     f"{_percent(count, of)} of the {what.format(words)}, more than {named}, {100 * most:.3g} %"
                 )
         if self.lost:
-            found["letters_full"] = (
+            complaints["letters_full"] = (
                 f"the folder of dead letters is full, and {self.lost:,} dropped rows {words} are not in it"
             )
-        return found
+        return complaints
 
 
 def _percent(count: int, of: int) -> str:
@@ -205,20 +205,20 @@ class RowAlarms:
 
     def look(self, counts: RowCounts, words: str, amount: float = 1.0) -> dict[str, str]:
         """Return what is wrong with a period's rows, by code; ``amount`` is its length, 0 if it has not ended."""
-        found = counts.complaints(self._limits, words)
+        complaints = counts.complaints(self._limits, words)
         if amount <= 0:
-            return found
+            return complaints
         if len(self._before) >= _LEAST:
-            found |= self._unusual(counts, words, amount) | found
+            complaints |= self._unusual(counts, words, amount) | complaints
         self._before.append((counts, amount))
-        return found
+        return complaints
 
     def _unusual(self, counts: RowCounts, words: str, amount: float) -> dict[str, str]:
-        found = {}
+        complaints = {}
         rates = sorted(before.read / length for before, length in self._before)
         usual = rates[len(rates) // 4] * amount
         if usual >= _ROWS and counts.read < self._limits.volume * usual:
-            found["volume_low"] = (
+            complaints["volume_low"] = (
                 f"only {counts.read:,} rows {words} were read, less than min_volume, "
                 f"{100 * self._limits.volume:.3g} %, of the usual {usual:,.0f}"
             )
@@ -229,10 +229,10 @@ class RowAlarms:
             median = shares[len(shares) // 2] if shares else 1.0
             count = getattr(counts, field)
             if counts.read >= _ROWS and count > (median + _RISE) * counts.read:
-                found[code] = (
+                complaints[code] = (
                     f"{_percent(count, counts.read)} of the rows {words} {what}, and usually {100 * median:.3g} %"
                 )
-        return found
+        return complaints
 
 
 class Tally:
@@ -248,7 +248,7 @@ class Tally:
         Between two writes.
     """
 
-    _known: "dict[tuple[str, int], Tally]" = {}  # noqa: RUF012 - one for all steps of a process
+    _tallies: "dict[tuple[str, int], Tally]" = {}  # noqa: RUF012 - one for all steps of a process
     _lock = threading.Lock()
 
     def __init__(self, folder: str, seconds: float = _SECONDS) -> None:
@@ -263,7 +263,7 @@ class Tally:
     def of(cls, folder: str) -> "Tally":
         """Return the process's tally in a folder."""
         with cls._lock:
-            return cls._known.setdefault((folder, os.getpid()), cls(folder))
+            return cls._tallies.setdefault((folder, os.getpid()), cls(folder))
 
     def add(self, counts: RowCounts) -> None:
         """Count rows."""
@@ -309,12 +309,12 @@ def counts_in(folder: Path) -> dict[str, RowCounts]:
     >>> [counts.read for counts in counts_in(folder).values()]
     [10]
     """
-    found = {}
+    by_file = {}
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
         if path.suffix == _SUFFIX and not path.name.startswith("."):
             fields = json.loads(path.read_bytes())
             counts = RowCounts(*(fields.get(name) for name in RowCounts._fields))
             if not all(type(count) is int and count >= 0 for count in counts):
                 raise ValueError(f"{path} does not hold counts of rows, as workers write them")
-            found[path.name] = counts
-    return found
+            by_file[path.name] = counts
+    return by_file

@@ -82,8 +82,8 @@ class DeadLetters:
         self._stream, self._next = stream, dict(before)
         self._waiting = {kind: [] for kind in before}
         for path in self._folder.glob("*.parquet"):
-            found = _NAME.fullmatch(path.name)
-            if found and found["stream"] == stream and int(found["first"]) >= before.get(found["kind"], 0):
+            match = _NAME.fullmatch(path.name)
+            if match and match["stream"] == stream and int(match["first"]) >= before.get(match["kind"], 0):
                 path.unlink()  # its rows are read again
 
     def saved(self, before: dict[str, int]) -> None:

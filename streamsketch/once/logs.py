@@ -81,10 +81,10 @@ def log_event(logger: logging.Logger, level: int, event: str, **fields: Any) -> 
     if event not in EVENTS and event not in SECRET_EVENTS:
         raise ValueError(f"{event!r} is not among the events that may be logged; list it with its public fields")
     now = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
-    given = {name: value for name, value in fields.items() if value is not None}
+    fields = {name: value for name, value in fields.items() if value is not None}
     secret = event in SECRET_EVENTS
-    public = {name: value for name, value in given.items() if secret or name in EVENTS[event]}
-    rest = {name: value for name, value in given.items() if name not in public}
+    public = {name: value for name, value in fields.items() if secret or name in EVENTS[event]}
+    rest = {name: value for name, value in fields.items() if name not in public}
     record = {"time": now, "level": logging.getLevelName(level), "event": event, **public}
     extra = {EVENT: record, OPERATOR: rest}
     logger.log(level, "%s", json.dumps(record, ensure_ascii=False), extra=extra, stacklevel=2)

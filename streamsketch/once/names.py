@@ -59,7 +59,7 @@ def _published(guarantee: Guarantee, projection: Projection) -> tuple[bytes, byt
 
 
 def _name(published: tuple[bytes, bytes], numbers: Iterable[Ints], place: tuple[bytes, ...]) -> tuple[bytes, ...]:
-    return *published, *place, *(one.astype("<i8").tobytes() for one in numbers)
+    return *published, *place, *(array.astype("<i8").tobytes() for array in numbers)
 
 
 def digest_of_draw(name: Iterable[bytes]) -> bytes:

@@ -123,21 +123,21 @@ def put_window(
     version
         The version that is put; None if the window has no claim.
     """
-    ordered, found = in_order(contents), Put([], [])
+    ordered, put = in_order(contents), Put([], [])
     if version is not None and not _began_without_claim(sink, version, contents):
         if not claimed(sink, version):
             return Put([], other_version(sink, (contents[key][0] for key in ordered), epoch))
         offered = [contents[key] for key in ordered]
         for key, (slot, content), held in zip(ordered, offered, sink.put_all(offered), strict=True):
-            _keep(found, key, _alarm(sink, slot, content, held, epoch))
-        return found
+            _keep(put, key, _alarm(sink, slot, content, held, epoch))
+        return put
     for key in ordered:
         slot, content = contents[key]
-        if found.alarms:
-            found.alarms.append(Alarm(slot, WITHHELD, epoch))
+        if put.alarms:
+            put.alarms.append(Alarm(slot, WITHHELD, epoch))
             continue
-        _keep(found, key, put_slot(sink, slot, content, epoch))
-    return found
+        _keep(put, key, put_slot(sink, slot, content, epoch))
+    return put
 
 
 def _keep(put: Put, key: object, alarm: Alarm | None) -> None:

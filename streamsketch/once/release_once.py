@@ -210,10 +210,11 @@ class ReleaseOnce:
     def _keys_of(self, sketches: Mapping[TableKey, Sketch] | SketchTable) -> list[TableKey] | None:
         """Return the keys to release, as asked for or agreed; None for those that have sketches."""
         held = [sketches] if isinstance(sketches, SketchTable) else list(sketches.values())
-        known = [one.agreement for one in held if isinstance(one, Sketch | SketchTable) and one.agreement is not None]
-        public, agreed = self._public, known[:1] if self._public is not None or {*sketches} != {NO_KEY} else []
-        for one in agreed:
-            keys = keys_for(one, public, keys_are_public=False, in_windows=True)["public_keys"]
+        sums = (sketch for sketch in held if isinstance(sketch, Sketch | SketchTable))
+        agreements = [sketch.agreement for sketch in sums if sketch.agreement is not None]
+        public, agreed = self._public, agreements[:1] if self._public is not None or {*sketches} != {NO_KEY} else []
+        for agreement in agreed:
+            keys = keys_for(agreement, public, keys_are_public=False, in_windows=True)["public_keys"]
             public = None if keys is None else list(keys)
         return public
 
@@ -222,17 +223,17 @@ class ReleaseOnce:
     ) -> dict[TableKey, Sketch]:
         """Return the sketches to release in the order in which they are put, which depends on the keys only."""
         if isinstance(sketches, SketchTable):
-            found = sketches_to_release(sketches, public, keys_are_public=public is None)
+            exact = sketches_to_release(sketches, public, keys_are_public=public is None)
         else:
-            found = dict(sketches)
+            exact = dict(sketches)
             if public is not None:
-                if missing := [key for key in public if key not in found]:
+                if missing := [key for key in public if key not in exact]:
                     raise InvalidInputError(
                         f"there is no sketch of the public key {short(missing[0])}; pass the whole SketchTable, or "
                         "its sketch_of(key) for each key"
                     )
-                found = {key: found[key] for key in public}
-        return {key: found[key] for key in in_order(found)}
+                exact = {key: exact[key] for key in public}
+        return {key: exact[key] for key in in_order(exact)}
 
     def _named(self, start: int, key: TableKey, sketch: Sketch, guarantee: Any) -> bytes:
         """Return a digest of all that determines a release, including its exact numbers."""
@@ -243,7 +244,10 @@ class ReleaseOnce:
     def _version(self, start: int, ready: Mapping[TableKey, Any], named: Mapping[TableKey, bytes]) -> Version:
         """Return the version of a window with these sums, and with what its releases state, in all epochs."""
         secret = self._secret("version", outlives_epochs=True)
-        tags = {key: version_tag(secret, [named[key], one.guarantee.to_json().encode()]) for key, one in ready.items()}
+        tags = {
+            key: version_tag(secret, [named[key], release.guarantee.to_json().encode()])
+            for key, release in ready.items()
+        }
         return Version(version_slot(self._stream, start), version_of(tags))
 
     def _ids(self, start: int) -> DataIds:

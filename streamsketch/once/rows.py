@@ -134,9 +134,9 @@ class Rows:
         """Return the rows of a state after so many windows; raise `WireFormatError` if no stream writes this."""
         if (first_draw is None, held is None) != (windows == 0,) * 2:
             raise WireFormatError("schedule", "is not of the number of windows that were released")
-        found = cls(of)
+        rows = cls(of)
         if not isinstance(held, bytes):
-            return found
+            return rows
         projection, public = of.agreement.projection, of.public
         keys = None
         if public is not None:
@@ -152,15 +152,15 @@ class Rows:
             of.publisher.guarantee,
             of.agreement.fingerprint,
             keys,
-            np.frombuffer(b"".join(b"".join(one.published()) for one in ids), np.uint8).reshape(len(ids), -1, 8),
+            np.frombuffer(b"".join(b"".join(part.published()) for part in ids), np.uint8).reshape(len(ids), -1, 8),
             sums,
         )
         try:
-            found._releaser = Releaser.restored(of.publisher, projection, state)
+            rows._releaser = Releaser.restored(of.publisher, projection, state)
         except InvalidInputError as error:
             raise WireFormatError("schedule", str(error)) from None
-        found.first_draw = first_draw
-        return found
+        rows.first_draw = first_draw
+        return rows
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)

@@ -303,8 +303,8 @@ class DatabaseSink(Sink):
         """Return what the row of a slot holds; see `Sink.get`."""
         where = " AND ".join(f"{name} = {self._mark}" for name in ("stream", "window_start", "kind", "key"))
         select = f"SELECT release FROM {self._table(slot)} WHERE {where}"  # noqa: S608 - as above
-        found = self._run((select, *slot))[0].fetchone()
-        return None if found is None else bytes(found[0])
+        row = self._run((select, *slot))[0].fetchone()
+        return None if row is None else bytes(row[0])
 
     def _run(self, *statements: tuple[object, ...]) -> list[Any]:
         """Run statements with their values in one transaction, on a new connection if this was lost: perhaps twice.
@@ -443,7 +443,7 @@ class ObjectSink(NamedObjects):
 
     def create(self, name: str, content: bytes) -> bool:
         """Return whether an object was not there; a put whose answer was lost is tried again, and then it was."""
-        obstore, exceptions = (importlib.import_module(one) for one in ("obstore", "obstore.exceptions"))
+        obstore, exceptions = (importlib.import_module(module) for module in ("obstore", "obstore.exceptions"))
         try:
             obstore.put(self._store, name, content, mode="create", use_multipart=False)
         except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
@@ -477,7 +477,7 @@ def sink_in(place: str) -> Sink:
         return DatabaseSink(connection(place))
     if "://" not in place:
         return FileSink(place)
-    stores, exceptions = (importlib.import_module(one) for one in ("obstore.store", "obstore.exceptions"))
+    stores, exceptions = (importlib.import_module(module) for module in ("obstore.store", "obstore.exceptions"))
     try:
         return ObjectSink(stores.from_url(place))
     except (exceptions.BaseError, ValueError) as error:

@@ -97,7 +97,7 @@ class Waiting:
         wait, failed = self._first, False
         while True:
             try:
-                found = attempt()
+                result = attempt()
             except Exception as error:
                 if not is_away(error) or self.stop():
                     if what == "sink" and is_foreign(error):
@@ -110,7 +110,7 @@ class Waiting:
             else:
                 if failed:
                     log_event(_LOG, logging.INFO, f"{what}_reached", text=f"the {what} answers again")
-                return found
+                return result
             slept = 0.0
             while slept < wait and not self.stop():
                 self._sleep(min(_SLICE, wait - slept))
