@@ -36,8 +36,8 @@ def encode_batch(projection: Projection, indices: Any, values: Any, *, warn: boo
             repeated = np.empty(indices.size, dtype=np.int64)
             repeated.fill(values)
             return indices, repeated
-        given = whole and type(values) is np.ndarray and values.dtype is _INT64 and values.strides == _CONTIGUOUS
-        if given and values.size == indices.size:
+        is_quantised = whole and type(values) is np.ndarray and values.dtype is _INT64 and values.strides == _CONTIGUOUS
+        if is_quantised and values.size == indices.size:
             return indices, values
     if isinstance(indices, str | bytes) or not hasattr(indices, "__len__"):
         encoded = np.array([index_of(indices, projection.dim, projection.seed)], dtype=np.int64)
@@ -55,9 +55,9 @@ def encode_batch(projection: Projection, indices: Any, values: Any, *, warn: boo
     return encoded, quantised
 
 
-def check_disjoint(one: DataIds, other: DataIds, *, disjoint_units: bool) -> None:
+def check_disjoint(own: DataIds, other: DataIds, *, disjoint_units: bool) -> None:
     """Raise `InvalidInputError` if ``disjoint_units`` is asserted of two data sets that share data."""
-    if disjoint_units and not one.parts.isdisjoint(other.parts):
+    if disjoint_units and not own.parts.isdisjoint(other.parts):
         raise InvalidInputError(
             "disjoint_units asserts that no unit is in both, but their ids show that they share data: one is a copy "
             "of the other, or a sum that contains it. Merge each part once. Without disjoint_units their bounds add "
@@ -88,7 +88,8 @@ def events_of(
     from streamsketch.intake.rows import Intake  # noqa: PLC0415 - loads Arrow, which few sketches need
 
     if agreement is not None:
-        if named := [name for name, given in {"key": key, "index": index, "value": value}.items() if given is not None]:
+        arguments = {"key": key, "index": index, "value": value}
+        if named := [name for name, column in arguments.items() if column is not None]:
             raise InvalidInputError(f"the agreement names the columns to sketch; leave out {', '.join(named)}")
         check_keyed(agreement, keyed=keyed)
         yield from Intake(agreement).batches(rows)
@@ -111,15 +112,15 @@ def check_keyed(agreement: "Agreement", *, keyed: bool) -> None:
         raise InvalidInputError(f"the agreement has the key {agreement.key}; sketch its rows in a SketchTable")
 
 
-def parts_of(given: "Projection | Agreement", what: str) -> tuple[Projection, "Agreement | None"]:
+def parts_of(source: "Projection | Agreement", what: str) -> tuple[Projection, "Agreement | None"]:
     """Return the projection of a sketch, and the agreement if one was given; raise `TypeError` for anything else."""
-    if isinstance(given, Projection):
-        return given, None
+    if isinstance(source, Projection):
+        return source, None
     from streamsketch.agreement.agreement import Agreement  # noqa: PLC0415 - loads scipy, which few sketches need
 
-    if not isinstance(given, Agreement):
-        raise wrong_type(f"a {what} needs a Projection or an Agreement", given, PROJECTION)
-    return given.projection, given
+    if not isinstance(source, Agreement):
+        raise wrong_type(f"a {what} needs a Projection or an Agreement", source, PROJECTION)
+    return source.projection, source
 
 
 def agreed_by(first: "Agreement | None", second: "Agreement | None") -> "Agreement | None":

@@ -54,25 +54,25 @@ def sketch_by_windows(
     windows, keys = windows_in(agreement), agreement.published_keys
     listed = keys if isinstance(keys, tuple) else None
     timed: dict[str, Any] = {"time": windows.time.name, "time_format": windows.format, "windows": windows.of_times}
-    intake, found = Intake(agreement, **timed), BoundingSummary()
+    intake, counts = Intake(agreement, **timed), BoundingSummary()
     within = windows.numbers
     timely = (
-        (batch, numbers) if within is None else _where(batch, numbers, _flags_in(agreement, batch, within, found))
-        for batch, numbers in _timed(rows, agreement, intake, found)
+        (batch, numbers) if within is None else _where(batch, numbers, _flags_in(agreement, batch, within, counts))
+        for batch, numbers in _timed(rows, agreement, intake, counts)
     )
 
     def read(reader: Intake) -> Iterator[Events]:
         return (events for batch, numbers in timely for events in reader.parts(batch, numbers))
 
     if agreement.unit is not None and agreement.neighbours is not None:
-        bounds: dict[str, Any] = {"public_keys": listed, "summary": found, "folder": folder}
+        bounds: dict[str, Any] = {"public_keys": listed, "summary": counts, "folder": folder}
         table = bound_batches(read, agreement, **bounds, **timed)
     else:
         table = SketchTable(agreement)
         for events in read(intake):
             table.add_events(events.keyed_by(windows.of_times))
     if summary is not None:
-        summary.merge(found)
+        summary.merge(counts)
     return table  # type: ignore[return-value] # windows are keys
 
 
@@ -103,23 +103,23 @@ def sketch_windows(
     check_summary(summary)
     windows, numbers = windows_in(agreement), windows_of(agreement)
     intake = Intake(agreement, bounded=agreement.unit is not None, time=windows.time.name)
-    found = BoundingSummary()
+    counts = BoundingSummary()
     kept: Any = _Clipped(agreement, folder) if agreement.unit is not None else _Sums(agreement)
     with kept:
-        for batch, row_numbers in _timed(rows, agreement, intake, found):
+        for batch, row_numbers in _timed(rows, agreement, intake, counts):
             cast, present = intake.cast_rows(batch, row_numbers)
-            found.rows_blank += batch.num_rows - cast.num_rows
-            found.rows_read += batch.num_rows - cast.num_rows
+            counts.rows_blank += batch.num_rows - cast.num_rows
+            counts.rows_read += batch.num_rows - cast.num_rows
             places = _numbers(agreement, cast)
             for number in np.unique(places).tolist():
                 if number in numbers:
-                    kept.add(number, *_where(cast, np.asarray(present), places == number), found)
+                    kept.add(number, *_where(cast, np.asarray(present), places == number), counts)
             outside = int(((places < numbers.start) | (places >= numbers.stop)).sum())
-            found.rows_read += outside
-            found.rows_of_other_keys += outside
-        sketches = kept.sketches(numbers, found)
+            counts.rows_read += outside
+            counts.rows_of_other_keys += outside
+        sketches = kept.sketches(numbers, counts)
     if summary is not None:
-        summary.merge(found)
+        summary.merge(counts)
     return {
         number: table if agreement.key is not None else table.sketch_of(NO_KEY) for number, table in sketches.items()
     }
@@ -160,8 +160,8 @@ class _Clipped:
             raise InvalidInputError("the agreement has no bound (neighbours=L1(…)), so no bound on one unit is known")
         listed = agreement.keys if isinstance(agreement.keys, tuple) else None
         self._agreement, self._intake = agreement, Intake(agreement, bounded=True)
-        known: dict[str, Any] = {"clip": agreement.clip_of(), "public_keys": listed, "rows": agreement.rows_rule}
-        self._bounds = UnitBounds(agreement.projection, neighbours, **known)
+        options: dict[str, Any] = {"clip": agreement.clip_of(), "public_keys": listed, "rows": agreement.rows_rule}
+        self._bounds = UnitBounds(agreement.projection, neighbours, **options)
         self._secret, self._events = os.urandom(SECRET_BYTES), GroupedEvents(folder)
 
     def __enter__(self) -> None:
@@ -214,8 +214,8 @@ class _Sums:
     def add(self, number: int, batch: "pa.RecordBatch", rows: Ints, summary: BoundingSummary) -> None:
         table = self._tables.setdefault(number, SketchTable(self._agreement))
         for events in self._intake.parts(batch, rows):
-            one = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(events), np.int32)), pa.array([NO_KEY]))
-            table.add_events(events if events.keys is not None else dataclasses.replace(events, keys=one))
+            keys = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(events), np.int32)), pa.array([NO_KEY]))
+            table.add_events(events if events.keys is not None else dataclasses.replace(events, keys=keys))
         summary.rows_read += batch.num_rows
 
     def sketches(self, numbers: range, _: BoundingSummary) -> dict[int, SketchTable]:

@@ -91,11 +91,11 @@ def warn_of_other_types(named: Collection[object], held: Iterable[object]) -> No
     """
     own, wanted = ({type(key) for key in keys} for keys in (held, named))
     if own and wanted and not own & wanted:
-        found, asked = (" and ".join(sorted(kind.__name__ for kind in kinds)) for kinds in (own, wanted))
+        own_names, wanted_names = (" and ".join(sorted(kind.__name__ for kind in kinds)) for kinds in (own, wanted))
         warn_outside(
-            f"the data's keys are {found}, and public_keys are {asked}: none of them has data, because 7 and '7' are "
-            "different keys. Pass keys of the data's type, or sketch under an agreement, which casts both. This "
-            "warning depends on the data: do not publish it",
+            f"the data's keys are {own_names}, and public_keys are {wanted_names}: none of them has data, because 7 "
+            "and '7' are different keys. Pass keys of the data's type, or sketch under an agreement, which casts "
+            "both. This warning depends on the data: do not publish it",
             KeyTypeWarning,
         )
 

@@ -68,8 +68,8 @@ class Sketch:
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, projection: "Projection | Agreement") -> None:
-        known, agreed = parts_of(projection, "Sketch")
-        self._restore(known, ExactSums(1, known.sketch_dim), 0, 0, data_ids.new(), agreed, NO_DATA)
+        projection, agreement = parts_of(projection, "Sketch")
+        self._restore(projection, ExactSums(1, projection.sketch_dim), 0, 0, data_ids.new(), agreement, NO_DATA)
 
     def _restore(
         self,
@@ -145,10 +145,10 @@ class Sketch:
         return cls._of_sums(projection, sums, mass, largest, ids or data_ids.new(), agreement, bounds)
 
     @classmethod
-    def _of_sums(cls, *known: Any) -> "Sketch":
+    def _of_sums(cls, *state: Any) -> "Sketch":
         """Return the sketch of what `_restore` takes; the sums are neither checked nor copied."""
         sketch = cls.__new__(cls)
-        sketch._restore(*known)
+        sketch._restore(*state)
         return sketch
 
     # --- updating -------------------------------------------------------------------------------------------
@@ -436,8 +436,7 @@ class Sketch:
 
     def __getstate__(self) -> tuple[Any, ...]:
         self._flush()
-        known = self._ids, self._agreement, self._bounds
-        return self._projection, self._sums, self._mass, self._largest, *known
+        return self._projection, self._sums, self._mass, self._largest, self._ids, self._agreement, self._bounds
 
     def __setstate__(self, saved: tuple[Any, ...]) -> None:
         projection, sums, *others = saved

@@ -69,8 +69,8 @@ class SketchTable(Mapping[TableKey, Sketch]):
             keys = list(keys)
         elif not hasattr(keys, "__len__"):
             keys = listed(keys, "the keys of a table are a column", COLUMN)
-        given = table_keys(keys)
-        self._slots: dict[TableKey, int] = {key: slot for slot, key in enumerate(dict.fromkeys(python_keys(given)))}
+        column = table_keys(keys)
+        self._slots: dict[TableKey, int] = {key: slot for slot, key in enumerate(dict.fromkeys(python_keys(column)))}
         self._sums = ExactSums(len(self._slots), projection.sketch_dim)
         self._masses = np.zeros(len(self._slots), dtype=np.int64)
         self._largest = 0
@@ -413,8 +413,8 @@ class SketchTable(Mapping[TableKey, Sketch]):
         return self._sketch(ExactSums(1, self._projection.sketch_dim), 0, 0, key)
 
     def _sketch(self, sums: ExactSums, mass: int, largest: int, key: object) -> Sketch:
-        known = self._ids.of_key(key), self._agreement, self._bounds
-        return Sketch._of_sums(self._projection, sums, mass, largest, *known)
+        facts = self._ids.of_key(key), self._agreement, self._bounds
+        return Sketch._of_sums(self._projection, sums, mass, largest, *facts)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(sorted(self._slots, key=_rank))

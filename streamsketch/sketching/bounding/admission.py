@@ -64,15 +64,16 @@ class Admission:
         here, of = np.unique(np.ascontiguousarray(units).view(_UNIT).ravel(), return_inverse=True)
         before = self.rows
         places = np.searchsorted(before["unit"], here)
-        known = places < before.size
-        known[known] = before["unit"][places[known]] == here[known]
-        own = places[known]
+        returning = places < before.size
+        returning[returning] = before["unit"][places[returning]] == here[returning]
+        own = places[returning]
         admitted = np.ones(here.size, dtype=bool)
-        admitted[known] = (before["windows"][own] < most) & (before["last"][own] <= window - gap)
-        new = np.empty(int((~known).sum()), _ROW)
-        new["unit"], new["windows"], new["last"] = here[~known], 1, window
-        after = np.insert(before, places[~known], new)
-        again = (places + np.cumsum(~known))[known & admitted]  # known units have moved behind new ones before them
+        admitted[returning] = (before["windows"][own] < most) & (before["last"][own] <= window - gap)
+        new = np.empty(int((~returning).sum()), _ROW)
+        new["unit"], new["windows"], new["last"] = here[~returning], 1, window
+        after = np.insert(before, places[~returning], new)
+        # returning units have moved behind new ones before them
+        again = (places + np.cumsum(~returning))[returning & admitted]
         after["windows"][again] += 1
         after["last"][again] = window
         if 1 + -(-ahead // gap) <= most:  # else too many windows are left to forget any

@@ -170,13 +170,13 @@ def quotient(step: int, rows: int) -> np.int64:
 @kernel
 def not_zero(table: Ints) -> NDArray[np.bool_]:
     """Return which rows have an entry that is not zero."""
-    found = np.zeros(table.shape[0], dtype=np.bool_)
+    flags = np.zeros(table.shape[0], dtype=np.bool_)
     for row in range(table.shape[0]):
         for entry in table[row]:
             if entry != 0:
-                found[row] = True
+                flags[row] = True
                 break
-    return found
+    return flags
 
 
 @kernel

@@ -75,8 +75,8 @@ def bounded_cells(
     """
     events = of_one_time(events, first=first)
     slots = events.slots
-    given = events if events.features is None else events.of_rows()
-    sums = summed(given, max_keys, Draws(slots, secret), totals=False)
+    summands = events if events.features is None else events.of_rows()
+    sums = summed(summands, max_keys, Draws(slots, secret), totals=False)
     if not sums.unit_ends.size:
         return
     finder: _Finder
@@ -184,8 +184,8 @@ class _CellFinder:
         start, stop = int(starts[0]), int(stops[-1])
         indices, values = sums.indices[start:stop], sums.steps[start:stop]
         fits = self._work[pairs.start] <= _PIECE  # if not, it is one pair of many rows
-        if (found := self._projection.sparse_entries(indices) if fits else None) is not None:
-            rows = starts - start, stops - start, *found, values
+        if (entries := self._projection.sparse_entries(indices) if fits else None) is not None:
+            rows = starts - start, stops - start, *entries, values
             return entries_to_cells(*rows, self._scratch, self._met, cells, steps, at, ends)
         table = np.zeros((starts.size, self._projection.sketch_dim), dtype=np.int64)
         self._projection.add_to_rows(table, np.repeat(np.arange(starts.size), stops - starts), indices, values)

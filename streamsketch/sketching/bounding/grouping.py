@@ -111,21 +111,21 @@ class GroupedEvents:
         """Yield the events in a file, which is closed afterwards; one that is too large is split first."""
         with file:
             if file.tell() <= self._most * self._row_bytes:
-                found = _joined(list(self._parts(file, self._most)))
+                events = _joined(list(self._parts(file, self._most)))
             elif level == _MOST_LEVELS:  # it is one unit, or few: only sums are needed of it
-                found = _joined([])
+                events = _joined([])
                 for part in self._parts(file, max(1, self._rows // max(1, self._features))):
-                    found = _sums(_joined([found, _of_events(part)]))
+                    events = _sums(_joined([events, _of_events(part)]))
             else:
                 with contextlib.ExitStack() as stack:
                     files = self._new_files(stack)
                     for part in self._parts(file, self._most):
                         _split(part, files, level)
                     file.truncate(0)
-                    for one in files:
-                        yield from self._groups_in(one, level + 1, slots)
+                    for child in files:
+                        yield from self._groups_in(child, level + 1, slots)
                 return
-        yield _contributions(found, slots)
+        yield _contributions(events, slots)
 
     def _new_files(self, stack: contextlib.ExitStack) -> list[File]:
         return [stack.enter_context(tempfile.TemporaryFile(dir=self._folder)) for _ in range(1 << self._split_bits)]

@@ -63,8 +63,8 @@ class Runs:
             return Runs._spread(parts)
         units, bounds, places = Runs.gathered(events.units.take(starts, axis=0), np.diff(starts, append=len(events)))
         columns = [np.empty(len(events), dtype=np.int64) for _ in range(3)]
-        for column, given in zip(columns, (events.codes, events.indices, events.steps), strict=True):
-            move_runs(starts, places, read_only(given), column)
+        for column, source in zip(columns, (events.codes, events.indices, events.steps), strict=True):
+            move_runs(starts, places, read_only(source), column)
         codes, indices, steps = columns
         return Runs(units, bounds, events.slots, codes, indices, steps, events.times)
 
@@ -101,11 +101,11 @@ def by_unit(units: Words) -> tuple[Ints, Ints]:
 @kernel
 def run_starts(units: Words) -> Ints:
     """Return where another unit begins than in the row before."""
-    starts, found = np.empty(units.shape[0], dtype=np.int64), 0
+    starts, count = np.empty(units.shape[0], dtype=np.int64), 0
     for row in range(units.shape[0]):
-        starts[found] = row
-        found += row == 0 or units[row, 0] != units[row - 1, 0] or units[row, 1] != units[row - 1, 1]
-    return starts[:found]
+        starts[count] = row
+        count += row == 0 or units[row, 0] != units[row - 1, 0] or units[row, 1] != units[row - 1, 1]
+    return starts[:count]
 
 
 @kernel
@@ -166,9 +166,9 @@ def group_runs(units: Words, bits: int) -> tuple[Ints, Ints]:  # noqa: C901 - a 
     low, high, runs = np.empty(longest, np.uint64), np.empty(longest, np.uint64), np.empty(longest, np.int64)
     first, second, hashed = np.empty_like(low), np.empty_like(low), np.empty_like(runs)
     unit_ends = np.empty(units.shape[0], dtype=np.int64)
-    start, known = 0, 0
+    start, n_units = 0, 0
     for bucket in range(stops.size):
-        size, found = stops[bucket] - start, 0
+        size, distinct = stops[bucket] - start, 0
         room, shift = 2, np.uint64(63)
         while room < 2 * size:
             room, shift = 2 * room, shift - _1
@@ -178,29 +178,29 @@ def group_runs(units: Words, bits: int) -> tuple[Ints, Ints]:  # noqa: C901 - a 
             first[i], second[i] = units[runs[i], 0], units[runs[i], 1]
             hashed[i] = np.int64(((first[i] ^ (second[i] << _1)) * _ODD) >> shift)
         for i in range(size):
-            one, two, place = first[i], second[i], hashed[i]
+            first_word, second_word, place = first[i], second[i], hashed[i]
             while table[place] >= 0:
                 unit = table[place]
-                if low[unit] == one and high[unit] == two:
+                if low[unit] == first_word and high[unit] == second_word:
                     break
                 place = (place + 1) & (room - 1)
             if table[place] < 0:
-                table[place] = found
-                low[found], high[found], many[found] = one, two, 0
-                found += 1
+                table[place] = distinct
+                low[distinct], high[distinct], many[distinct] = first_word, second_word, 0
+                distinct += 1
             unit_of[i] = table[place]
             many[table[place]] += 1
         total = start
-        for unit in range(found):  # from how many runs a unit has to where they begin
+        for unit in range(distinct):  # from how many runs a unit has to where they begin
             total += many[unit]
             many[unit] = total - many[unit]
-            unit_ends[known] = total
-            known += 1
+            unit_ends[n_units] = total
+            n_units += 1
         for i in range(size):
             order[many[unit_of[i]]] = runs[i]
             many[unit_of[i]] += 1
         start = stops[bucket]
-    return order, unit_ends[:known]
+    return order, unit_ends[:n_units]
 
 
 @kernel
@@ -246,29 +246,29 @@ def group_rows(  # noqa: C901 - a hash table
     while room < 2 * longest:
         room *= 2
     table, unit_of, many = np.empty(room, np.int64), np.empty(longest, np.int64), np.empty(longest, np.int64)
-    start, known, bounds[0] = 0, 0, 0
+    start, n_units, bounds[0] = 0, 0, 0
     for bucket in range(stops.size):
-        size, first = stops[bucket] - start, known
+        size, first = stops[bucket] - start, n_units
         room, shift = 2, np.uint64(63)
         while room < 2 * size:
             room, shift = 2 * room, shift - _1
         table[:room] = -1
         for i in range(size):
-            one, two = rows[start + i, 0], rows[start + i, 1]
-            place = np.int64(((one ^ (two << _1)) * _ODD) >> shift)
+            first_word, second_word = rows[start + i, 0], rows[start + i, 1]
+            place = np.int64(((first_word ^ (second_word << _1)) * _ODD) >> shift)
             while table[place] >= 0:
                 unit = first + table[place]
-                if units[unit, 0] == one and units[unit, 1] == two:
+                if units[unit, 0] == first_word and units[unit, 1] == second_word:
                     break
                 place = (place + 1) & (room - 1)
             if table[place] < 0:
-                table[place] = known - first
-                units[known, 0], units[known, 1], many[known - first] = one, two, 0
-                known += 1
+                table[place] = n_units - first
+                units[n_units, 0], units[n_units, 1], many[n_units - first] = first_word, second_word, 0
+                n_units += 1
             unit_of[i] = table[place]
             many[table[place]] += 1
         total = start
-        for unit in range(known - first):  # from how many rows a unit has to where they begin
+        for unit in range(n_units - first):  # from how many rows a unit has to where they begin
             total += many[unit]
             many[unit] = total - many[unit]
             bounds[first + unit + 1] = total
@@ -278,4 +278,4 @@ def group_rows(  # noqa: C901 - a hash table
             codes[place], indices[place] = np.int64(rows[start + i, 2]), np.int64(rows[start + i, 3])
             steps[place] = np.int64(rows[start + i, 4])
         start = stops[bucket]
-    return known
+    return n_units

@@ -57,11 +57,11 @@ def by_shard(parts: Sequence[Contributions], shards: int) -> Iterator[tuple[int,
     few = len(slots) <= np.maximum(_FEW_SLOTS, counts // _EVENTS_A_SLOT)
     digests, lengths, used = np.empty_like(units), np.empty(total, np.int64), np.empty(total, np.int64)
     packed = np.empty(total * width + _PAD, dtype=np.uint8)
-    found = pack(units, rows, stops, width, widths[2], few, len(slots), digests, lengths, used, packed)
+    tallies = pack(units, rows, stops, width, widths[2], few, len(slots), digests, lengths, used, packed)
     all_names = _encoded_slots(listed)
     for shard in np.flatnonzero(counts).tolist():
         start, stop = int(stops[shard] - counts[shard]), int(stops[shard])
-        many, n_used = found[shard].tolist()
+        many, n_used = tallies[shard].tolist()
         sizes = lengths[start : start + many].astype("<i8", copy=False)
         size_bytes = _bytes_of(int(sizes.max()))
         named = all_names
@@ -159,7 +159,7 @@ def pack(  # noqa: C901, PLR0912, PLR0913, PLR0917 - a loop over shards, columns
     table, unit_of = np.empty(room, np.int32), np.empty(longest, np.int32)
     order, ends = np.empty(longest, np.int64), np.empty(longest, np.int64)
     places = np.full(0 if few.all() else n_slots, -1, dtype=np.int64)
-    found = np.zeros((stops.size, 2), dtype=np.int64)
+    tallies = np.zeros((stops.size, 2), dtype=np.int64)
     code_mask = ~np.uint64(0) >> (_64 - np.uint64(8 * code_bytes))
     start = 0
     for shard in range(stops.size):
@@ -169,17 +169,17 @@ def pack(  # noqa: C901, PLR0912, PLR0913, PLR0917 - a loop over shards, columns
             room, shift = 2 * room, shift - _1
         table[:room] = -1
         for row in range(size):
-            one, two = units[start + row, 0], units[start + row, 1]
+            first_word, second_word = units[start + row, 0], units[start + row, 1]
             # within a shard first words agree modulo the number of shards, so the upper bits are taken
-            place = np.int64(((one ^ (two << _1)) * _ODD) >> shift)
+            place = np.int64(((first_word ^ (second_word << _1)) * _ODD) >> shift)
             while table[place] >= 0:
                 unit = start + table[place]
-                if digests[unit, 0] == one and digests[unit, 1] == two:
+                if digests[unit, 0] == first_word and digests[unit, 1] == second_word:
                     break
                 place = (place + 1) & (room - 1)
             if table[place] < 0:
                 table[place] = many
-                digests[start + many, 0], digests[start + many, 1], lengths[start + many] = one, two, 0
+                digests[start + many, 0], digests[start + many, 1], lengths[start + many] = first_word, second_word, 0
                 many += 1
             unit_of[row] = table[place]
             lengths[start + table[place]] += 1
@@ -204,9 +204,9 @@ def pack(  # noqa: C901, PLR0912, PLR0913, PLR0917 - a loop over shards, columns
                 put_word(packed, target + width - code_bytes, np.uint64(places[code]))
         for slot in range(slots):
             places[used[start + slot]] = -1
-        found[shard, 0], found[shard, 1] = many, slots
+        tallies[shard, 0], tallies[shard, 1] = many, slots
         start = stops[shard]
-    return found
+    return tallies
 
 
 def decoded(parts: Iterable[bytes]) -> Runs:
@@ -230,15 +230,15 @@ def decoded(parts: Iterable[bytes]) -> Runs:
     units, bounds, places = Runs.gathered(np.concatenate(digests), np.concatenate(lengths))
     codes, indices, steps = (np.empty(int(bounds[-1]), dtype=np.int64) for _ in range(3))
     slots: dict[TableKey, int] = {}
-    known: dict[bytes, Ints] = {}  # nearly all parts have the same slots
+    codes_of: dict[bytes, Ints] = {}  # nearly all parts have the same slots
     first = 0
     for (data, count, many, size_bytes, (index, step, code)), sizes in zip(read, lengths[1:], strict=True):
         start = HEADER.size + many * (16 + size_bytes)
         named = data[start + count * (index + step + code) :].tobytes()
-        if named not in known:
-            known[named] = np.array([slots.setdefault(slot, len(slots)) for slot in _slots_of(named)], np.int64)
+        if named not in codes_of:
+            codes_of[named] = np.array([slots.setdefault(slot, len(slots)) for slot in _slots_of(named)], np.int64)
         where = places[first : first + many]
-        if not unpack(data, start, index, step, code, sizes, where, known[named], codes, indices, steps):
+        if not unpack(data, start, index, step, code, sizes, where, codes_of[named], codes, indices, steps):
             raise WireFormatError("codes", "are of more slots than are named")
         first += many
     names, times = without_times(list(slots))

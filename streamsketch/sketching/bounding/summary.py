@@ -125,10 +125,10 @@ class BoundingSummary:
         self.rows_malformed += events.malformed
         if not len(events) or events.features is not None:
             return
-        given, steps, alike = events.amounts, events.steps, 1
-        if given is None:  # each row counts 1, so the first tells of all
-            given, steps, alike = [1], steps[:1], len(events)
-        amounts = given.cast(pa.float64()).to_numpy() if isinstance(given, pa.Array) else given
+        column, steps, alike = events.amounts, events.steps, 1
+        if column is None:  # each row counts 1, so the first tells of all
+            column, steps, alike = [1], steps[:1], len(events)
+        amounts = column.cast(pa.float64()).to_numpy() if isinstance(column, pa.Array) else column
         amounts = np.array(amounts, dtype=np.float64)
         off = np.abs(amounts / float(projection.grid) - steps) > _OFF_GRID * np.maximum(1.0, np.abs(steps))
         self.rows_truncated += int(off.sum()) * alike

@@ -81,39 +81,39 @@ def sum_chosen(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one loop ove
     places = np.empty(widest, dtype=np.int64)
     at, n_pairs, losing, total, largest, base = 0, 0, 0, 0.0, 0.0, 0
     for unit in range(units.shape[0]):
-        found = 0
+        width = 0
         for row in range(bounds[unit], bounds[unit + 1]):  # its slots, without a branch that nobody can predict
             code = codes[row]
             pair = pair_of[code]
             is_new = pair < base
-            slots[found] = code
-            pair_of[code] = base + found if is_new else pair
-            found += is_new
-        one, two = units[unit, 0], units[unit, 1]
-        left = found
-        if found > most:
+            slots[width] = code
+            pair_of[code] = base + width if is_new else pair
+            width += is_new
+        first_word, second_word = units[unit, 0], units[unit, 1]
+        left = width
+        if width > most:
             if not words.size:
                 return -1, 0, 0, 0.0, 0.0
             losing += 1
-            for pair in range(found):
+            for pair in range(width):
                 ties[pair] = words[slots[pair]]
-                keys[pair] = (one + ties[pair]) & _KEY_BITS
-            whole = (found + TILE - 1) // TILE * TILE
+                keys[pair] = (first_word + ties[pair]) & _KEY_BITS
+            whole = (width + TILE - 1) // TILE * TILE
             evaluate(keys[:whole], coefficients, ranks[:whole])
-            keep_least(ranks[:found], ties[:found], most, kept, scratch)
+            keep_least(ranks[:width], ties[:width], most, kept, scratch)
             left = 0
-            for pair in range(found):
+            for pair in range(width):
                 numbered[left] = slots[pair]
                 pair_of[slots[pair]] = base + left if kept[pair] else -1
                 left += kept[pair]
             others = left
-            for pair in range(found):
+            for pair in range(width):
                 if totals and not kept[pair]:
                     numbered[others] = slots[pair]
                     pair_of[slots[pair]] = base + others
                     others += 1
         else:
-            for pair in range(found):
+            for pair in range(width):
                 numbered[pair] = slots[pair]
         size = 0
         for row in range(bounds[unit], bounds[unit + 1]):  # the rows of its pairs
@@ -127,7 +127,7 @@ def sum_chosen(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one loop ove
             table[empty] = -1
         for i in range(size):
             pair, index = pairs[i], indices[rows[i]]
-            slot = np.int64((np.uint64(index + 1) * (two | _1) + np.uint64(pair) * (one | _1)) >> shift)
+            slot = np.int64((np.uint64(index + 1) * (second_word | _1) + np.uint64(pair) * (first_word | _1)) >> shift)
             while table[slot] >= 0:
                 if sum_index[table[slot]] == index and sum_pair[table[slot]] == pair:
                     break
@@ -161,7 +161,7 @@ def sum_chosen(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - one loop ove
                 place = places[pair]
                 places[pair] = place + 1
                 out_codes[place], out_indices[place], out_steps[place] = numbered[pair], sum_index[i], sums[i]
-        base += found
+        base += width
     return at, n_pairs, losing, total, largest
 
 
@@ -193,8 +193,8 @@ def keep_least(ranks: Words, ties: Words, most: int, kept: Flags, scratch: Ints)
     for taken in range(most - below):
         least = taken
         for i in range(taken + 1, many):
-            one, other = border[i], border[least]
-            if ranks[one] < ranks[other] or (ranks[one] == ranks[other] and ties[one] < ties[other]):
+            candidate, best = border[i], border[least]
+            if ranks[candidate] < ranks[best] or (ranks[candidate] == ranks[best] and ties[candidate] < ties[best]):
                 least = i
         row = border[least]
         border[least] = border[taken]

@@ -127,13 +127,13 @@ def bound_batches(  # noqa: PLR0913 - those of bound, and how windows are made
     if public_keys is not None and windows is None:
         public_keys = agreement.keys_of(public_keys)
     intake = Intake(agreement, bounded=True, time=time, time_format=time_format, windows=windows)
-    known: dict[str, Any] = {"public_keys": public_keys, "summary": summary, "folder": folder}
-    known |= {"clip": agreement.clip_of(clip), "conditions": intake.conditions, "rows": agreement.rows_rule}
+    options: dict[str, Any] = {"public_keys": public_keys, "summary": summary, "folder": folder}
+    options |= {"clip": agreement.clip_of(clip), "conditions": intake.conditions, "rows": agreement.rows_rule}
     table = SketchTable(agreement) if table is None else table
     events = read(intake)
     if windows is not None:
         events = (some.keyed_by(windows) for some in events)
-    _add_bounded(table, events, agreement.neighbours, **known)
+    _add_bounded(table, events, agreement.neighbours, **options)
     return table if agreement.key is not None or windows is not None else table.sketch_of(NO_KEY)
 
 
@@ -244,19 +244,19 @@ def _add_bounded(  # noqa: PLR0913 - those of bound
     ``conditions`` are those for the bounds to hold, as they are once everything was read; ``rows`` as in `UnitBounds`.
     """
     check_summary(summary)
-    known: dict[str, Any] = {"max_keys": max_keys, "clip": clip, "public_keys": public_keys, "rows": rows}
-    bounds = UnitBounds(table.projection, neighbours, **known)
-    found, secret = BoundingSummary(), os.urandom(SECRET_BYTES)
+    options: dict[str, Any] = {"max_keys": max_keys, "clip": clip, "public_keys": public_keys, "rows": rows}
+    bounds = UnitBounds(table.projection, neighbours, **options)
+    counts, secret = BoundingSummary(), os.urandom(SECRET_BYTES)
     with GroupedEvents(folder) as events:
-        for part in bounds.read(batches, secret, found):
+        for part in bounds.read(batches, secret, counts):
             events.add(part)
         for group in events.groups():
-            bounds.add_to(table, group, secret, found)
-    if found.rows_truncated:
+            bounds.add_to(table, group, secret, counts)
+    if counts.rows_truncated:
         warn_of_truncation(table.projection.grid)
     bounds.mark(table, conditions)
     if summary is not None:
-        summary.merge(found)
+        summary.merge(counts)
 
 
 def _events(batches: Iterable[Batch], projection: Projection) -> Iterator[Events]:
@@ -307,12 +307,12 @@ class UnitBounds:
         digests, held = UnitDigests(secret), dict[type, Any]()  # a key of each type
         for batch in batches:
             summary.note(batch, self._projection)
-            found = self.contributions(batch, digests)
-            wanted = self._wanted(found, held)
+            contributions = self.contributions(batch, digests)
+            wanted = self._wanted(contributions, held)
             if wanted is not None:
                 summary.rows_of_other_keys += int((~wanted).sum())
-                found = found.rows(wanted)
-            yield found if self._in_cells else found.one_by_one()
+                contributions = contributions.rows(wanted)
+            yield contributions if self._in_cells else contributions.one_by_one()
         warn_of_other_types(self._public or (), held.values())
 
     def read_runs(
@@ -328,15 +328,15 @@ class UnitBounds:
             return None
         for run, summary in zip(runs, summaries, strict=True):
             summary.note(run, self._projection)
-        found, held = self.contributions(events, RunDigests(secrets, places)), dict[type, Any]()
-        wanted = self._wanted(found, held)
+        contributions, held = self.contributions(events, RunDigests(secrets, places)), dict[type, Any]()
+        wanted = self._wanted(contributions, held)
         if wanted is not None:
             kept = np.append(0, np.cumsum(wanted))[places]
             for summary, lost in zip(summaries, (np.diff(places) - np.diff(kept)).tolist(), strict=True):
                 summary.rows_of_other_keys += lost
-            found, places = found.rows(wanted), kept
+            contributions, places = contributions.rows(wanted), kept
         warn_of_other_types(self._public or (), held.values())
-        parts = (found.rows(np.arange(start, stop)) for start, stop in itertools.pairwise(places.tolist()))
+        parts = (contributions.rows(np.arange(start, stop)) for start, stop in itertools.pairwise(places.tolist()))
         return [part if self._in_cells else part.one_by_one() for part in parts]
 
     def _wanted(self, events: Contributions, held: dict[type, Any]) -> NDArray[np.bool_] | None:
@@ -388,8 +388,8 @@ class UnitBounds:
 
     def mark(self, table: SketchTable, conditions: Collection[str] = ()) -> None:
         """Mark a table as holding only units that `add_to` clipped, each added once, under conditions."""
-        known = dataclasses.replace(self._known, conditions=tuple(sorted(conditions)))
-        table._bounds = known  # noqa: SLF001 - which only what clips may claim
+        bounds = dataclasses.replace(self._known, conditions=tuple(sorted(conditions)))
+        table._bounds = bounds  # noqa: SLF001 - which only what clips may claim
 
 
 def unit_totals(
@@ -450,13 +450,13 @@ def totals_of(
         for batch in batches:
             events.add(Contributions.of(batch, digests).one_by_one())
         for group in events.groups():
-            found = summed(group)
-            if found.unit_ends.size:
-                pair_of = np.repeat(np.arange(found.pair_ends.size), np.diff(found.pair_ends, prepend=0))
-                sizes = np.abs(found.steps.astype(np.float64)) ** (2 if norm == "l2" else 1)
-                sums = np.bincount(pair_of, sizes, found.pair_ends.size).astype(np.float64)
+            unit_sums = summed(group)
+            if unit_sums.unit_ends.size:
+                pair_of = np.repeat(np.arange(unit_sums.pair_ends.size), np.diff(unit_sums.pair_ends, prepend=0))
+                sizes = np.abs(unit_sums.steps.astype(np.float64)) ** (2 if norm == "l2" else 1)
+                sums = np.bincount(pair_of, sizes, unit_sums.pair_ends.size).astype(np.float64)
                 merge = np.add if together or norm == "l2" else np.maximum
-                sums = merge.reduceat(sums, np.append(0, found.unit_ends[:-1]))
+                sums = merge.reduceat(sums, np.append(0, unit_sums.unit_ends[:-1]))
                 totals.append(np.sqrt(sums) if norm == "l2" else sums)
     return np.concatenate(totals) * float(projection.grid)
 
