@@ -163,15 +163,15 @@ class _Query(NamedTuple):
         key, release = _checked(keyed)
         options: dict[str, Any] = {"estimator": self.estimator, "confidence": self.confidence}
         if self.n is None:
-            found = frequency(release, items, agreement=self.agreement, **options)
+            table = frequency(release, items, agreement=self.agreement, **options)
         else:
-            found = top(release, items, self.n, agreement=self.agreement, **options).table
+            table = top(release, items, self.n, agreement=self.agreement, **options).table
         if self.results == "rows":
-            yield from ({"key": key} | row for row in found.to_pylist())
+            yield from ({"key": key} | row for row in table.to_pylist())
             return
         (name,) = key_column([key])
-        for start in range(0, found.num_rows, _TILE):
-            part = found.slice(start, _TILE)
+        for start in range(0, table.num_rows, _TILE):
+            part = table.slice(start, _TILE)
             yield part.add_column(0, "key", pa.repeat(name, part.num_rows))
 
 

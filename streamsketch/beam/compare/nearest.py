@@ -159,23 +159,22 @@ class _Best:
         self._keys += keys
         so_far = self._estimates
         places = np.concatenate([self._places, places], axis=1)
-        found = [part[rows, closest] for part in estimates.parts()]
-        parts = found
+        parts = [part[rows, closest] for part in estimates.parts()]
         if self._places.shape[1]:
             before = so_far.parts()
-            parts = [np.concatenate(pair, axis=1) for pair in zip(before, found, strict=True)]
+            parts = [np.concatenate(pair, axis=1) for pair in zip(before, parts, strict=True)]
         best = np.lexsort((places, np.where(places < 0, np.inf, self._sign * parts[0])))[:, : self._top]
         self._places = places[rows, best]
         self._estimates = estimates.with_parts(*(part[rows, best] for part in parts))
 
     def results(self, keys: list[TableKey], form: Form) -> Iterator[Any]:
-        found = self._places >= 0
+        filled = self._places >= 0
         if form == "estimates":
             for row, key in enumerate(keys):
-                places = self._places[row, found[row]].tolist()
+                places = self._places[row, filled[row]].tolist()
                 yield key, [(self._keys[place], self._estimates[row, at]) for at, place in enumerate(places)]
             return
-        rows, columns = np.nonzero(found)
+        rows, columns = np.nonzero(filled)
         estimates = taken(self._estimates, rows, columns)
         table = table_of(
             key_column(keys).take(rows),

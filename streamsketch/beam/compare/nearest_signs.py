@@ -91,7 +91,7 @@ def _nearest(
     check_kinds(kinds or [])
     keys: list[TableKey] = []
     places = np.empty((len(block.keys), 0), dtype=np.intp)
-    found = np.empty((len(block.keys), 0), dtype=np.int64)
+    nearest = np.empty((len(block.keys), 0), dtype=np.int64)
     for other in sorted(others, key=lambda other: other.shard):
         check_same(block.sample, other.sample)
         distances = distances_between(block.words, other.words).astype(np.int64)
@@ -99,36 +99,36 @@ def _nearest(
             np.fill_diagonal(distances, -1)  # itself
         else:
             check_disjoint([block.release_ids, other.release_ids])
-        found = np.concatenate([found, distances], axis=1)
+        nearest = np.concatenate([nearest, distances], axis=1)
         places = np.concatenate(
             [places, np.broadcast_to(len(keys) + np.arange(len(other.keys)), distances.shape)], axis=1
         )
         keys += other.keys
-        found, places = _best(found, places, keys, top)
-    yield from _in_form(block.keys, keys, found, places, form)
+        nearest, places = _best(nearest, places, keys, top)
+    yield from _in_form(block.keys, keys, nearest, places, form)
 
 
-def _best(found: Places, places: Places, keys: list[TableKey], top: int) -> tuple[Places, Places]:
+def _best(distances: Places, places: Places, keys: list[TableKey], top: int) -> tuple[Places, Places]:
     """Keep the ``top`` nearest of each row, ties by key; -1 marks an empty place, and goes last."""
     ranks = np.empty(len(keys), dtype=np.intp)
     ranks[sorted(range(len(keys)), key=lambda place: order(keys[place]))] = np.arange(len(keys))
     nothing = np.iinfo(np.int64).max
-    best = np.lexsort((ranks[places], np.where(found < 0, nothing, found)))[:, :top]
-    return np.take_along_axis(found, best, axis=1), np.take_along_axis(places, best, axis=1)
+    best = np.lexsort((ranks[places], np.where(distances < 0, nothing, distances)))[:, :top]
+    return np.take_along_axis(distances, best, axis=1), np.take_along_axis(places, best, axis=1)
 
 
-def _in_form(own: list[Any], keys: list[TableKey], found: Places, places: Places, form: Form) -> Iterator[Any]:
+def _in_form(own: list[Any], keys: list[TableKey], distances: Places, places: Places, form: Form) -> Iterator[Any]:
     if form == "estimates":
-        for key, distances, others in zip(own, found.tolist(), places.tolist(), strict=True):
-            yield key, [(keys[at], distance) for distance, at in zip(distances, others, strict=True) if distance >= 0]
+        for key, row, others in zip(own, distances.tolist(), places.tolist(), strict=True):
+            yield key, [(keys[at], distance) for distance, at in zip(row, others, strict=True) if distance >= 0]
         return
-    rows, columns = np.nonzero(found >= 0)
+    rows, columns = np.nonzero(distances >= 0)
     table = pa.table(
         {
             "first": key_column(own).take(pa.array(rows)),
             "second": key_column(keys).take(pa.array(places[rows, columns])),
             "rank": columns + 1,
-            "hamming_distance": found[rows, columns],
+            "hamming_distance": distances[rows, columns],
         }
     )
     if form == "rows":

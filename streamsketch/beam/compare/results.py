@@ -88,8 +88,8 @@ def in_form(
 ) -> Iterator[Any]:
     """Yield comparisons of ``keys[0][first]`` with ``keys[1][second]`` in a form; estimates have shape (n,)."""
     if form == "estimates":
-        for place, (one, other) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
-            yield (keys[0][one], keys[1][other]), estimates[place]
+        for place, (row, column) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
+            yield (keys[0][row], keys[1][column]), estimates[place]
         return
     names = key_column(keys[0]).take(pa.array(first))
     others = key_column(keys[1]).take(pa.array(second))

@@ -155,13 +155,13 @@ class BoundContributions(beam.PTransform):
                 "BoundContributions clips what one unit contributes to each key, so it needs an agreement with a "
                 "unit column and a key column; make one with both (unit=…, key=…)"
             )
-        found = agreement.neighbours if neighbours is None else neighbours
-        if found is None:
+        neighbours = agreement.neighbours if neighbours is None else neighbours
+        if neighbours is None:
             raise InvalidInputError("the agreement does not state what one unit contributes; pass neighbours")
-        self.neighbours = found
-        clip = dataclasses.replace(agreement, neighbours=found).clip_of(clip)
+        self.neighbours = neighbours
+        clip = dataclasses.replace(agreement, neighbours=neighbours).clip_of(clip)
         rows = agreement.rows_rule
-        self._bounds = UnitBounds(agreement.projection, found, max_keys=max_keys, clip=clip, rows=rows)
+        self._bounds = UnitBounds(agreement.projection, neighbours, max_keys=max_keys, clip=clip, rows=rows)
         self._projection, self.agreement = agreement.projection, agreement
         self.shards = check_int(shards, "shards", 1, 1 << 16)
         self._public_keys = None if public_keys is None else PublicKeys(public_keys).with_agreement(agreement)
@@ -195,11 +195,11 @@ class BoundContributions(beam.PTransform):
             )
         run, label = run_secret(events.pipeline), label_in(events.pipeline)
         listed = None if self._public_keys is None else self._public_keys.listed
-        known = {}
+        side_inputs = {}
         if self._public_keys is not None and listed is None:
-            known = {"known": as_dict(self._public_keys.collection(events.pipeline))}
+            side_inputs = {"known": as_dict(self._public_keys.collection(events.pipeline))}
         prepare = Prepare(self._intake, self._bounds, label, self.shards, listed, count=self._count)
-        chunks = events | "Quantise and shard" >> beam.ParDo(prepare, run=run, **known)
+        chunks = events | "Quantise and shard" >> beam.ParDo(prepare, run=run, **side_inputs)
         if regroup:
             chunks |= "All windows of a unit" >> beam.WindowInto(beam.window.GlobalWindows())
         clip = ClipUnits(self._projection, self._bounds, label, count=self._count)
@@ -275,21 +275,21 @@ class Prepare(beam.DoFn):
         """Yield what waits."""
         yield from self._flush()
 
-    def _add(self, events: Events, window: BoundedWindow, known: Container[Any] | None) -> None:
+    def _add(self, events: Events, window: BoundedWindow, public_keys: Container[Any] | None) -> None:
         if self._count and events.rows > len(events):
             Metrics.counter(METRICS, "rows_dropped").inc(events.rows - len(events))
-        found = self._bounds.contributions(events, self._digests, _timestamp(window))
-        if known is not None:
-            public = np.array([key in known for key, _ in found.slots], dtype=bool)
-            found = found if public.all() else found.rows(public[found.codes])
-        found = found.one_by_one()
-        self._parts.setdefault(window, []).append(found)
-        self._rows += len(found)
+        contributions = self._bounds.contributions(events, self._digests, _timestamp(window))
+        if public_keys is not None:
+            public = np.array([key in public_keys for key, _ in contributions.slots], dtype=bool)
+            contributions = contributions if public.all() else contributions.rows(public[contributions.codes])
+        contributions = contributions.one_by_one()
+        self._parts.setdefault(window, []).append(contributions)
+        self._rows += len(contributions)
 
     def _flush(self) -> Iterator[WindowedValue]:
         parts, self._parts, self._rows = self._parts, {}, 0
-        for window, found in parts.items():
-            for shard, part in by_shard(found, self._shards):
+        for window, contributions in parts.items():
+            for shard, part in by_shard(contributions, self._shards):
                 yield WindowedValue((shard, part), window.max_timestamp(), (window,))
 
 
@@ -312,8 +312,8 @@ class ClipUnits(beam.DoFn):
                 for name in ("units", "units_over_keys", "units_over_bound", "units_below_bound"):
                     Metrics.counter(METRICS, name).inc(getattr(left.tally, name))
             for time, part in _by_window(left):
-                found = TimestampedValue(BoundedEvents(self._projection, part), Timestamp(micros=time))
-                yield found if is_the_one_pane(pane) else beam.pvalue.TaggedOutput(LATE, found)
+                output = TimestampedValue(BoundedEvents(self._projection, part), Timestamp(micros=time))
+                yield output if is_the_one_pane(pane) else beam.pvalue.TaggedOutput(LATE, output)
 
 
 def _timestamp(window: BoundedWindow) -> int:

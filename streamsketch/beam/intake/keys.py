@@ -55,11 +55,11 @@ class PublicKeys:
         """Return the keys cast to the type of an agreement's; `InvalidInputError` if a listed key does not fit."""
         if agreement is None or agreement.key is None:
             return self
-        found = copy.copy(self)
-        found._agreement = agreement  # noqa: SLF001 - of this class
+        keys = copy.copy(self)
+        keys._agreement = agreement  # noqa: SLF001 - of this class
         if self._listed is not None:
-            found._listed = plain_keys(agreement.keys_of(self._listed))  # noqa: SLF001
-        return found
+            keys._listed = plain_keys(agreement.keys_of(self._listed))  # noqa: SLF001
+        return keys
 
     def collection(self, pipeline: beam.Pipeline) -> beam.PCollection:
         """Return the different keys, as a collection in the global window."""
@@ -83,8 +83,8 @@ class PublicKeys:
 
     def keep(self, keyed: beam.PCollection, keys: beam.PCollection, *, count: bool) -> beam.PCollection:
         """Return those of ``KV[key, value]`` whose key is public; ``keys`` is what `collection` returned."""
-        known = {} if self._listed is not None else {"known": as_dict(keys)}
-        keep = beam.ParDo(KeepKeys(self.listed, count=count), **known)
+        side_inputs = {} if self._listed is not None else {"known": as_dict(keys)}
+        keep = beam.ParDo(KeepKeys(self.listed, count=count), **side_inputs)
         return keyed | "Keep public keys" >> keep.with_output_types(keyed.element_type)
 
     @property

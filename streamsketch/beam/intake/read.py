@@ -199,9 +199,9 @@ def _named(_: bytes, patterns: list[str]) -> Iterator[tuple[str, None]]:
         yield pattern, None
 
 
-def _named_splits(given: bytes | tuple[str, Iterable[None]], only: str) -> Iterator[tuple[Split, None]]:
+def _named_splits(element: bytes | tuple[str, Iterable[None]], only: str) -> Iterator[tuple[Split, None]]:
     """Yield the splits of a pattern; an impulse, which is bytes, means the only pattern."""
-    pattern, times = (only, [None]) if isinstance(given, bytes) else given
+    pattern, times = (only, [None]) if isinstance(element, bytes) else element
     for _ in times:
         for split in _splits(pattern):
             yield split, None

@@ -151,9 +151,9 @@ class _Rows(Step):
         rows = len(columns[0])
         if not self._drops:
             return [batch(0, rows)]
-        found: list[Any] = list(salvage(batch, rows, lambda *_: None))
-        self._refuse(rows - sum(part.num_rows for part in found), "")
-        return found
+        batches: list[Any] = list(salvage(batch, rows, lambda *_: None))
+        self._refuse(rows - sum(part.num_rows for part in batches), "")
+        return batches
 
     def _refuse(self, rows: int, why: str) -> None:
         if not self._drops:

@@ -98,12 +98,12 @@ class RoundContribution:
     def __repr__(self) -> str:
         return f"RoundContribution({self.agreed.fingerprint}, {self.agreed.guarantee})"
 
-    def guarantee_on(self, known: Known, *, assert_bounds: bool) -> Guarantee:
+    def guarantee_on(self, facts: Known, *, assert_bounds: bool) -> Guarantee:
         """Return the round's guarantee with the basis of its bound. Errors are those of `Calibrated.guarantee_for`."""
-        agreed = None if known.agreement is None else known.agreement.neighbours
-        basis = known.bounds.basis_for(self.neighbours, agreed, assert_bounds=assert_bounds)
-        self.agreed.check_counted(known.bounds)
-        return self.agreed.guarantee.on(basis, known.bounds.conditions if basis == "enforced" else ())
+        agreed = None if facts.agreement is None else facts.agreement.neighbours
+        basis = facts.bounds.basis_for(self.neighbours, agreed, assert_bounds=assert_bounds)
+        self.agreed.check_counted(facts.bounds)
+        return self.agreed.guarantee.on(basis, facts.bounds.conditions if basis == "enforced" else ())
 
     def enter(self, sketches: beam.PCollection, keys: PublicKeys | None) -> None:
         """Raise `InvalidInputError` unless sketches may contribute; the pipeline cannot contribute a second time."""
@@ -138,8 +138,8 @@ class RoundDraw(KeyedDraw):
         return (self._publisher.agreed.session,)
 
     def _drawn(self, sketch: Sketch, bits: BitSource, key: Any) -> bytes:
-        found: bytes = self._publisher.agreed.for_key(key).contribute_again(sketch, self._key, bits)
-        return found
+        contribution: bytes = self._publisher.agreed.for_key(key).contribute_again(sketch, self._key, bits)
+        return contribution
 
     @functools.cached_property
     def _key(self) -> "Key":

@@ -76,8 +76,8 @@ class KeyedDraw:
     @property
     def published(self) -> type[Any]:
         """Type of what is published."""
-        found: type[Any] = self._publisher.published
-        return found
+        kind: type[Any] = self._publisher.published
+        return kind
 
     @property
     def _context(self) -> tuple[bytes, ...]:
@@ -95,8 +95,8 @@ class KeyedDraw:
         bits = bits_of(*self._name(total, *self._context))
         self._projection.check_same(total.projection)
         ids = self._ids(key, window, run)
-        known = total.with_facts(ids=ids, agreement=self._agreement, bounds=self._bounds)
-        yield self._drawn(known, bits, key)
+        sketch = total.with_facts(ids=ids, agreement=self._agreement, bounds=self._bounds)
+        yield self._drawn(sketch, bits, key)
         Metrics.counter(METRICS, "releases").inc()
         if self._count and total.mass == 0:
             Metrics.counter(METRICS, "keys_without_data").inc()

@@ -205,30 +205,30 @@ class ReleasePerKey(beam.PTransform):
         sources = ["stream"] if is_stream else sources_of(sketches)
         if isinstance(self._publisher, RoundContribution):
             self._publisher.enter(sketches, self._named)
-        known = known_of(sketches)
-        projection = self._agreed_projection(known)
+        facts = known_of(sketches)
+        projection = self._agreed_projection(facts)
         schedule = getattr(self._publisher, "schedule", None)
         of = None if schedule is None else self._scheduled(schedule, sketches)
-        publisher = self._publisher_for(known, of)
+        publisher = self._publisher_for(facts, of)
         if of is not None:  # rows are summed with the weights that their noise allows
             publisher = publisher.fitted(projection)
             of = of._replace(schedule=publisher.schedule)
-        guarantee = self._guarantee(publisher, projection, known, of)
+        guarantee = self._guarantee(publisher, projection, facts, of)
         in_windows = not isinstance(sketches.windowing.windowfn, GlobalWindows)
         conditions = conditions_of_keys(keys_are_public=self._keys_are_public, in_windows=in_windows)
         guarantee = with_conditions(guarantee, *conditions)
         if self._named is not None:
-            self._public_keys = self._named.with_agreement(known.agreement)
-        self._check_keys(known.agreement)
+            self._public_keys = self._named.with_agreement(facts.agreement)
+        self._check_keys(facts.agreement)
         if clock_of(sketches.pipeline) == "events":
             guarantee = with_conditions(guarantee, CLOCK)
         secret = functools.partial(charged_secret, charge=self._charge, guarantee=guarantee, projection=projection)
-        charge = self._window_charge(sketches, known, guarantee, projection, of)
+        charge = self._window_charge(sketches, facts, guarantee, projection, of)
         options: dict[str, Any] = {
             "opened": self._windows is not None and self._windows.stop is None,
             "count": self._count_private_data,
         }
-        of_all = publisher, projection, guarantee, sources, known.agreement, known.bounds
+        of_all = publisher, projection, guarantee, sources, facts.agreement, facts.bounds
         kind = RoundDraw if isinstance(publisher, RoundContribution) else KeyedDraw
         draw = (
             kind(*of_all, **options)
@@ -261,7 +261,7 @@ class ReleasePerKey(beam.PTransform):
     def _window_charge(
         self,
         sketches: beam.PCollection,
-        known: Known,
+        facts: Known,
         guarantee: Guarantee,
         projection: Projection,
         of: ScheduledWindows | None,
@@ -280,7 +280,7 @@ class ReleasePerKey(beam.PTransform):
                 "before the charge; pass public_keys"
             )
         unit = guarantee.neighbours.unit
-        span = span_of(sketches.windowing, known.span, unit) if of is None else of.span(known, unit)
+        span = span_of(sketches.windowing, facts.span, unit) if of is None else of.span(facts, unit)
         label = label_in(sketches.pipeline)
         return WindowCharge(self._charge, guarantee, projection, label, span, rows=of is not None)
 
@@ -297,38 +297,38 @@ class ReleasePerKey(beam.PTransform):
         windows = 1 if self._windows is None else self._windows.count(sketches.windowing)
         return shards_of(len(listed) * windows, 8 * projection.sketch_dim)
 
-    def _publisher_for(self, known: Known, of: ScheduledWindows | None) -> Any:
+    def _publisher_for(self, facts: Known, of: ScheduledWindows | None) -> Any:
         """Return the publisher with the relation that holds for these data, if it has the one that was bounded to.
 
         It publishes counts of units as the agreement states, if units were counted.
         """
-        holds = known.bounds.neighbours
+        holds = facts.bounds.neighbours
         publisher: Any = self._publisher
         if of is not None:
-            return publisher_of_rows(publisher, known, of)
-        if known.given == publisher.neighbours != holds and known.bounds.is_enforced:
+            return publisher_of_rows(publisher, facts, of)
+        if facts.given == publisher.neighbours != holds and facts.bounds.is_enforced:
             publisher = dataclasses.replace(publisher, neighbours=holds)
-        return publisher.counted_as(known.bounds, known.agreement) if isinstance(publisher, Publisher) else publisher
+        return publisher.counted_as(facts.bounds, facts.agreement) if isinstance(publisher, Publisher) else publisher
 
     def _guarantee(
-        self, publisher: Any, projection: Projection, known: Known, of: ScheduledWindows | None
+        self, publisher: Any, projection: Projection, facts: Known, of: ScheduledWindows | None
     ) -> Guarantee:
-        found: Guarantee
+        guarantee: Guarantee
         if of is not None:
-            return guarantee_of_rows(publisher, projection, known, of, assert_bounds=self._assert_bounds)
+            return guarantee_of_rows(publisher, projection, facts, of, assert_bounds=self._assert_bounds)
         if isinstance(publisher, RoundContribution):
-            found = publisher.guarantee_on(known, assert_bounds=self._assert_bounds)
+            guarantee = publisher.guarantee_on(facts, assert_bounds=self._assert_bounds)
         else:
-            found = publisher.calibrated(projection).guarantee_for(known, assert_bounds=self._assert_bounds)
+            guarantee = publisher.calibrated(projection).guarantee_for(facts, assert_bounds=self._assert_bounds)
         if self._selection is None:
-            return found
-        if self._selection.neighbours != found.neighbours:
+            return guarantee
+        if self._selection.neighbours != guarantee.neighbours:
             raise InvalidInputError(
                 f"the keys were selected for {self._selection.neighbours!r}, but the release is for "
-                f"{found.neighbours!r}; use the same events and neighbours for both"
+                f"{guarantee.neighbours!r}; use the same events and neighbours for both"
             )
         # ε and δ add up (Dwork and Roth 2014, Theorem 3.16)
-        return compose([found, self._selection], populations="overlapping")
+        return compose([guarantee, self._selection], populations="overlapping")
 
     def _check_keys(self, agreement: Agreement | None) -> None:
         """Raise `IncompatibleAgreementsError` if other keys are released than the agreement publishes."""
@@ -350,16 +350,16 @@ class ReleasePerKey(beam.PTransform):
         if self._public_keys is None or listed is not None:
             keys_for(agreement, listed, keys_are_public=self._keys_are_public, in_windows=True)
 
-    def _agreed_projection(self, known: Known) -> Projection:
-        if known.projection is not None and self._projection is not None:
-            known.projection.check_same(self._projection)
-        found = known.projection or self._projection
-        if found is None:
+    def _agreed_projection(self, facts: Known) -> Projection:
+        if facts.projection is not None and self._projection is not None:
+            facts.projection.check_same(self._projection)
+        projection = facts.projection or self._projection
+        if projection is None:
             raise InvalidInputError(
                 "the projection of the sketches is not known, because they do not come directly from SketchPerKey; "
                 "pass projection=…"
             )
-        return found
+        return projection
 
     def _with_empty_sketches(
         self, sketches: beam.PCollection, projection: Projection, of: ScheduledWindows | None
@@ -371,8 +371,10 @@ class ReleasePerKey(beam.PTransform):
                     "the selected keys and the sketches are in different windows; apply SelectKeys to the events "
                     "that are sketched"
                 )
-            known = as_dict(self._selected)
-            kept = sketches | "Keep selected keys" >> beam.Filter(lambda keyed, known: keyed[0] in known, known)
+            selected = as_dict(self._selected)
+            kept = sketches | "Keep selected keys" >> beam.Filter(
+                lambda keyed, selected: keyed[0] in selected, selected
+            )
             keys = self._selected
         elif self._public_keys is not None:
             keys = self._public_keys.collection(sketches.pipeline)

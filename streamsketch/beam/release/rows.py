@@ -110,35 +110,35 @@ class ScheduledWindows(NamedTuple):
     @property
     def first_window(self) -> IntervalWindow:
         """The first window, as one of Beam's."""
-        ends = (int(self.windows.start(one)) for one in (self.first, self.first + 1))
+        ends = (int(self.windows.start(number)) for number in (self.first, self.first + 1))
         return IntervalWindow(*(Timestamp(micros=micros) for micros in ends))
 
     def place(self, window: IntervalWindow) -> int:
         """Return the number of a window's row, counted from 0."""
         return int(self.windows.number(int(window.start.micros))) - self.first
 
-    def span(self, known: Known, unit: str) -> Span:
+    def span(self, facts: Known, unit: str) -> Span:
         """Return the stretch of time that a charge to a ledger covers: all windows, once."""
         stretches = Tumbling(self.stop - self.start, self.start)
-        if known.span is None:
+        if facts.span is None:
             return Span(unit, stretches)
         # rows cover all windows of a unit, or bounding dropped the others
-        is_whole = known.span.max_windows is not None or self.schedule.most == self.schedule.horizon
-        return Span(known.span.unit if is_whole else unit, stretches)
+        is_whole = facts.span.max_windows is not None or self.schedule.most == self.schedule.horizon
+        return Span(facts.span.unit if is_whole else unit, stretches)
 
 
-def publisher_of_rows(publisher: AdditiveNoise, known: Known, of: ScheduledWindows) -> AdditiveNoise:
+def publisher_of_rows(publisher: AdditiveNoise, facts: Known, of: ScheduledWindows) -> AdditiveNoise:
     """Return the publisher with the relation for all windows of a unit, and with the agreement's counts of units."""
     stated = publisher.neighbours
-    if known.bounds.is_enforced and stated == known.given:
-        stated = _held(known, of) or stated
+    if facts.bounds.is_enforced and stated == facts.given:
+        stated = _held(facts, of) or stated
     else:
         stated = dataclasses.replace(stated, unit=of.unit(stated.unit))
-    return dataclasses.replace(publisher, neighbours=stated).counted_as(known.bounds, known.agreement)
+    return dataclasses.replace(publisher, neighbours=stated).counted_as(facts.bounds, facts.agreement)
 
 
 def guarantee_of_rows(
-    publisher: AdditiveNoise, projection: Projection, known: Known, of: ScheduledWindows, *, assert_bounds: bool
+    publisher: AdditiveNoise, projection: Projection, facts: Known, of: ScheduledWindows, *, assert_bounds: bool
 ) -> Guarantee:
     """Return the guarantee of all rows of all keys together, which states whether its bound was enforced.
 
@@ -146,7 +146,7 @@ def guarantee_of_rows(
     ----------
     publisher
         From `publisher_of_rows`.
-    projection, known, of
+    projection, facts, of
         The projection of the sketches, the public facts about them, and their windows.
     assert_bounds
         As in `ReleasePerKey`.
@@ -159,22 +159,22 @@ def guarantee_of_rows(
     IncompatibleAgreementsError
         If the agreement states another budget.
     """
-    _check_periods(known.span, of)
-    data = dataclasses.replace(known, bounds=dataclasses.replace(known.bounds, neighbours=_held(known, of)))
-    found: Guarantee = publisher.calibrated(projection).guarantee_for(
+    _check_periods(facts.span, of)
+    data = dataclasses.replace(facts, bounds=dataclasses.replace(facts.bounds, neighbours=_held(facts, of)))
+    guarantee: Guarantee = publisher.calibrated(projection).guarantee_for(
         data, assert_bounds=assert_bounds, over_windows=True
     )
-    return found
+    return guarantee
 
 
-def _held(known: Known, of: ScheduledWindows) -> Neighbours | None:
+def _held(facts: Known, of: ScheduledWindows) -> Neighbours | None:
     """Return the relation that holds for all windows of a unit, from bounds on each window or on all together."""
-    given, held = known.given, known.bounds.neighbours
-    if given is None or held is None:
+    relation, held = facts.given, facts.bounds.neighbours
+    if relation is None or held is None:
         return held
-    if held.unit == given.unit and given.of_sketches:  # all windows of a unit were clipped together
-        return dataclasses.replace(given, unit=of.unit(given.unit))
-    return relation_over_windows(given, of.schedule, of.unit(given.unit))
+    if held.unit == relation.unit and relation.of_sketches:  # all windows of a unit were clipped together
+        return dataclasses.replace(relation, unit=of.unit(relation.unit))
+    return relation_over_windows(relation, of.schedule, of.unit(relation.unit))
 
 
 def _check_periods(span: Span | None, of: ScheduledWindows) -> None:

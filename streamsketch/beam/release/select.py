@@ -20,13 +20,13 @@ from streamsketch.privacy.mechanism import KeySelection, Mechanism
 
 def selection_of(keys: beam.PCollection) -> Guarantee:
     """Return what the choice of keys by `SelectKeys` guarantees; raise `InvalidInputError` for other keys."""
-    found = noted(keys)
-    if not isinstance(found, Guarantee):
+    guarantee = noted(keys)
+    if not isinstance(guarantee, Guarantee):
         raise InvalidInputError(
             "selected_keys must be the output of SelectKeys, so that its share of epsilon and delta is known; pass "
             "keys that you know in advance as public_keys"
         )
-    return found
+    return guarantee
 
 
 class SelectKeys(beam.PTransform):

@@ -148,10 +148,10 @@ class WindowCharge:
         return self._charge.of_map(self._projection).covers(self._guarantee, (), once, note, row=drawn, window=began)
 
 
-def span_of(windowing: Windowing, known: Span | None, unit: str) -> Span:
+def span_of(windowing: Windowing, span: Span | None, unit: str) -> Span:
     """Return the stretch to which bounds apply: the one that a step noted, or else one window."""
-    if known is not None:
-        return known
+    if span is not None:
+        return span
     windows = windowing.windowfn
     if not isinstance(windows, FixedWindows):
         raise InvalidInputError(

@@ -71,9 +71,9 @@ class Known:
     late: bool = False
 
 
-def with_known(collection: beam.PCollection, known: Any) -> beam.PCollection:
+def with_known(collection: beam.PCollection, facts: Any) -> beam.PCollection:
     """Note the public facts about a step's output, and return the output."""
-    setattr(collection, _ATTRIBUTE, known)
+    setattr(collection, _ATTRIBUTE, facts)
     return collection
 
 
@@ -82,9 +82,9 @@ def known_of(collection: beam.PCollection) -> Known:
 
     After a step that is not ours, the only fact is that the bounds of its input no longer hold.
     """
-    known = noted(collection)
-    if isinstance(known, Known):
-        return known
+    facts = noted(collection)
+    if isinstance(facts, Known):
+        return facts
     for above in _above(collection, set()):
         before = noted(above)
         if isinstance(before, Known) and before.bounds.is_enforced:
@@ -116,7 +116,7 @@ def as_one_release(releases: beam.PCollection) -> beam.PCollection:
 def is_one_release(releases: beam.PCollection) -> bool:
     """Return whether all that is in a collection comes from one release, whatever its steps since."""
     origins = _origins(releases)
-    return len(origins) == 1 and all(noted(one) is _ONE_RELEASE for one in origins)
+    return len(origins) == 1 and all(noted(origin) is _ONE_RELEASE for origin in origins)
 
 
 def refuse_bounded(events: beam.PCollection) -> None:
@@ -139,17 +139,17 @@ def sources_of(collection: beam.PCollection) -> list[str]:
     InvalidInputError
         If some of the data arrived late.
     """
-    found = set()
+    labels = set()
     for above in _above(collection, set()):
-        known, producer = noted(above), above.producer
-        if isinstance(known, Known) and known.late:
+        facts, producer = noted(above), above.producer
+        if isinstance(facts, Known) and facts.late:
             raise InvalidInputError(
                 "late data must not be released, because their window has already been released; use them for "
                 "monitoring only"
             )
         if producer is not None and not _inputs(producer):
-            found.add(f"{producer.full_label}\0{above.tag or ''}")
-    return sorted(found)
+            labels.add(f"{producer.full_label}\0{above.tag or ''}")
+    return sorted(labels)
 
 
 def _origins(collection: beam.PCollection) -> set[beam.PCollection]:
@@ -157,7 +157,7 @@ def _origins(collection: beam.PCollection) -> set[beam.PCollection]:
     inputs = [] if collection.producer is None else _inputs(collection.producer)
     if noted(collection) is _ONE_RELEASE or not inputs:
         return {collection}
-    return {one for given in inputs for one in _origins(given)}
+    return {origin for parent in inputs for origin in _origins(parent)}
 
 
 def _above(collection: beam.PCollection, seen: set[Any]) -> Iterator[beam.PCollection]:
@@ -166,9 +166,9 @@ def _above(collection: beam.PCollection, seen: set[Any]) -> Iterator[beam.PColle
     if collection.producer is None or collection.producer in seen:
         return
     seen.add(collection.producer)
-    for given in _inputs(collection.producer):
-        yield from _above(given, seen)
+    for parent in _inputs(collection.producer):
+        yield from _above(parent, seen)
 
 
 def _inputs(producer: Any) -> list[beam.PCollection]:
-    return [given for given in producer.main_inputs.values() if isinstance(given, beam.PCollection)]
+    return [parent for parent in producer.main_inputs.values() if isinstance(parent, beam.PCollection)]

@@ -119,5 +119,5 @@ class _Emit(Step):
                     opened.add(place)
         for place in sorted(sums, key=lambda place: (place[0], order(sums[place][0]))):
             key, total = sums[place]
-            found = TimestampedValue((key, total), Timestamp(micros=place[0])) if self._stamp else (key, total)
-            yield found if is_the_one_pane(pane) and place in opened else beam.pvalue.TaggedOutput(LATE, found)
+            output = TimestampedValue((key, total), Timestamp(micros=place[0])) if self._stamp else (key, total)
+            yield output if is_the_one_pane(pane) and place in opened else beam.pvalue.TaggedOutput(LATE, output)

@@ -39,8 +39,8 @@ def refuse_lost_state(pipeline: beam.Pipeline) -> None:
     overwrites the other's state: a unit would get a second budget.
     """
     is_prism = any(kind.__name__ == "PrismRunner" for kind in type(pipeline.runner).__mro__)
-    given = pipeline.options.view_as(DebugOptions).experiments or ()
-    if is_prism and "prism_disable_sdf_split" not in given:
+    experiments = pipeline.options.view_as(DebugOptions).experiments or ()
+    if is_prism and "prism_disable_sdf_split" not in experiments:
         raise InvalidInputError(
             "Prism splits bundles between elements of one key, and then loses the key's state. Pass "
             "--experiments=prism_disable_sdf_split"

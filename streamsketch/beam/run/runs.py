@@ -60,19 +60,19 @@ class RunSecret:
     def _key(self) -> bytes:
         if self._source is None:
             return self._nonce
-        known = _KEYS.get((self._nonce, self._root_key))
-        if known is None:
+        key = _KEYS.get((self._nonce, self._root_key))
+        if key is None:
             root_key = fetch_root_key(self._source)
             if key_fingerprint(root_key) != self._root_key:
                 raise InvalidInputError(
                     "a worker fetched a root key other than the one that the run began with; install the same root "
                     "key on all workers"
                 )
-            known = hkdf(root_key, b"run", self._nonce)
+            key = hkdf(root_key, b"run", self._nonce)
             if len(_KEYS) >= _MOST_KEYS:
                 _KEYS.clear()
-            _KEYS[self._nonce, self._root_key] = known
-        return known
+            _KEYS[self._nonce, self._root_key] = key
+        return key
 
     def __reduce__(self) -> Any:
         # Beam's pickler takes the functions that pickle refuses
@@ -268,7 +268,7 @@ class FinishRun(beam.PTransform):
             raise InvalidInputError(
                 "the pipeline's run has no claim to end; call configure_run(pipeline, claims=FOLDER) first"
             )
-        done = [beam.pvalue.AsIter(one | f"Count {number}" >> _Nothing()) for number, one in enumerate(written)]
+        done = [beam.pvalue.AsIter(output | f"Count {number}" >> _Nothing()) for number, output in enumerate(written)]
         start = pipeline | "Claim" >> beam.Create([None])
         return start | "End the run" >> beam.Map(_finish, run.place, *done)
 
@@ -294,8 +294,8 @@ class _Run(NamedTuple):
 
 def secret_of(pipeline: beam.Pipeline) -> "_Run | RunSecret | None":
     """Return where a pipeline's secret comes from, None if it is not configured yet."""
-    found: _Run | RunSecret | None = getattr(pipeline, "streamsketch_secret", None)
-    return found
+    secret: _Run | RunSecret | None = getattr(pipeline, "streamsketch_secret", None)
+    return secret
 
 
 class Fixed(beam.PTransform):
@@ -312,9 +312,9 @@ class Fixed(beam.PTransform):
         super().__init__()
         self._step = step
 
-    def expand(self, given: beam.PCollection) -> beam.PCollection:
+    def expand(self, source: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
-        made = given | "Make" >> beam.ParDo(self._step).with_output_types(beam.typehints.KV[bytes, RunSecret])
+        made = source | "Make" >> beam.ParDo(self._step).with_output_types(beam.typehints.KV[bytes, RunSecret])
         return made | "Gather" >> beam.GroupByKey() | "Take" >> beam.ParDo(Each(_values)).with_output_types(RunSecret)
 
 

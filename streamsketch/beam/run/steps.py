@@ -30,13 +30,13 @@ class Each(Step):
     Parameters
     ----------
     function
-        Takes the element and ``given``.
-    given
+        Takes the element and ``arguments``.
+    arguments
         Further arguments of the function.
     """
 
-    def __init__(self, function: Callable[..., Iterable[Any]], *given: Any) -> None:
-        self._function, self._given = function, given
+    def __init__(self, function: Callable[..., Iterable[Any]], *arguments: Any) -> None:
+        self._function, self._given = function, arguments
 
     def process(self, element: Any) -> Iterable[Any]:
         """Return the function's results."""

@@ -143,7 +143,7 @@ def _versions(group: tuple[int, Iterable[tuple[bytes, bytes]]]) -> Iterator[tupl
 
 def _unpacked(keyed: tuple[Any, list[bytes]], draw: VersionedDraw) -> Iterator[tuple[Any, tuple[Any, bytes]]]:
     key, parts = keyed
-    by_kind = {one[:1]: one[1:] for one in parts}
+    by_kind = {part[:1]: part[1:] for part in parts}
     yield key, (draw.unpack(by_kind[_TOTAL]), by_kind[_VERSION])
 
 
@@ -165,7 +165,7 @@ class _Together(beam.DoFn):
         start, row = placed
         if done.read() is not None:  # the runner repeated an element
             return
-        rows = {one[0]: one for one in [*held.read(), row]}
+        rows = {entry[0]: entry for entry in [*held.read(), row]}
         if len(rows) < self._keys:
             held.add(row)
             return

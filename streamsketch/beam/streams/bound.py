@@ -95,9 +95,9 @@ class BoundAcrossWindows(beam.PTransform):
             shards=shards,
             count_private_data=count_private_data,
         )
-        given = self._bound.neighbours
-        unit = f"{given.unit} in one period of {seconds_text(self._period)} s"
-        self._neighbours = dataclasses.replace(given.in_windows(max_windows), unit=unit)
+        relation = self._bound.neighbours
+        unit = f"{relation.unit} in one period of {seconds_text(self._period)} s"
+        self._neighbours = dataclasses.replace(relation.in_windows(max_windows), unit=unit)
 
     def expand(self, events: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
@@ -136,14 +136,14 @@ class BoundAcrossWindows(beam.PTransform):
             | "Back to their windows" >> windowed_as(windowing)
         )
         kept = admitted | self._bound
-        known = known_of(kept)
-        bounds = dataclasses.replace(known.bounds, neighbours=self._neighbours)
+        facts = known_of(kept)
+        bounds = dataclasses.replace(facts.bounds, neighbours=self._neighbours)
         if bounds.clip == "equal" and self._max_windows > 1:  # units in fewer windows count less over the period
             bounds = dataclasses.replace(bounds, clip="scale and equal")
         return with_known(
             kept,
             dataclasses.replace(
-                known, bounds=bounds, span=Span(self._bound.neighbours.unit, periods, self._max_windows)
+                facts, bounds=bounds, span=Span(self._bound.neighbours.unit, periods, self._max_windows)
             ),
         )
 

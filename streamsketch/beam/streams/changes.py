@@ -253,18 +253,18 @@ class _CompareAll(beam.DoFn):
     def process(
         self, placed: tuple[int, tuple[bytes, bytes]], held: Any = beam.DoFn.StateParam(HELD)
     ) -> Iterator[TimestampedValue]:
-        start, one = placed
-        found = dict([*held.read(), one])
-        if len(found) < self._keys:
-            held.add(one)
+        start, entry = placed
+        images = dict([*held.read(), entry])
+        if len(images) < self._keys:
+            held.add(entry)
             return
         held.clear()
-        pairs = _pairs([(decoded_key(key), _loaded(image)) for key, image in found.items()], self._by)
+        pairs = _pairs([(decoded_key(key), _loaded(image)) for key, image in images.items()], self._by)
         yield TimestampedValue(pairs, Timestamp(micros=start))
 
 
 def _pairs(keyed: Iterable[tuple[Any, PrivateSketch]], by: By) -> list[dict[str, Any]]:
-    ordered = sorted(keyed, key=lambda one: order(one[0]))
+    ordered = sorted(keyed, key=lambda item: order(item[0]))
     keys = [key for key, _ in ordered]
     block = keyed_block(0, keys, [release for _, release in ordered])
     rows, columns = np.triu_indices(len(keys), 1)

@@ -63,8 +63,8 @@ class WriteDeadLetters(beam.PTransform):
     def expand(self, dropped: Any) -> None:
         """Apply the transform."""
         packed = [
-            one | f"Pack {kind}" >> beam.ParDo(_Pack(kind)).with_output_types(tuple[str, int, bytes])
-            for kind, one in zip((LATE, MALFORMED), dropped, strict=True)
+            rows | f"Pack {kind}" >> beam.ParDo(_Pack(kind)).with_output_types(tuple[str, int, bytes])
+            for kind, rows in zip((LATE, MALFORMED), dropped, strict=True)
         ]
         # without it, the earlier steps would be fused with this one, and would wait for checkpoints as it does
         files = packed | beam.Flatten() | beam.Reshuffle()
@@ -134,5 +134,5 @@ class _Write(beam.DoFn):
         """Measure the folder, if the last time was long ago."""
         if time.monotonic() - self._looked < _SECONDS:
             return
-        (found,) = FileSystems.match([FileSystems.join(self._folder, "*.parquet")])
-        self._sizes, self._looked = [metadata.size_in_bytes for metadata in found.metadata_list], time.monotonic()
+        (match,) = FileSystems.match([FileSystems.join(self._folder, "*.parquet")])
+        self._sizes, self._looked = [metadata.size_in_bytes for metadata in match.metadata_list], time.monotonic()

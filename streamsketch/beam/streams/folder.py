@@ -163,8 +163,8 @@ class ReadFiles(beam.DoFn):
         """Yield the rows of files that have come."""
         delay, size, offset = self._micros
         before = estimator.current_watermark()
-        known = before is not None and before > MIN_TIMESTAMP
-        newest = before.micros + EARLY + delay if known else None
+        has_watermark = before is not None and before > MIN_TIMESTAMP
+        newest = before.micros + EARLY + delay if has_watermark else None
         clock = PartitionClock(delay, size, offset, newest, clock=self.clock, limit=self.limit)
         names, began = self._names(folder), time.monotonic()
         for name in names:
@@ -184,8 +184,8 @@ class ReadFiles(beam.DoFn):
             tracker.defer_remainder(Duration(self._every))
 
     def _names(self, folder: str) -> list[str]:
-        (found,) = FileSystems.match([FileSystems.join(folder, "*")])
-        names = sorted(FileSystems.split(metadata.path)[1] for metadata in found.metadata_list)
+        (match,) = FileSystems.match([FileSystems.join(folder, "*")])
+        names = sorted(FileSystems.split(metadata.path)[1] for metadata in match.metadata_list)
         return [name for name in names if name[0] not in "._" or name == self._last]
 
     def _batches(self, path: str) -> Iterator[pa.RecordBatch]:

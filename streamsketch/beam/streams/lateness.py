@@ -39,11 +39,11 @@ EARLY = 1000
 def agree_on_clock(pipeline: beam.Pipeline, clock: ClockKind) -> None:
     """Record what moves a pipeline's watermark; raise `InvalidInputError` if an earlier step recorded otherwise."""
     Clock(0, clock)  # which knows the kinds
-    known = vars(pipeline).setdefault("streamsketch_clock", clock)
-    if known != clock:
+    recorded = vars(pipeline).setdefault("streamsketch_clock", clock)
+    if recorded != clock:
         raise InvalidInputError(
             f"the guarantee depends on what moves the watermark, but this step has clock={clock!r} and an earlier one "
-            f"in the pipeline clock={known!r}; pass the same clock to configure_stream and all sources"
+            f"in the pipeline clock={recorded!r}; pass the same clock to configure_stream and all sources"
         )
 
 
@@ -114,8 +114,8 @@ class PartitionClock(Clock):
     @property
     def watermark(self) -> int:
         """The watermark in microseconds. No record that is on time has an earlier timestamp."""
-        found = super().watermark
-        return MIN_TIMESTAMP.micros if found is None else found
+        watermark = super().watermark
+        return MIN_TIMESTAMP.micros if watermark is None else watermark
 
     @property
     def passed(self) -> Timestamp:
@@ -130,8 +130,8 @@ class PartitionClock(Clock):
     def watermarks_before(self, times: Ints, heartbeats: NDArray[np.bool_]) -> Ints:
         """Return the watermark before each of several consecutive records, in microseconds: int64, (n,)."""
         newest = self.newest_before(times, heartbeats)[:-1]
-        found: Ints = np.where(newest <= self._low, MIN_TIMESTAMP.micros, newest - self.delay)
-        return found
+        watermarks: Ints = np.where(newest <= self._low, MIN_TIMESTAMP.micros, newest - self.delay)
+        return watermarks
 
     def floor(self, watermark: int) -> int:
         """Return the earliest watermark that judges rows as this one does: the start of its window."""

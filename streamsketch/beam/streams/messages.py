@@ -181,7 +181,7 @@ class _Decode(beam.DoFn):
         self._names = list(dict.fromkeys([*agreement.names, time]))
         self._plain = plain_types(agreement, time)
         self._features = {name: lists for name, lists in feature_columns(agreement).items() if name != time}
-        self._texts = {one.name for one in agreement.columns if one.type == "text"}
+        self._texts = {column.name for column in agreement.columns if column.type == "text"}
         self._keeps = agreement.missing == "keep"
         self._lenient = [place for place, name in enumerate(self._names) if name in self._features]
         self.counts: str | None = None
@@ -196,16 +196,16 @@ class _Decode(beam.DoFn):
         self._bytes = 0
 
     def process(self, messages: bytes | list[bytes], timestamp: Timestamp = beam.DoFn.TimestampParam) -> Iterable[Any]:
-        found = [messages] if isinstance(messages, bytes) else list(messages)
-        if found == [b""] and isinstance(messages, bytes):
+        payloads = [messages] if isinstance(messages, bytes) else list(messages)
+        if payloads == [b""] and isinstance(messages, bytes):
             return ()
         if self._format == "arrow":
-            return self._outputs(itertools.chain.from_iterable(map(self._decoded, found)), timestamp.micros)
+            return self._outputs(itertools.chain.from_iterable(map(self._decoded, payloads)), timestamp.micros)
         # rows wait for others that are judged alike: one by one they would cost many times as much
         watermark = self._clock.floor(timestamp.micros)
         waiting = self._waiting.setdefault(watermark, [])
-        waiting += found
-        self._bytes += sum(map(len, found))
+        waiting += payloads
+        self._bytes += sum(map(len, payloads))
         if len(waiting) < _ROWS and self._bytes < _WAITING_BYTES:
             return ()
         self._bytes = 0
@@ -214,8 +214,8 @@ class _Decode(beam.DoFn):
     def finish_bundle(self) -> Iterator[Any]:
         for watermark, messages in self._waiting.items():
             for output in self._outputs(self._read_lines(messages), watermark):
-                tag, found = (output.tag, output.value) if isinstance(output, TaggedOutput) else (None, output)
-                windowed = WindowedValue(found.value, found.timestamp, (GlobalWindow(),))
+                tag, timestamped = (output.tag, output.value) if isinstance(output, TaggedOutput) else (None, output)
+                windowed = WindowedValue(timestamped.value, timestamped.timestamp, (GlobalWindow(),))
                 yield windowed if tag is None else TaggedOutput(tag, windowed)
         if self.counts is not None:
             tally = Tally.of(self.counts)
@@ -226,18 +226,18 @@ class _Decode(beam.DoFn):
         if self.counts is not None:
             Tally.of(self.counts).flush(now=True)
 
-    def _outputs(self, found: Iterable[pa.RecordBatch | bytes], watermark: int) -> Iterator[Any]:
+    def _outputs(self, decoded: Iterable[pa.RecordBatch | bytes], watermark: int) -> Iterator[Any]:
         """Yield valid rows, late rows, rows too far ahead, and each message with other rows, once."""
         malformed: set[int] = set()
-        for one in found:
-            if isinstance(one, bytes):
-                if not one or id(one) not in malformed:  # by id, as two messages may have the same bytes
-                    malformed.add(id(one))
+        for item in decoded:
+            if isinstance(item, bytes):
+                if not item or id(item) not in malformed:  # by id, as two messages may have the same bytes
+                    malformed.add(id(item))
                     self._add(f"messages_{MALFORMED}", 1)
-                    yield TaggedOutput(MALFORMED, TimestampedValue(one, MIN_TIMESTAMP))
+                    yield TaggedOutput(MALFORMED, TimestampedValue(item, MIN_TIMESTAMP))
                 continue
-            on_time, late, ahead = self._split(one, watermark)
-            self._found = self._found.plus(RowCounts(one.num_rows, late.num_rows, ahead.num_rows))
+            on_time, late, ahead = self._split(item, watermark)
+            self._found = self._found.plus(RowCounts(item.num_rows, late.num_rows, ahead.num_rows))
             self._found = self._found.plus(self._lost_later(on_time))
             if on_time.num_rows:
                 yield TimestampedValue(on_time, Timestamp(micros=watermark))
@@ -318,8 +318,8 @@ class _Decode(beam.DoFn):
 
     def _read_plain(self, messages: list[bytes]) -> pa.RecordBatch | None:
         try:
-            found = None if self._plain is None else read_plain(messages, self._plain)
-            return None if found is None else self._shaped(found)
+            batch = None if self._plain is None else read_plain(messages, self._plain)
+            return None if batch is None else self._shaped(batch)
         except _ANY:
             return None
 
@@ -328,8 +328,8 @@ class _Decode(beam.DoFn):
         if not isinstance(row, dict):
             raise TypeError("a row must be a JSON object")
         if isinstance(text := row.get(self._time), str):
-            given = dt.datetime.fromisoformat(text)
-            row = row | {self._time: given.astimezone(dt.UTC) if given.tzinfo else given.replace(tzinfo=dt.UTC)}
+            instant = dt.datetime.fromisoformat(text)
+            row = row | {self._time: instant.astimezone(dt.UTC) if instant.tzinfo else instant.replace(tzinfo=dt.UTC)}
         return [row.get(name) if name in self._features else self._cell(name, row.get(name)) for name in self._names]
 
     def _cell(self, name: str, field: Any) -> Any:

@@ -110,10 +110,10 @@ class _Open(beam.DoFn):
         """Keep the root key's fingerprint and the clock in the state; raise `InvalidInputError` if a job has others."""
         if not isinstance(self._run, StreamSecret):
             return
-        own, known = self._run.fingerprint() + self._run.clock.encode(), held.read()
-        if known is None:
+        own, stored = self._run.fingerprint() + self._run.clock.encode(), held.read()
+        if stored is None:
             held.write(own)
-        elif known != own:
+        elif stored != own:
             raise InvalidInputError(
                 "the job's state was written with another root key or clock than this worker has; restore it with "
                 "the root key and the clock that the stream began with"

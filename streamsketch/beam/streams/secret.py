@@ -183,10 +183,10 @@ def _epoch_path(claims: str, stream: str, epoch: int) -> str:
 def _last_epoch(claims: str, stream: str) -> int:
     check_stream(stream)
     try:
-        (found,) = FileSystems.match([FileSystems.join(claims, f"{stream}.*.epoch")])
+        (match,) = FileSystems.match([FileSystems.join(claims, f"{stream}.*.epoch")])
     except beam.io.filesystem.BeamIOError:  # there is no such folder yet
         return 0
-    numbers = [FileSystems.split(metadata.path)[1].split(".")[1] for metadata in found.metadata_list]
+    numbers = [FileSystems.split(metadata.path)[1].split(".")[1] for metadata in match.metadata_list]
     return max((int(number) for number in numbers if number.isdigit()), default=0)
 
 
@@ -208,16 +208,16 @@ _OPENED: dict[tuple[str, int, str], tuple[RootKey, bytes]] = {}
 """Root keys of this process's streams, so that a file or a key service is read once."""
 
 
-def _opened(stream: str, given: Epoch, claims: str, source: RootKey) -> tuple[int, bytes]:
+def _opened(stream: str, value: Epoch, claims: str, source: RootKey) -> tuple[int, bytes]:
     """Return the epoch and the root key, both checked once a process."""
-    epoch = int(given.get()) if isinstance(given, ValueProvider) else given
-    known = _OPENED.get((stream, epoch, claims))
-    if known is None or known[0] != source:
+    epoch = int(value.get()) if isinstance(value, ValueProvider) else value
+    opened = _OPENED.get((stream, epoch, claims))
+    if opened is None or opened[0] != source:
         _check_epoch(claims, stream, epoch)
         root_key = fetch_root_key(source)
         _check_fingerprint(claims, stream, root_key)
-        known = _OPENED[stream, epoch, claims] = source, root_key
-    return epoch, known[1]
+        opened = _OPENED[stream, epoch, claims] = source, root_key
+    return epoch, opened[1]
 
 
 def _check_fingerprint(claims: str, stream: str, root_key: bytes) -> None:

@@ -78,9 +78,9 @@ def publishing_step(collection: beam.PCollection, step: beam.DoFn, **side: Any) 
 
 def option(options: PipelineOptions, name: str) -> int:
     """Return a runner's own option as a number, 0 if it is not given: only job servers know all of them."""
-    found = options.get_all_options(retain_unknown_options=True).get(name)
-    found = {"true": 1, "false": 0}.get(str(found).lower(), found)
+    value = options.get_all_options(retain_unknown_options=True).get(name)
+    value = {"true": 1, "false": 0}.get(str(value).lower(), value)
     try:
-        return int(found)
+        return int(value)
     except (TypeError, ValueError):
         return 0
