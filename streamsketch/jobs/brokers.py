@@ -90,7 +90,7 @@ def client_settings(path: str | os.PathLike[str]) -> dict[str, str]:
             f"other users have access to {Path(path)}, which may hold a password; run chmod 600 {Path(path)}"
         )
     text = read_bounded(path, current_limits().max_json_bytes, "max_json_bytes").decode(errors="replace")
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         name, equals, value = (part.strip() for part in line.partition("="))
         if not name or name.startswith("#"):
@@ -105,10 +105,10 @@ def client_settings(path: str | os.PathLike[str]) -> dict[str, str]:
                 f"{where} sets {name!a:.80}, which is not a setting of connections; leave it out, and use "
                 "security.protocol, ssl.*, sasl.*, socket.* and schema.registry.basic.auth.user.info only"
             )
-        if name in found:
+        if name in settings:
             raise InvalidInputError(f"{where} sets {name} again")
-        found[name] = value
-    return found
+        settings[name] = value
+    return settings
 
 
 def with_token(settings: Mapping[str, Any], token: Token) -> dict[str, Any]:
@@ -184,7 +184,7 @@ class Brokers:
         """Return a producer; settings have names such as ``transactional_id``."""
         return self._made(Producer, settings)
 
-    def _made(self, kind: Callable[[dict[str, Any]], C], given: Mapping[str, Any]) -> C:
+    def _made(self, kind: Callable[[dict[str, Any]], C], settings: Mapping[str, Any]) -> C:
         """Return a client, with a token that is there before it is made: it would wait ten seconds for one."""
         if self._token is not None:
             self._first = self._fetch(self._settings.get("sasl.oauthbearer.config"))
@@ -192,7 +192,7 @@ class Brokers:
                 raise UnreachableError(self._no_token)
         try:
             with self.errors():
-                return kind(self._with(given))
+                return kind(self._with(settings))
         finally:
             self._first = None
 
@@ -205,12 +205,12 @@ class Brokers:
             If there is no such topic, or the brokers do not answer within ``seconds``.
         """
         with self.errors(client):
-            found = client.list_topics(topic, seconds).topics[topic]
-        if found.error is not None:
-            raise _kind(found.error)(f"the topic {topic} cannot be read: {found.error.str()}")
-        if not found.partitions:
+            metadata = client.list_topics(topic, seconds).topics[topic]
+        if metadata.error is not None:
+            raise _kind(metadata.error)(f"the topic {topic} cannot be read: {metadata.error.str()}")
+        if not metadata.partitions:
             raise TopicError(f"the topic {topic} has no partitions")
-        return sorted(found.partitions)
+        return sorted(metadata.partitions)
 
     @contextlib.contextmanager
     def errors(self, client: Any = None) -> Iterator[None]:
@@ -263,24 +263,24 @@ class Brokers:
             return first
         try:
             text, expires, *more = self._token(config)
-            found = (text + "", float(expires), *more)  # which raise for other types
+            token = (text + "", float(expires), *more)  # which raise for other types
         except Exception as error:  # noqa: BLE001 - of a function of the user; its text may hold the token
             self._no_token = f"the function for tokens raised {type(error).__name__}; {_GIVES}"
             return _EXPIRED
-        if not found[1] > (now := time.time()):
+        if not token[1] > (now := time.time()):
             self._no_token = (
-                f"the function for tokens returned one that expired at {found[1]:.0f}, and it is {now:.0f}; {_GIVES}"
+                f"the function for tokens returned one that expired at {token[1]:.0f}, and it is {now:.0f}; {_GIVES}"
             )
             return _EXPIRED
         self._no_token = None
-        return found
+        return token
 
     def forget(self) -> None:
         """Forget the errors of connections once they work again."""
         self._causes.clear()
 
-    def _with(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        ours = {name if name == "on_commit" else name.replace("_", "."): value for name, value in given.items()}
+    def _with(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        ours = {name if name == "on_commit" else name.replace("_", "."): value for name, value in settings.items()}
         # librdkafka would print on standard error what is in the errors
         return {"log_level": 0, **self._settings, "bootstrap.servers": self.servers, **ours, "error_cb": self.note}
 

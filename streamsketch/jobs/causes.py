@@ -81,8 +81,8 @@ class FlinkJob:
             return [f"Flink does not answer: {type(error).__name__}"], {}
 
     def _look(self, now: float, stale_after: float) -> Found:
-        jobs = {one["jid"]: one["state"] for one in self._get("/jobs/overview")["jobs"]}
-        living = [one for one, state in jobs.items() if state not in ("CANCELED", "FAILED", "FINISHED")]
+        jobs = {entry["jid"]: entry["state"] for entry in self._get("/jobs/overview")["jobs"]}
+        living = [job for job, state in jobs.items() if state not in ("CANCELED", "FAILED", "FINISHED")]
         job = self._job or (living[0] if len(living) == 1 else None)
         if job is None:
             return [f"Flink has {len(living)} jobs that have not ended; name the stream's job"], {}
@@ -90,13 +90,14 @@ class FlinkJob:
         if state is None:
             return ["Flink does not know the job"], {}
         checkpoints = self._get(f"/jobs/{job}/checkpoints")
-        (restarts, *_) = [int(one["value"]) for one in self._get(f"/jobs/{job}/metrics?get=numRestarts")] or [0]
+        (restarts, *_) = [int(metric["value"]) for metric in self._get(f"/jobs/{job}/metrics?get=numRestarts")] or [0]
         wrong = [] if state == "RUNNING" else [f"the job is {state}"]
-        self._restarts = [one for one in self._restarts if now - one[0] <= stale_after] + [(now, restarts)]
+        kept = [(time, count) for time, count in self._restarts if now - time <= stale_after]
+        self._restarts = [*kept, (now, restarts)]
         if recent := restarts - self._restarts[0][1]:
             wrong.append(f"the job was restarted {recent} times in {now - self._restarts[0][0]:.0f} s")
         latest = {kind: checkpoints["latest"].get(kind) for kind in ("completed", "failed")}
-        times = {kind: one["trigger_timestamp"] / 1000 for kind, one in latest.items() if one}
+        times = {kind: checkpoint["trigger_timestamp"] / 1000 for kind, checkpoint in latest.items() if checkpoint}
         failed = checkpoints["counts"]["failed"]
         if times.get("failed", 0) > times.get("completed", 0):
             wrong.append(f"the last checkpoint failed ({failed} in all)")

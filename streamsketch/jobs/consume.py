@@ -154,7 +154,7 @@ class TopicStream:
     @property
     def lag(self) -> int:
         """How many offsets were unread when the partitions were last listed."""
-        return sum(max(0, one.end - self._next[number]) for number, one in self._bounds.items())
+        return sum(max(0, bounds.end - self._next[number]) for number, bounds in self._bounds.items())
 
     @property
     def behind(self) -> str:
@@ -163,7 +163,7 @@ class TopicStream:
 
     def _look(self, *, is_new: bool = False) -> bool:
         """List the partitions; return whether some have to be assigned again."""
-        bounds = {number: Bounds(*found) for number, found in self._log.bounds().items()}
+        bounds = {number: Bounds(*offsets) for number, offsets in self._log.bounds().items()}
         self._looked = self._clock()
         if gone := sorted(self._next.keys() - bounds.keys()):
             text = f"partitions {_listed(gone)} of {self._topic} are gone, so it is another topic"
@@ -262,9 +262,9 @@ class TopicStream:
         is_silent = True
         waiting: deque[tuple[int, list[Message], Begun]] = deque()
         try:
-            for one in self._polled(seconds):
+            for batch in self._polled(seconds):
                 is_silent = False
-                waiting.append(one)
+                waiting.append(batch)
                 if len(waiting) > _BEGUN:  # other processes read the next ones meanwhile
                     self._add(*waiting.popleft())
             self._add_all(waiting)
@@ -293,7 +293,7 @@ class TopicStream:
             for number, messages in sorted(polled.items()):
                 unread = self._unread(number, messages)
                 yield number, unread, self._payloads.begin(unread)
-                size += sum(len(one.content) for one in unread)
+                size += sum(len(message.content) for message in unread)
             if not polled or size >= _BYTES:
                 return
 
@@ -353,17 +353,19 @@ class TopicStream:
         after = _SILENT if self._idle_after is None else self._idle_after
         quiet = {number for number in ended if now - self._heard[number] >= after}
         marks, idle = self.stream.watermarks, self.stream.idle
-        waits, known = quiet - self._silent, self._silent & quiet
+        waits, silent = quiet - self._silent, self._silent & quiet
         if self._idle_after is not None:
             # the newest holds nothing back: without it, no window would end in a pause of all
             newest = max((mark for mark in marks.values() if mark is not None), default=None)
-            waits = {one for one in quiet if marks[self.source(one)] != newest and self.source(one) not in idle}
+            waits = {
+                number for number in quiet if marks[self.source(number)] != newest and self.source(number) not in idle
+            }
         # what is written there now decides, also what a transaction keeps back
         if waits and now - self._asked >= _SOONEST:
             self._asked = now
             if self._look_again():
-                known |= self._judge_silent(waits, after)
-        self._silent = known
+                silent |= self._judge_silent(waits, after)
+        self._silent = silent
 
     def _judge_silent(self, numbers: Collection[int], after: float) -> set[int]:
         """Let windows end without partitions that are at their end, if they may; return those they wait for, logged."""
@@ -428,12 +430,12 @@ class TopicStream:
     def _count(self, *, last: bool = False) -> None:
         """Log what is wrong with the rows since the last window that ended, and write the counts to a file."""
         rows, closed = self.row_counts, self.stream.windows.next - self._closed
-        found = self._alarms.look(rows.since(self._counted), "since the last look", closed)
-        for code in sorted(found.keys() - self._complains):
-            self._tell(logging.WARNING, code, found[code])
-        if closed or found or last:
+        complaints = self._alarms.look(rows.since(self._counted), "since the last look", closed)
+        for code in sorted(complaints.keys() - self._complains):
+            self._tell(logging.WARNING, code, complaints[code])
+        if closed or complaints or last:
             self._counted, self._closed = rows, self.stream.windows.next
-            self._complains = frozenset(found)
+            self._complains = frozenset(complaints)
         if self._counts is not None:
             self._counts.mkdir(parents=True, exist_ok=True)
             write_whole(self._counts / "consume.json", json.dumps(rows._asdict()).encode() + b"\n", secret=True)
@@ -558,7 +560,7 @@ def _is_position(position: Mapping[str, Any]) -> bool:
         and isinstance(partitions, dict)
         and all(name.isdecimal() and _is_number(offset) for name, offset in partitions.items())
         and isinstance(last := position.get("last", {}), dict)
-        and all(name in partitions and _is_last(one) for name, one in last.items())
+        and all(name in partitions and _is_last(record) for name, record in last.items())
     )
 
 

@@ -153,14 +153,16 @@ def protobuf_rows(kind: Any, *, framed: bool = True) -> Decoder:
     framed
         Whether a schema's number and the indexes of the message stand before it, as registries have it.
     """
-    fields = [one for one in kind.DESCRIPTOR.fields if one.message_type is None and not one.is_repeated]
+    fields = [field for field in kind.DESCRIPTOR.fields if field.message_type is None and not field.is_repeated]
 
     def decode(content: bytes) -> pa.RecordBatch:
         message = kind()
         message.ParseFromString(_without_indexes(_framed(content)[1]) if framed else content)
         row = {
-            one.name: None if one.has_presence and not message.HasField(one.name) else getattr(message, one.name)
-            for one in fields
+            field.name: None
+            if field.has_presence and not message.HasField(field.name)
+            else getattr(message, field.name)
+            for field in fields
         }
         return pa.RecordBatch.from_pylist([row])
 
@@ -212,12 +214,12 @@ def imported(
     """
     module, colon, name = place.partition(":")
     try:
-        found = getattr(import_module(module), name) if colon else None
+        attribute = getattr(import_module(module), name) if colon else None
     except (ImportError, AttributeError, ValueError) as error:
         raise InvalidInputError(f"the {what} {short(place)} cannot be imported: {error}") from None
-    if not callable(found):
+    if not callable(attribute):
         raise InvalidInputError(f"a {what} is a function MODULE:FUNCTION {purpose}, got {short(place)}")
-    function: Callable[..., Any] = found
+    function: Callable[..., Any] = attribute
     return function
 
 

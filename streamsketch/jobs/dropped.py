@@ -45,17 +45,17 @@ class DroppedRows:
         The first call checks all rows counted so far.
         """
         try:
-            found = counts_in(self._folder)
+            counts = counts_in(self._folder)
         except (OSError, ValueError, TypeError) as error:
             return [f"the counts of rows cannot be read: {type(error).__name__}"], {}
         # the last look that is as old as that, or else the first
         while len(self._before) > 1 and now - self._before[1][0] >= stale_after:
             self._before.pop(0)
         first, before = self._before[0] if self._before else (None, {})
-        recent = _total({name: one.since(before.get(name, RowCounts())) for name, one in found.items()})
-        self._before.append((now, found))
+        recent = _total({name: rows.since(before.get(name, RowCounts())) for name, rows in counts.items()})
+        self._before.append((now, counts))
         words = "that were read" if first is None else f"of the last {now - first:.0f} s"
-        total = _total(found)
+        total = _total(counts)
         numbers: Json = {f"rows_{name}": float(count) for name, count in total._asdict().items()}
         return [*(self._of_period(now, total, stale_after) | recent.complaints(self._limits, words)).values()], numbers
 
@@ -66,15 +66,15 @@ class DroppedRows:
         since, before = self._period_counts
         if now - since >= seconds > 0:
             words = f"of the last {now - since:.0f} s"
-            found = self._alarms.look(total.since(before), words, now - since)
+            complaints = self._alarms.look(total.since(before), words, now - since)
             limited = total.since(before).complaints(self._limits, words)
-            self._period = {code: text for code, text in found.items() if code not in limited}
+            self._period = {code: text for code, text in complaints.items() if code not in limited}
             self._period_counts = now, total
         return self._period
 
 
 def _total(counts: dict[str, RowCounts]) -> RowCounts:
-    found = RowCounts()
-    for one in counts.values():
-        found = found.plus(one)
-    return found
+    total = RowCounts()
+    for rows in counts.values():
+        total = total.plus(rows)
+    return total

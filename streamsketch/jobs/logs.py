@@ -80,22 +80,22 @@ def causes_of(error: BaseException) -> list[str]:
     The names are those of the error and its causes, including errors of workers and of Java, whose tracebacks Beam
     passes on as text. From such text, only names on a fixed list are taken.
     """
-    found: list[str] = []
+    names: list[str] = []
     at: BaseException | None = error
     seen = set[int]()
     while at is not None and id(at) not in seen:  # an error may be its own cause
         seen.add(id(at))
-        found.append(type(at).__name__)
-        found += [name for name in _NAMED.findall(str(at)) if name in _CAUSES]
+        names.append(type(at).__name__)
+        names += [name for name in _NAMED.findall(str(at)) if name in _CAUSES]
         at = at.__cause__ or at.__context__
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(names))
 
 
 def _fields(record: logging.LogRecord) -> Json:
     """Return a record's fields, with its text only if the message is streamsketch's own."""
-    found: dict[str, Any] | None = getattr(record, EVENT, None)
-    if found is not None:
-        return found
+    event: dict[str, Any] | None = getattr(record, EVENT, None)
+    if event is not None:
+        return event
     time = dt.datetime.fromtimestamp(record.created, dt.UTC).isoformat(timespec="milliseconds")
     where = {"logger": record.name, "line": record.lineno}
     text = {"text": record.getMessage()} if record.name.split(".")[0] == _OURS else {}

@@ -111,17 +111,17 @@ class Partitions:
         admin = self._brokers.admin()
         self._brokers.partitions(admin, self._topic, _SECONDS)  # whose errors name the topic
         with self._brokers.errors(admin):
-            (found,) = admin.describe_topics(TopicCollection([self._topic]), request_timeout=_SECONDS).values()
-            return str(found.result().topic_id)
+            (future,) = admin.describe_topics(TopicCollection([self._topic]), request_timeout=_SECONDS).values()
+            return str(future.result().topic_id)
 
     @property
     def is_compacted(self) -> bool:
         """Whether the topic's ``cleanup.policy`` has ``compact``; False if the configuration may not be read."""
         admin = self._brokers.admin()
         resource = ConfigResource(ConfigResource.Type.TOPIC, self._topic)
-        (found,) = admin.describe_configs([resource], request_timeout=_SECONDS).values()
+        (future,) = admin.describe_configs([resource], request_timeout=_SECONDS).values()
         try:
-            return "compact" in found.result()["cleanup.policy"].value
+            return "compact" in future.result()["cleanup.policy"].value
         except KafkaException as error:
             if error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                 return False
@@ -132,15 +132,15 @@ class Partitions:
         """Return the bounds of each partition; raise `TopicError` if the brokers do not answer."""
         numbers = self._brokers.partitions(self._consumer, self._topic, _LOOK_SECONDS)
         self._brokers.partitions(self._watcher, self._topic, _LOOK_SECONDS)  # each client learns of new ones by itself
-        found = {}
+        bounds = {}
         for number in numbers:
             with self._brokers.errors():
                 place = TopicPartition(self._topic, number)
                 first, committed = self._consumer.get_watermark_offsets(place, _LOOK_SECONDS)
                 _, end = self._watcher.get_watermark_offsets(place, _LOOK_SECONDS)
-                found[number] = Bounds(first, max(committed, end), committed)
+                bounds[number] = Bounds(first, max(committed, end), committed)
         self._brokers.forget()
-        return found
+        return bounds
 
     def assign(self, offsets: Mapping[int, int]) -> None:
         """Read these partitions."""
@@ -158,24 +158,25 @@ class Partitions:
         TopicError
             If the topic cannot be read any more.
         """
-        found: dict[int, list[Message]] = defaultdict(list)
+        messages: dict[int, list[Message]] = defaultdict(list)
         with self._brokers.errors():
             received = self._consumer.consume(_MOST, seconds)
-        for one in received:
-            error, number = one.error(), int(one.partition() or 0)
+        for record in received:
+            error, number = record.error(), int(record.partition() or 0)
             if error is not None:
-                self._take_error(one, error)
+                self._take_error(record, error)
                 continue
             self._ended.pop(number, None)
-            found[number].append(Message(one.offset() or 0, one.timestamp()[1], one.value() or b"", one.key()))
+            content, time = record.value() or b"", record.timestamp()[1]
+            messages[number].append(Message(record.offset() or 0, time, content, record.key()))
         if received:
             self._brokers.forget()
-        return found
+        return messages
 
-    def _take_error(self, one: Received, error: KafkaError) -> None:
-        code, number = error.code(), int(one.partition() or 0)
+    def _take_error(self, record: Received, error: KafkaError) -> None:
+        code, number = error.code(), int(record.partition() or 0)
         if code == KafkaError._PARTITION_EOF:  # noqa: SLF001
-            self._ended[number] = int(one.offset() or 0)
+            self._ended[number] = int(record.offset() or 0)
         elif code == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
             raise LostOffsetsError(f"partition {number} of {self._topic}: {error.str()}")
         elif code in _ENDS or error.fatal():

@@ -234,11 +234,11 @@ class MessageDecoder:
             return
         lines, places = list[bytes](), list[int]()
         for place, content in enumerate(contents):
-            found = json_rows(content)
-            if not found:
+            rows = json_rows(content)
+            if not rows:
                 yield Refused(place, "a message of white space has no row")
-            lines += found
-            places += [place] * len(found)
+            lines += rows
+            places += [place] * len(rows)
         start = size = 0
         for stop, line in enumerate([*lines[1:], None], 1):
             size += len(lines[stop - 1]) if lines else 0
@@ -375,7 +375,7 @@ class Payloads:
             size += len(message.content)
             if stop == len(run) or size >= _CHUNK:
                 part = run[start:stop]
-                asked = self._ahead.submit([one.content for one in part]) if size >= _LEAST else None
+                asked = self._ahead.submit([message.content for message in part]) if size >= _LEAST else None
                 chunks.append((part, asked))
                 start, size = stop, 0
         return chunks
@@ -391,7 +391,7 @@ class Payloads:
                 pass
             steps = None if asked is None else asked.result()
             if steps is None:
-                contents = [one.content for one in messages]
+                contents = [message.content for message in messages]
                 steps = ((step, None) for step in self._decoder.decode(contents))
             for step, read in steps:
                 if isinstance(step, Refused):

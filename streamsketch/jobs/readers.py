@@ -177,9 +177,9 @@ class Readers:
             self._alive -= 1
             while not self._alive and not self._asked.empty():
                 waiting.append(self._asked.get())
-        for one in waiting:
-            if one is not None:
-                one.answer(None)
+        for request in waiting:
+            if request is not None:
+                request.answer(None)
 
 
 @concealed
@@ -215,11 +215,11 @@ class _Asked:
         """Wait for the answer, and return it; None if it takes too long."""
         if not self._is_answered.wait(self._patience):
             self.answer(None)
-        found, self._answer = self._answer, None
+        answer, self._answer = self._answer, None
         if self._has_room:
             self._has_room = False
             self._room.release()
-        return found
+        return answer
 
 
 def _send(sink: IO[bytes], data: bytes) -> None:

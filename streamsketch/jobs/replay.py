@@ -102,8 +102,8 @@ def replay(job: StreamJob, log: Iterable[Record]) -> Replay:
 
 
 def _files(folder: Path, pattern: str) -> dict[str, bytes]:
-    found = (path for path in folder.rglob(pattern) if not path.name.startswith("."))
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
+    paths = (path for path in folder.rglob(pattern) if not path.name.startswith("."))
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
 def _keep_sums(
@@ -133,9 +133,9 @@ def _plain_sums(job: StreamJob, folder: Path) -> dict[str, Ints]:
     for (start, key, index), count in counts.items():
         sketch = sketches.setdefault((start, key), agreement.projection.sketch())
         sketch.update(index[0] if len(index) == 1 else index, count)
-    found = {}
+    sums = {}
     for (start, key), sketch in sketches.items():
         window = IntervalWindow(start / 10**6, (start + policy.of_one_length.size) / 10**6)
         slot = slot_of(job.stream, key, window)
-        found[f"{slot.stream}/{slot.window}/{slot.file}"] = sketch.state()
-    return found
+        sums[f"{slot.stream}/{slot.window}/{slot.file}"] = sketch.state()
+    return sums

@@ -64,8 +64,8 @@ class ShardStream(TopicStream):
     @property
     def _position(self) -> Json:
         times = {"until": self._until, "arrived": self._arrived}
-        found = {name: {str(number): at for number, at in sorted(each.items())} for name, each in times.items()}
-        return super()._position | {"shards": {"done": sorted(self._done), **found}}
+        fields = {name: {str(number): at for number, at in sorted(each.items())} for name, each in times.items()}
+        return super()._position | {"shards": {"done": sorted(self._done), **fields}}
 
     # --- shards ---------------------------------------------------------------------------------------------
 
@@ -100,15 +100,19 @@ class ShardStream(TopicStream):
     def _begin(self, listed: Mapping[int, Shard], *, is_new: bool) -> None:
         """Begin the shards of which all parents were read, or are not listed any more."""
         for number in sorted(listed.keys() - self._next.keys() - self._done):
-            parents = [one for one in listed[number].parents if one in listed or one in self._next or one in self._done]
+            parents = [
+                parent
+                for parent in listed[number].parents
+                if parent in listed or parent in self._next or parent in self._done
+            ]
             if not self._done.issuperset(parents):
                 continue
-            times = [self._until.get(one, -1) for one in parents]
+            times = [self._until.get(parent, -1) for parent in parents]
             if times and min(times) >= 0:
                 self._until[number] = min(times)
             clocks = self.stream.windows.clocks
-            sources = [self.source(one) for one in parents]
-            clocks.follow(self.source(number), [one for one in sources if one in clocks.sources])
+            sources = [self.source(parent) for parent in parents]
+            clocks.follow(self.source(number), [source for source in sources if source in clocks.sources])
             self._next[number], self._heard[number] = 0, self._looked
             if self._is_assigned:
                 self._shards.begin(number)
@@ -128,13 +132,13 @@ class ShardStream(TopicStream):
 
     def _new_bounds(self) -> dict[int, Bounds]:
         """Return what is known of the bounds: whether the last record that was read, and a later one, are there."""
-        found, ends = {}, self._shards.bounds()
+        bounds, ends = {}, self._shards.bounds()
         for number, at in self._next.items():
             offset = self._last[number][0] if number in self._last else -1
             is_kept = self._arrived.get(number, 0) >= self._shards.horizon
             end = ends[number].end if number in ends else at
-            found[number] = Bounds(0 if is_kept else offset + 1, max(at, end))
-        return found
+            bounds[number] = Bounds(0 if is_kept else offset + 1, max(at, end))
+        return bounds
 
     def _assign(self) -> None:
         """Read each shard from the last record that was read before, if it is there still, else from its beginning."""
@@ -155,7 +159,7 @@ class ShardStream(TopicStream):
     def _unread(self, number: int, messages: list[Message]) -> list[Message]:
         """Return the messages that were not read before, and note up to which time the shard is read."""
         first = self._last[number][0] if number in self._checking else self._next[number]
-        messages = [one for one in messages if one.offset >= first]
+        messages = [message for message in messages if message.offset >= first]
         if not messages:
             return messages
         if self._is_removed(number):
@@ -191,15 +195,15 @@ class ShardStream(TopicStream):
     @property
     def summary(self) -> Json:
         """What was read and dropped, and up to which record. Secret."""
-        found = super().summary
-        missing = found.pop("offsets_missing")
-        return found | {"losses": missing, "shards_ended": sorted(self._done)}
+        summary = super().summary
+        missing = summary.pop("offsets_missing")
+        return summary | {"losses": missing, "shards_ended": sorted(self._done)}
 
 
 def _cover(children: Mapping[int, Shard], parent: Shard) -> bool:
     """Return whether shards have all hash keys of one that they go on from."""
     at = parent.first
-    for child in sorted(children.values(), key=lambda one: one.first):
+    for child in sorted(children.values(), key=lambda shard: shard.first):
         if child.first > at:
             return False
         at = max(at, child.last + 1)
@@ -211,7 +215,7 @@ def _are_shards(value: Any) -> bool:
     return (
         isinstance(value, dict)
         and isinstance(done := value.get("done"), list)
-        and all(type(one) is int for one in done)
+        and all(type(shard) is int for shard in done)
         and all(
             isinstance(times := value.get(name), dict)
             and all(number.isdecimal() and type(at) is int for number, at in times.items())

@@ -30,8 +30,8 @@ def read_releases(folder: str) -> PrivateTable:
     with FileSystems.open(FileSystems.join(folder, SKETCHES)) as file, tempfile.TemporaryDirectory() as local:
         copy = Path(local, SKETCHES)  # the reader maps local files into memory
         copy.write_bytes(file.read())
-        found: PrivateTable = load(copy)
-    return found
+        releases: PrivateTable = load(copy)
+    return releases
 
 
 def read_comparisons(folder: str, by: By) -> pa.Table:
@@ -63,13 +63,13 @@ def write_results(releases: PrivateTable, folder: str) -> None:
 
 def comparisons(releases: PrivateTable, by: By) -> pa.Table:
     """Return all comparisons of releases by one measure, nearest pair first, and pairs without a value last."""
-    found = pairwise(list(releases.values()), by=by).to_arrow([str(key) for key in releases])
-    gone = pc.is_nan(found.column("estimate"))
-    for place, name in enumerate(found.column_names[2:], 2):
-        found = found.set_column(place, name, pc.if_else(gone, None, found.column(name)))
+    table = pairwise(list(releases.values()), by=by).to_arrow([str(key) for key in releases])
+    gone = pc.is_nan(table.column("estimate"))
+    for place, name in enumerate(table.column_names[2:], 2):
+        table = table.set_column(place, name, pc.if_else(gone, None, table.column(name)))
     order = "ascending" if MEASURES[by].sign > 0 else "descending"
-    found = found.sort_by([("estimate", order), ("first", "ascending"), ("second", "ascending")])
-    return found.rename_columns([*found.column_names[:2], MEASURES[by].column, *found.column_names[3:]])
+    table = table.sort_by([("estimate", order), ("first", "ascending"), ("second", "ascending")])
+    return table.rename_columns([*table.column_names[:2], MEASURES[by].column, *table.column_names[3:]])
 
 
 def clear(folder: str) -> None:

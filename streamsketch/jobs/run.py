@@ -84,10 +84,10 @@ def beam_options(given: Sequence[str], *, streaming: bool = False) -> PipelineOp
     return options
 
 
-def _retained(given: Sequence[str]) -> list[str]:
+def _retained(arguments: Sequence[str]) -> list[str]:
     """Return the options by which Flink keeps checkpoints, unless they are given, if there are checkpoints."""
-    names = {one.partition("=")[0] for one in given}
-    return [one for one in _RETAIN if one not in names] if "--checkpointing_interval" in names else []
+    names = {argument.partition("=")[0] for argument in arguments}
+    return [option for option in _RETAIN if option not in names] if "--checkpointing_interval" in names else []
 
 
 def _check_recovery(options: PipelineOptions) -> None:
@@ -98,16 +98,16 @@ def _check_recovery(options: PipelineOptions) -> None:
             f"within {cached} ms gets the dead workers back, until Flink gives up. Leave the option out; a stream's "
             "workers run all the time anyway"
         )
-    found = options.get_all_options(retain_unknown_options=True)
-    for name in (one.removeprefix("--") for one in _RETAIN):
-        if str(found.get(name, True)).lower() == "false":
+    values = options.get_all_options(retain_unknown_options=True)
+    for name in (option.removeprefix("--") for option in _RETAIN):
+        if str(values.get(name, True)).lower() == "false":
             raise InvalidInputError(
-                f"--{name}={found[name]} lets Flink delete the checkpoints of a job that is cancelled or fails, but "
+                f"--{name}={values[name]} lets Flink delete the checkpoints of a job that is cancelled or fails, but "
                 "only they can restore it. Leave the option out"
             )
     # operators are named by what they are chained with, and one slot chains more of them than two
-    is_one = int(found.get("parallelism") or 1) <= 1 and "operator_chaining" not in found  # -1: the default
-    if is_one and "checkpointing_interval" in found:
+    is_one = int(values.get("parallelism") or 1) <= 1 and "operator_chaining" not in values  # -1: the default
+    if is_one and "checkpointing_interval" in values:
         _LOG.warning(
             "with --parallelism=1, often the default, the state of this job can only be restored with one slot. To "
             "rescale the job later, pass --parallelism=2 or more now, or --operator_chaining, which turns chaining "

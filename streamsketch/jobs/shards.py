@@ -156,14 +156,14 @@ class Shards:
     def shards(self) -> dict[int, Shard]:
         """Return the shards that the stream lists: open ones, and closed ones until their last record is removed."""
         self._retention = float(self._summary()["RetentionPeriodHours"]) * 3600
-        found, more = [], {"StreamName": self._name}
+        listed, more = [], {"StreamName": self._name}
         while True:
             answer = self._ask("list_shards", StreamARN=self._topic, **more)
-            found += answer["Shards"]
+            listed += answer["Shards"]
             if not answer.get("NextToken"):
                 break
             more = {"NextToken": answer["NextToken"]}
-        return {_number(each["ShardId"]): _shard(each) for each in found}
+        return {_number(each["ShardId"]): _shard(each) for each in listed}
 
     def bounds(self) -> dict[int, Bounds]:
         """Return the bounds of shards, as far as Kinesis tells them: whether there is a later record."""
@@ -201,8 +201,8 @@ class Shards:
             time.sleep(max(0.0, min([seconds, *(at - now for at in self._due.values())])))
             return {}
         numbers = [number for _, number in due]
-        found = zip(numbers, self._pool.map(self._read, numbers), strict=True)
-        return {number: messages for number, messages in found if messages}
+        polled = zip(numbers, self._pool.map(self._read, numbers), strict=True)
+        return {number: messages for number, messages in polled if messages}
 
     def ended(self) -> dict[int, int]:
         """Return the open shards at their end."""
@@ -241,7 +241,7 @@ class Shards:
             return []
         self._troubles.pop(number, None)
         self._behind[number] = int(answer.get("MillisBehindLatest") or 0)
-        messages = [one for one in map(_message, answer["Records"]) if one.offset >= self._offsets[number]]
+        messages = [message for message in map(_message, answer["Records"]) if message.offset >= self._offsets[number]]
         if messages:
             last = messages[-1]
             self._offsets[number] = last.offset + 1
@@ -280,7 +280,7 @@ class Shards:
         answer = self._ask("describe_stream_summary", StreamName=self._name, StreamARN=self._topic)
         return answer["StreamDescriptionSummary"]
 
-    def _ask(self, request: str, **given: Any) -> Any:
+    def _ask(self, request: str, **parameters: Any) -> Any:
         """Return the answer to a request.
 
         Raises
@@ -293,7 +293,7 @@ class Shards:
         try:
             if self._client is None:
                 self._client = self._connect(self._region)
-            return getattr(self._client, request)(**given)
+            return getattr(self._client, request)(**parameters)
         except ClientError as error:
             raise self._as_error(error) from error
         except BotoCoreError as error:

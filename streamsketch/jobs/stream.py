@@ -239,7 +239,7 @@ class StreamJob:
         if self.job.ledger is None:
             return
         unit, dataset = self._charged_unit, self.job.dataset
-        units = {one.name: one.unit for one in Ledger(self.job.ledger).datasets}
+        units = {entry.name: entry.unit for entry in Ledger(self.job.ledger).datasets}
         if units.get(str(dataset)) != unit:
             held = f"is for one {units[str(dataset)]}" if dataset in units else "is not in it"
             raise InvalidInputError(
@@ -307,15 +307,15 @@ class StreamJob:
             refused = [keys | "As alarms" >> beam.Map(refused_alarm, self.stream, epoch)]
         held, alarms = releases | "Write releases" >> self._sink(epoch)
         files: dict[str, Any] = {"folder": self.job.folder, "stream": self.stream, "epoch": epoch}
-        found = {"batches": batches, "sketches": sketches, "releases": releases, "held": held}
-        found |= {"late": late, "malformed": malformed}
+        outputs = {"batches": batches, "sketches": sketches, "releases": releases, "held": held}
+        outputs |= {"late": late, "malformed": malformed}
         all_alarms = [alarms, *refused]
         if policy.schedule is None:  # rows are no streams to compare
-            found["distances"], compared = self._compared(held, files)
+            outputs["distances"], compared = self._compared(held, files)
             all_alarms += compared
-        found["alarms"] = all_alarms | "All alarms" >> beam.Flatten()
-        found["alarms"] | "Write alarms" >> WriteAlarms(FileSystems.join(self._claims, f"{self.stream}.alarms"))
-        return found
+        outputs["alarms"] = all_alarms | "All alarms" >> beam.Flatten()
+        outputs["alarms"] | "Write alarms" >> WriteAlarms(FileSystems.join(self._claims, f"{self.stream}.alarms"))
+        return outputs
 
     def _compared(
         self, held: beam.PCollection, files: dict[str, Any]

@@ -94,8 +94,8 @@ class Publisher:
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
-            (found,) = admin.describe_configs([resource], request_timeout=_SECONDS).values()
-            policy = found.result()["cleanup.policy"].value
+            (future,) = admin.describe_configs([resource], request_timeout=_SECONDS).values()
+            policy = future.result()["cleanup.policy"].value
         if policy != "compact":
             raise TopicError(
                 f"the topic {self._topic} has cleanup.policy={policy}, so it would not keep what was published, and "
@@ -172,12 +172,12 @@ class SilentPartitions:
             numbers = set(self._brokers.partitions(self._consumer, self._topic, _LOOK_SECONDS))
             asked = [TopicPartition(self._topic, number, since) for number in sorted(numbers)]
             with self._brokers.errors(self._consumer):
-                found = self._consumer.offsets_for_times(asked, _LOOK_SECONDS)
+                places = self._consumer.offsets_for_times(asked, _LOOK_SECONDS)
         except TopicError as error:
             return [f"Kafka does not answer: {error}"], {}
         self._brokers.forget()
         self._known = self._known or numbers
-        silent = [one.partition for one in found if one.offset < 0]
+        silent = [place.partition for place in places if place.offset < 0]
         wrong = []
         if silent:
             wrong.append(f"no record for {self._after:.0f} s in partitions {', '.join(map(str, silent))}")
@@ -213,12 +213,12 @@ class PartitionLag:
             numbers = self._brokers.partitions(self._consumer, self._topic, _LOOK_SECONDS)
             asked = [TopicPartition(self._topic, number) for number in numbers]
             with self._brokers.errors(self._consumer):
-                read = [one for one in self._consumer.committed(asked, _LOOK_SECONDS) if one.offset >= 0]
-                ends = [self._consumer.get_watermark_offsets(one, _LOOK_SECONDS)[1] for one in read]
+                read = [place for place in self._consumer.committed(asked, _LOOK_SECONDS) if place.offset >= 0]
+                ends = [self._consumer.get_watermark_offsets(place, _LOOK_SECONDS)[1] for place in read]
         except TopicError as error:
             return [f"Kafka does not answer: {error}"], {}
         self._brokers.forget()
-        lags = {one.partition: float(max(0, end - one.offset)) for one, end in zip(read, ends, strict=True)}
+        lags = {place.partition: float(max(0, end - place.offset)) for place, end in zip(read, ends, strict=True)}
         return [], {"partition_lag_records": lags} if lags else {}
 
 
@@ -245,5 +245,5 @@ def slots_in(folder: Path, stream: str) -> dict[str, Path]:
     >>> list(slots_in(folder, "flights"))
     ['2013-01-01T05-00-00Z/AA']
     """
-    found = (folder / stream).glob(f"*/[!.]*{_SUFFIX}")
-    return {f"{path.parent.name}/{path.name.removesuffix(_SUFFIX)}": path for path in found}
+    paths = (folder / stream).glob(f"*/[!.]*{_SUFFIX}")
+    return {f"{path.parent.name}/{path.name.removesuffix(_SUFFIX)}": path for path in paths}

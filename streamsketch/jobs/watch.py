@@ -43,12 +43,12 @@ class Folder(Sink):
 
     def keys(self, since: int) -> dict[int, set[tuple[str, str]]]:
         """Return the keys of each window; a folder that does not exist yet has none."""
-        found = {}
+        keys = {}
         for window in self._folder.iterdir() if self._folder.exists() else ():
             start = window_time(window.name)
             if start is not None and start >= since:
-                found[start] = {("file", path.name) for path in window.iterdir()}
-        return found
+                keys[start] = {("file", path.name) for path in window.iterdir()}
+        return keys
 
 
 class Database(Sink):
@@ -63,13 +63,13 @@ class Database(Sink):
         asked = (
             f"SELECT window_start, kind, key FROM releases WHERE stream = {self._mark} AND window_start >= {self._mark}"  # noqa: S608 - marks
         )
-        found = defaultdict(set)
+        keys = defaultdict(set)
         with contextlib.closing(self._connect()) as connected:
             cursor = connected.cursor()
             cursor.execute(asked, (self._stream, since))
             for start, kind, key in cursor.fetchall():
-                found[start].add((kind, key))
-        return dict(found)
+                keys[start].add((kind, key))
+        return dict(keys)
 
 
 class Seen(NamedTuple):
@@ -169,9 +169,9 @@ class Watch:
 
     def look(self) -> None:
         """Look at sink, alarms and causes. If one cannot be read, the stream is unhealthy, and nothing is raised."""
-        found = [cause.look(self._clock(), self._stale_after) for cause in self._causes]
-        self._wrong = [sentence for wrong, _ in found for sentence in wrong]
-        self.numbers = {name: number for _, numbers in found for name, number in numbers.items()}
+        reports = [cause.look(self._clock(), self._stale_after) for cause in self._causes]
+        self._wrong = [sentence for wrong, _ in reports for sentence in wrong]
+        self.numbers = {name: number for _, numbers in reports for name, number in numbers.items()}
         what = "alarms"
         try:
             alarms, refused = self._alarm_count()
@@ -210,21 +210,21 @@ class Watch:
         private
             Whether what the causes found is part of it. Without, all is public: releases, the number of alarms, time.
         """
-        now, found = self._clock(), []
+        now, complaints = self._clock(), []
         if self._trouble is not None:
-            found.append(self._trouble)
+            complaints.append(self._trouble)
         elif now - self._looked > self._patience:
-            found.append(f"the sink has not answered for {now - self._looked:.0f} s")
+            complaints.append(f"the sink has not answered for {now - self._looked:.0f} s")
         lag = self.lag
         quiet = now - self._advanced
         if (lag is None or lag > self._stale_after) and quiet > self._stale_after:
-            found.append(f"no window was completed for {quiet if lag is None else min(lag, quiet):.0f} s")
+            complaints.append(f"no window was completed for {quiet if lag is None else min(lag, quiet):.0f} s")
         overdue = sum(now - since > self._stale_after for since in self._lacking.values())
         if overdue:
-            found.append(f"{overdue} windows before the newest one lack keys")
-        if found and self.seen is not None and self.seen.refused:
-            found.append(f"the ledger refused {self.seen.refused} slots, which are not released")
-        return [*found, *(self._wrong if private else ())]
+            complaints.append(f"{overdue} windows before the newest one lack keys")
+        if complaints and self.seen is not None and self.seen.refused:
+            complaints.append(f"the ledger refused {self.seen.refused} slots, which are not released")
+        return [*complaints, *(self._wrong if private else ())]
 
     def health(self, *, private: bool = True) -> Json:
         """Return the content of the health page; ``private`` is that of `complaints`."""
