@@ -49,9 +49,9 @@ class Names:
         if not is_text_type(value_type(column)):
             return
         counted = pc.value_counts(plain(column).cast(pa.large_string())).to_pylist() if len(column) else []
-        for one in counted:
-            if one["values"] is not None:
-                self._count(one["values"], one["counts"])
+        for entry in counted:
+            if entry["values"] is not None:
+                self._count(entry["values"], entry["counts"])
 
     def _count(self, text: str, rows: int) -> None:
         if text not in self.rows:
@@ -125,7 +125,7 @@ class RowCheck:
         self._intake = Intake(agreement, on_bad=self._bad, bounded=bounded)
 
     def _spelt(self, name: str, text: str) -> str:
-        column = next((one for one in self._agreement.columns if one.name == name), None)
+        column = next((column for column in self._agreement.columns if column.name == name), None)
         rule = None if column is None else self._agreement.rule_of(column)
         return text if rule is None else rule.apply(text)
 
@@ -155,35 +155,35 @@ class RowCheck:
                 self._missing[name] += int(pc.sum(empty.cast(pa.int64())).as_py() or 0)
         events = self._intake.read(batch)
         if self._agreement.unit is not None and events.units is not None:
-            for one in pc.value_counts(events.units).to_pylist() if len(events.units) else []:
-                if one["values"] in self._units or len(self._units) < self._most:
-                    self._units[one["values"]] += one["counts"]
+            for entry in pc.value_counts(events.units).to_pylist() if len(events.units) else []:
+                if entry["values"] in self._units or len(self._units) < self._most:
+                    self._units[entry["values"]] += entry["counts"]
                 else:
-                    self._rows_of_other_units += one["counts"]
+                    self._rows_of_other_units += entry["counts"]
         self.refused |= self._agreement.missing == "refuse" and any(self._missing.values())
         self.refused |= self._agreement.unit is None and bool(self._why)
 
     def findings(self) -> list[Finding]:
         """Return what is to be known, column by column: names, then rows that are dropped, then units."""
-        found: list[Finding] = []
+        findings: list[Finding] = []
         for column in self._agreement.columns:
-            if column.name in self._names and all(one.column != column.name for one in found):
-                found += self._of_names(column.name, self._agreement.rule_of(column))
+            if column.name in self._names and all(finding.column != column.name for finding in findings):
+                findings += self._of_names(column.name, self._agreement.rule_of(column))
         does = "dropped" if self._agreement.missing == "drop" else "refused"
         for name, rows in self._missing.items():
             if rows:
-                found.append(Finding(name, "missing", rows, f"null or blank: these rows are {does}"))
+                findings.append(Finding(name, "missing", rows, f"null or blank: these rows are {does}"))
         for why, rows in self._why.most_common():
             if "null or blank" not in why:
-                found.append(Finding("", "malformed", rows, why))
-        return [*found, *self._of_units()]
+                findings.append(Finding("", "malformed", rows, why))
+        return [*findings, *self._of_units()]
 
     def _of_names(self, name: str, rule: TextRule | None) -> list[Finding]:
-        names, found = self._names[name], []
+        names, findings = self._names[name], []
 
         def note(kind: str, rows: int, text: str) -> None:
             if rows:
-                found.append(Finding(name, kind, rows, text))
+                findings.append(Finding(name, kind, rows, text))
 
         done = sentences.BROUGHT_INTO_NFC if rule is not None and rule.form else sentences.NOT_IN_NFC
         note("not in NFC", names.where(lambda text: _FORM.apply(text) != text), done)
@@ -212,7 +212,7 @@ class RowCheck:
             )
             note("swapped", *self._swapped(name))
         note("not looked at", names.left_out, f"of names after the first {len(names.rows):,} different ones")
-        return found
+        return findings
 
     def _swapped(self, name: str) -> tuple[int, str]:
         """Return the rows of another column that holds what the public list of this one names, and which it is."""
@@ -233,10 +233,10 @@ class RowCheck:
             f"{counts.size:,} units; half have {int(np.median(counts)):,} rows or fewer, 99 % "
             f"{int(np.quantile(counts, 0.99)):,} or fewer, and one has {most:,}"
         )
-        found = [Finding(unit.name, "rows of units", most, text)]
+        findings = [Finding(unit.name, "rows of units", most, text)]
         if others := self._rows_of_other_units:
             text = f"of units after the first {counts.size:,}, of which alone the numbers of rows are"
-            found.append(Finding(unit.name, "not counted", others, text))
+            findings.append(Finding(unit.name, "not counted", others, text))
         widest = max(
             (len(names.rows), name) for name, names in [*self._names.items(), ("", Names())] if name != unit.name
         )
@@ -244,8 +244,8 @@ class RowCheck:
             text = sentences.IS_IT_THE_UNIT.format(
                 column=widest[1], names=f"{widest[0]:,}", units=f"{counts.size:,}", unit=unit.name
             )
-            found.append(Finding(unit.name, "swapped", self.rows, text))
-        return found
+            findings.append(Finding(unit.name, "swapped", self.rows, text))
+        return findings
 
 
 def check_rows(

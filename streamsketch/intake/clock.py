@@ -60,8 +60,8 @@ class AheadLimit(NamedTuple):
     def reach(self, before: Ints) -> Ints:
         """Return the number of the last window in reach of watermarks in windows of these numbers: int64, (n,)."""
         first = _NEVER if self.first is None else self.first
-        found: Ints = np.where(before == _NEVER, self.last(None), np.maximum(before, first) + self.most)
-        return found
+        last: Ints = np.where(before == _NEVER, self.last(None), np.maximum(before, first) + self.most)
+        return last
 
     def last(self, before: int | None) -> int:
         """Return the number of the last window in reach of a watermark in a window, None before there is one."""
@@ -138,8 +138,8 @@ class Clock:
         Until a row has advanced the clock it is the start of the span, at which nothing is late.
         """
         moves, ahead = self._judged(times, heartbeats)
-        found: Ints = np.maximum.accumulate(np.append(self._before, np.where(moves & ~ahead, times, self._before)))
-        return found
+        newest: Ints = np.maximum.accumulate(np.append(self._before, np.where(moves & ~ahead, times, self._before)))
+        return newest
 
     def ahead(self, times: Ints, heartbeats: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
         """Return which of some consecutive rows are too far ahead, without advancing the clock: bool, (n,)."""

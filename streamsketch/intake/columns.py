@@ -160,7 +160,7 @@ def salvage(
     while waiting:
         start, stop = waiting.pop()
         try:
-            found = read(start, stop)
+            part = read(start, stop)
         except errors as error:
             if start == stop:
                 raise
@@ -172,7 +172,7 @@ def salvage(
             middle = (start + stop) // 2
             waiting += [(middle, stop), (start, middle)]
             continue
-        yield found
+        yield part
 
 
 def add_readable(

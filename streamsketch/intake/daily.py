@@ -153,20 +153,20 @@ class DailyFiles:
         """Return the names that match, in their order."""
         pattern = self._pattern
         return sorted(
-            one.name
-            for one in pattern.parent.iterdir()
-            if fnmatch.fnmatchcase(one.name, pattern.name) and one.is_file()
+            path.name
+            for path in pattern.parent.iterdir()
+            if fnmatch.fnmatchcase(path.name, pattern.name) and path.is_file()
         )
 
     def _following(self, name: str) -> str | None:
         """Return the name after one, if there is a file; raise for a file before it that was not read."""
         names = self._names()
-        if late := sorted({one for one in names if one < name} - {*self._read}):
+        if late := sorted({other for other in names if other < name} - {*self._read}):
             raise InvalidInputError(
                 f"{self._path(late[0])} appeared after {self._path(name)} was begun, which comes later in the order of "
                 "names: its rows would be late. Name files so that later ones sort behind, or move it away"
             )
-        return next((one for one in names if one > name), None)
+        return next((other for other in names if other > name), None)
 
     def _path(self, name: str) -> Path:
         return self._pattern.parent / name
@@ -185,4 +185,4 @@ def _is_position(position: Json) -> bool:
     """Return whether a position is one that `DailyFiles.position` gave."""
     files, name, log = (position.get(field) for field in ("files", "name", "log"))
     names = [*files, name] if isinstance(files, list) else [None]
-    return all(isinstance(one, str) and Path(one).name == one for one in names) and isinstance(log, dict)
+    return all(isinstance(text, str) and Path(text).name == text for text in names) and isinstance(log, dict)

@@ -125,7 +125,7 @@ class RowReader:
     def _numbers(self) -> tuple[str, ...]:
         """The names of columns of which all cells are numbers."""
         agreed = self.agreement
-        whole = [one.name for one in agreed.columns if one.type == "integer" or one.places is not None]
+        whole = [column.name for column in agreed.columns if column.type == "integer" or column.places is not None]
         features = [] if agreed.features is None else agreed.features.numeric
         return tuple(dict.fromkeys([*whole, *features, *([] if agreed.value is None else [agreed.value])]))
 

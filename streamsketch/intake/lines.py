@@ -354,8 +354,10 @@ class Lines:
         def refuse(place: int, error: Exception) -> None:
             reasons[numbers[place]] = f"line {numbers[place]:,} of {self.name}: {error}"
 
-        known = np.array(numbers, dtype=np.int64)
-        self.bad.rows += add_readable(lambda rows, places: add(rows, _first_or_all(known[places])), batch, refuse)
+        line_numbers = np.array(numbers, dtype=np.int64)
+        self.bad.rows += add_readable(
+            lambda rows, places: add(rows, _first_or_all(line_numbers[places])), batch, refuse
+        )
         for number in sorted(reasons):
             self._number = number
             self.refuse(lines[number - first] + b"\n", reasons[number])

@@ -44,7 +44,7 @@ class _Next(NamedTuple):
     row was read; or the file at the log's path, if the others are lost.
     """
 
-    one: LogFile | None
+    file: LogFile | None
     is_copy: bool = False
     was_missed: bool = False
     lost: str = ""
@@ -351,17 +351,17 @@ class Log:
             self._begin_at_path(self.position, to.lost)
             return
         path = self._path
-        if path is None or to.one is None:
+        if path is None or to.file is None:
             return
         try:
-            file, found = open_again(path, to.one)
+            file, place = open_again(path, to.file)
         except LostLogError:
             self._go_back()  # and look again
             return
         if to.is_copy and holds(file, own) is None:
             file.close()
         else:
-            self._open(file, found, keep=to.follows)
+            self._open(file, place, keep=to.follows)
         if to.is_copy:
             self._go_back()
         else:
@@ -474,16 +474,16 @@ class Log:
         while stop is None or not stop.is_set():
             begins, at = self._is_unread, self._file.tell()
             block = b"" if self._was_cut() else self._file.read(self._block_bytes or BLOCK_BYTES)
-            found = self._find_successor() if begins or not block else None
+            successor = self._find_successor() if begins or not block else None
             if begins and self._missed:  # it is not known yet whether it is the file that comes next
                 self._file.seek(at)
                 block = b""
-            if found is not None and found.follows:
+            if successor is not None and successor.follows:
                 block = block or self._file.read(
                     self._block_bytes or BLOCK_BYTES
                 )  # written before the next one was begun
-            if found is not None and not (found.follows and block):
-                self._next = found
+            if successor is not None and not (successor.follows and block):
+                self._next = successor
                 return
             if block:
                 self._last, self._read_to = (self._last + block)[-KNOWN_BY:], self._file.tell()
@@ -500,7 +500,7 @@ class Log:
     def _find_successor(self) -> _Next | None:
         """Return the file to go on with, once it was looked for often enough; None as long as this is the last one."""
         try:
-            found = self._successor()
+            successor = self._successor()
         except LostLogError as error:
             self._missed += 1
             if self._missed < _TRIES and self._path is not None:
@@ -509,7 +509,7 @@ class Log:
                 raise
             return _Next(None, lost=str(error))
         self._missed = 0
-        return found
+        return successor
 
     @property
     def _other(self) -> str:

@@ -210,8 +210,8 @@ class Messages:
                 f"{self._name} begins at offset {offset:,}, but reading began at {at['first'][0]:,}. Begin there; for "
                 "another topic of this name, or to begin earlier, begin a new state and a new folder"
             )
-        for known, its in (at["first"], at.get("last", at["first"])):
-            if offset == known and content != its:
+        for past_offset, past_content in (at["first"], at.get("last", at["first"])):
+            if offset == past_offset and content != past_content:
                 raise InvalidInputError(
                     f"the message of {self._name} at offset {offset:,} differs from the one read before; pass the "
                     "same topic, or begin a new state and a new folder"
@@ -240,9 +240,9 @@ class _Beat(bytes):
     @classmethod
     def at(cls, time: str, millis: int) -> "_Beat":
         """Return a heartbeat at a time, in milliseconds since 1970, in the column of times."""
-        found = cls(b"{}")
-        found.time, found.millis = time, millis
-        return found
+        beat = cls(b"{}")
+        beat.time, beat.millis = time, millis
+        return beat
 
 
 def _together(rows: list[bytes]) -> Iterator[bytes]:

@@ -97,15 +97,15 @@ class Lists:
 def _types(name: str, column: list[Any]) -> list[type | None]:
     """Return the type of each field; None for one of a type that the column does not take."""
     kinds = {"key": KEYS, "value": VALUES}.get(name, INDICES)
-    found = [type(field) if _is_of(field, kinds) else None for field in column]
-    if column and not any(found):
+    types = [type(field) if _is_of(field, kinds) else None for field in column]
+    if column and not any(types):
         wrong = {type(field).__name__ for field in column if not is_malformed((field,) * 4)}
         if wrong:
             raise InvalidInputError(
                 f"the {name} column must hold {'numbers' if name == 'value' else 'text, bytes or integers'}, got "
                 f"{', '.join(sorted(wrong)):.60}; cast it first"
             )
-    return found
+    return types
 
 
 def _is_of(field: object, kinds: tuple[type, ...]) -> bool:

@@ -69,7 +69,7 @@ def open_rotated(path: Path) -> Opened:
     return gzip.open(path, "rb") if path.suffix == ".gz" else FileIO(path)
 
 
-def open_again(path: Path, one: LogFile) -> tuple[Opened, Path]:
+def open_again(path: Path, entry: LogFile) -> tuple[Opened, Path]:
     """Open a file of the log at ``path``, which may have been renamed since it was listed; return its path, too.
 
     Raises
@@ -77,19 +77,19 @@ def open_again(path: Path, one: LogFile) -> tuple[Opened, Path]:
     LostLogError
         If it is not there any more.
     """
-    for other in (one, *(other for other in files_of(path) if other.file == one.file)):
+    for other in (entry, *(other for other in files_of(path) if other.file == entry.file)):
         if file := _open_listed(other):
             return file, other.path
-    raise LostLogError(f"{one.path} was rotated or removed while it was opened; try again")
+    raise LostLogError(f"{entry.path} was rotated or removed while it was opened; try again")
 
 
-def _open_listed(one: LogFile) -> Opened | None:
+def _open_listed(entry: LogFile) -> Opened | None:
     """Open a file if it still is the one that was listed."""
     try:
-        file = open_rotated(one.path)
+        file = open_rotated(entry.path)
     except FileNotFoundError:
         return None
-    if identity(os.fstat(file.fileno())) == one.file:
+    if identity(os.fstat(file.fileno())) == entry.file:
         return file
     file.close()
     return None
@@ -107,21 +107,21 @@ def files_of(path: Path) -> list[LogFile]:
     """
     before: list[LogFile] | None = None
     for _ in range(_SNAPSHOTS):
-        found = _listed(path)
-        if found is not None and found == before:
-            return found
-        before = found
+        files = _listed(path)
+        if files is not None and files == before:
+            return files
+        before = files
     raise LostLogError(f"{path} is rotated faster than its files can be listed; rotate it less often")
 
 
 def _listed(path: Path) -> list[LogFile] | None:
     """Return all files of a log; None if one was renamed meanwhile."""
-    here = [LogFile(path, found)] if (found := identity_at(path)) else []
+    here = [LogFile(path, inode)] if (inode := identity_at(path)) else []
     try:
-        older = [LogFile(one, identity(one.stat())) for one in rotated(path)]
+        older = [LogFile(other, identity(other.stat())) for other in rotated(path)]
     except FileNotFoundError:
         return None
-    return [*(one for one in older if all(one.file != other.file for other in here)), *here]  # no links to it
+    return [*(entry for entry in older if all(entry.file != other.file for other in here)), *here]  # no links to it
 
 
 def rotated(path: Path) -> list[Path]:
@@ -136,20 +136,20 @@ def rotated(path: Path) -> list[Path]:
     InvalidInputError
         If some are named by numbers and others by dates, so that their order is unknown.
     """
-    found: dict[tuple[str, int | str], Path] = {}
-    for other in sorted(path.parent.iterdir(), key=lambda one: (one.suffix == ".gz", one.name)):
+    files: dict[tuple[str, int | str], Path] = {}
+    for other in sorted(path.parent.iterdir(), key=lambda file: (file.suffix == ".gz", file.name)):
         label = _label(other.name.removesuffix(".gz"), path)
         if _NUMBER.fullmatch(label):
-            found.setdefault(("number", -int(label)), other)
+            files.setdefault(("number", -int(label)), other)
         elif _DATE.fullmatch(label):
-            found.setdefault(("date", re.sub(r"\D", "", label)), other)
-    if len({kind for kind, _ in found}) > 1:
-        names = ", ".join(sorted(one.name for one in found.values()))
+            files.setdefault(("date", re.sub(r"\D", "", label)), other)
+    if len({kind for kind, _ in files}) > 1:
+        names = ", ".join(sorted(file.name for file in files.values()))
         raise InvalidInputError(
             f"the rotated files of {path} are named by numbers and by dates ({names}), so their order is unknown; "
             "move away those that were read before"
         )
-    return [found[key] for key in sorted(found)]
+    return [files[key] for key in sorted(files)]
 
 
 def _label(name: str, path: Path) -> str:
@@ -191,15 +191,15 @@ def chain(path: Path, position: Mapping[str, Any]) -> list[LogFile]:
     LostLogError
         If it is not there, cannot be distinguished from others, or a file after it is missing.
     """
-    every, known = files_of(path), position["file"]
-    if every and every[-1] == LogFile(path, known) and _is_in(every[-1], position):
+    every, inode = files_of(path), position["file"]
+    if every and every[-1] == LogFile(path, inode) and _is_in(every[-1], position):
         return every[-1:]
-    plain = [one for one in every if one.path.suffix != ".gz" and _is_in(one, position)]
-    matches = [one for one in plain if one.file == known]
+    plain = [entry for entry in every if entry.path.suffix != ".gz" and _is_in(entry, position)]
+    matches = [entry for entry in plain if entry.file == inode]
     if not matches and (position["bytes"] or len(every) == 1):  # no bytes are in every file
         matches = plain
     if not matches and position["bytes"]:
-        matches = [one for one in reversed(every) if one.path.suffix == ".gz" and _is_in(one, position)]
+        matches = [entry for entry in reversed(every) if entry.path.suffix == ".gz" and _is_in(entry, position)]
     if len(matches) != 1:
         raise LostLogError(_not_found(path, position, every, several=len(matches) > 1))
     return _without_gaps(every[every.index(matches[0]) :], path)
@@ -216,26 +216,26 @@ def unread(path: Path, position: Mapping[str, Any]) -> list[LogFile]:
     LostLogError
         As `chain`, or if it is not known whether files are missing.
     """
-    after, known = position["after"], position["file"]
+    after, inode = position["after"], position["file"]
     if after:
         try:
-            found = chain(path, after)[1:]
+            files = chain(path, after)[1:]
         except LostLogError:
-            found = _from(files_of(path), known, path)  # the file before is gone, but this one was renamed
-            if found[0].path == path:
+            files = _from(files_of(path), inode, path)  # the file before is gone, but this one was renamed
+            if files[0].path == path:
                 raise
     else:
-        found = _from(files_of(path), known, path)
-    if not found:
+        files = _from(files_of(path), inode, path)
+    if not files:
         raise LostLogError(f"{path} was read to its end, and was rotated then; put the newer file back")
-    return _without_copies(_without_gaps(found, path), known, path)
+    return _without_copies(_without_gaps(files, path), inode, path)
 
 
-def _from(every: list[LogFile], known: list[int], path: Path) -> list[LogFile]:
+def _from(every: list[LogFile], inode: list[int], path: Path) -> list[LogFile]:
     """Return all files, if the oldest one surely is the one of which nothing was read: inodes are used again."""
-    is_oldest = len(every) == 1 or any(one.file == known for one in every) or every[0].path.suffix == ".gz"
+    is_oldest = len(every) == 1 or any(entry.file == inode for entry in every) or every[0].path.suffix == ".gz"
     if len(every) > 2 or not is_oldest:
-        names = ", ".join(one.path.name for one in every if one.path != path)
+        names = ", ".join(entry.path.name for entry in every if entry.path != path)
         raise LostLogError(
             f"{path} was rotated before anything was read of it, so it is not known whether files before {names} are "
             "missing. Begin a new state and a new folder"
@@ -243,20 +243,20 @@ def _from(every: list[LogFile], known: list[int], path: Path) -> list[LogFile]:
     return every
 
 
-def _without_copies(found: list[LogFile], known: list[int], path: Path) -> list[LogFile]:
+def _without_copies(files: list[LogFile], inode: list[int], path: Path) -> list[LogFile]:
     """Leave out what a log is copied into while it is not truncated yet: what it holds is read there."""
-    last = found[-1]
-    if last != LogFile(path, known) or not size_of(path):
-        return found
-    return [one for one in found if one.file == known or (end := end_of(one)) is None or not _is_in(last, end)]
+    last = files[-1]
+    if last != LogFile(path, inode) or not size_of(path):
+        return files
+    return [entry for entry in files if entry.file == inode or (end := end_of(entry)) is None or not _is_in(last, end)]
 
 
-def end_of(one: LogFile) -> Json | None:
+def end_of(entry: LogFile) -> Json | None:
     """Return the position at the end of a file; None if it cannot be read."""
     head = tail = b""
     size = 0
     try:
-        file = _open_listed(one)
+        file = _open_listed(entry)
         if file is None:
             return None
         with file:
@@ -267,7 +267,7 @@ def end_of(one: LogFile) -> Json | None:
     except (EOFError, OSError, zlib.error):
         return None
     ends = {"head": digest(head), "tail": digest(tail), "row": ""}
-    return {"bytes": size, "line": 1, "header": "", **ends, "file": one.file}
+    return {"bytes": size, "line": 1, "header": "", **ends, "file": entry.file}
 
 
 def end_of_newest(path: Path) -> Json | None:
@@ -276,7 +276,7 @@ def end_of_newest(path: Path) -> Json | None:
     None if that is not known.
     """
     try:
-        older = [one for one in files_of(path) if one.path != path]
+        older = [entry for entry in files_of(path) if entry.path != path]
     except (InvalidInputError, OSError):
         return None
     return end_of(older[-1]) if older else {}
@@ -284,7 +284,7 @@ def end_of_newest(path: Path) -> Json | None:
 
 def grown_after(path: Path, position: Mapping[str, Any]) -> int:
     """Return how many bytes were written to the file that ends at a position, after that was its end."""
-    older = [one for one in files_of(path) if one.file == position["file"] and one.path != path]
+    older = [entry for entry in files_of(path) if entry.file == position["file"] and entry.path != path]
     if not position["bytes"] or not older or older[0].path.suffix == ".gz" or not _is_in(older[0], position):
         return 0
     return size_of(older[0].path) - int(position["bytes"])
@@ -298,13 +298,13 @@ def _not_found(path: Path, position: Mapping[str, Any], every: list[LogFile], *,
         else f"{path} is not the log that was read before: the bytes at the beginning or the end of what was read "
         "differ"
     )
-    names = ", ".join(one.path.name for one in every if one.path != path)
+    names = ", ".join(entry.path.name for entry in every if entry.path != path)
     looked = f", and {'several' if several else 'none'} of its rotated files ({names}) may be" if names else ""
     return f"{why}{looked}. Put back the file that was read last, or begin a new state and a new folder"
 
 
-def _is_in(one: LogFile, position: Mapping[str, object]) -> bool:
-    file = _open_listed(one)
+def _is_in(entry: LogFile, position: Mapping[str, object]) -> bool:
+    file = _open_listed(entry)
     if file is None:  # it was renamed meanwhile
         return False
     with file:
@@ -313,7 +313,7 @@ def _is_in(one: LogFile, position: Mapping[str, object]) -> bool:
 
 def _without_gaps(files: list[LogFile], path: Path) -> list[LogFile]:
     """Return files; raise `LostLogError` if one between two numbers is missing."""
-    numbers = [0 if one.path == path else _label(one.path.name.removesuffix(".gz"), path) for one in files]
+    numbers = [0 if entry.path == path else _label(entry.path.name.removesuffix(".gz"), path) for entry in files]
     before: int | None = None
     for number in (int(label) for label in numbers if isinstance(label, int) or _NUMBER.fullmatch(label)):
         if before is not None and before - number > 1:

@@ -202,11 +202,11 @@ class Intake:
                 "rows are added up one by one: bound them, as streamsketch.bound and agreement.release do, or agree on "
                 "rows_of_unit='all'"
             )
-        found = self._read(read, columns, rows)
-        if found.rows == batch.num_rows:
-            return found
-        blank = found.blank + batch.num_rows - len(rows)
-        return dataclasses.replace(found, rows=batch.num_rows, blank=blank, fates=None)
+        events = self._read(read, columns, rows)
+        if events.rows == batch.num_rows:
+            return events
+        blank = events.blank + batch.num_rows - len(rows)
+        return dataclasses.replace(events, rows=batch.num_rows, blank=blank, fates=None)
 
     def cast(self, batch: "pa.RecordBatch", first: int = 1) -> "pa.RecordBatch":
         """Return the columns of a batch, cast to the agreed types; as `cast_rows`."""
@@ -226,14 +226,14 @@ class Intake:
         columns, rows, is_cast = self._present(batch, rows_from(first, batch), is_whole=is_whole)
         if is_cast:
             return batch, rows
-        found, rows = self._read(lambda columns, rows, _=None: (self._cast(columns, rows), rows), columns, rows)
-        value, typed = self._agreement.value, {one.name for one in self._agreement.columns}
+        arrays, rows = self._read(lambda columns, rows, _=None: (self._cast(columns, rows), rows), columns, rows)
+        value, typed = self._agreement.value, {column.name for column in self._agreement.columns}
         if value is not None and value not in typed and is_text_type(value_type(columns[value])):
-            found[value] = found[value].cast(text_numbers())  # whole numbers of one batch need not be so in the next
+            arrays[value] = arrays[value].cast(text_numbers())  # whole numbers of one batch need not be so in the next
         schema = pa.schema(
-            [(name, found[name].type) for name in self.names], {_CAST: self._agreement.fingerprint.encode()}
+            [(name, arrays[name].type) for name in self.names], {_CAST: self._agreement.fingerprint.encode()}
         )
-        return pa.RecordBatch.from_arrays([found[name] for name in self.names], schema=schema), rows
+        return pa.RecordBatch.from_arrays([arrays[name] for name in self.names], schema=schema), rows
 
     def _present(self, batch: "pa.RecordBatch", rows: Rows, *, is_whole: bool = False) -> tuple[_Columns, Rows, bool]:
         """Return the columns of rows in which nothing is missing, the rows' numbers, and whether they were cast."""
@@ -271,7 +271,7 @@ class Intake:
         return {name: self._spelt_one(name, column) for name, column in columns.items()}
 
     def _spelt_one(self, name: str, column: "pa.Array") -> "pa.Array":
-        agreed = next((one for one in self._agreement.columns if one.name == name), None)
+        agreed = next((candidate for candidate in self._agreement.columns if candidate.name == name), None)
         if agreed is None or name not in self._needed:
             return plain(column)
         return self._agreement.spelt(plain(column), agreed)
@@ -309,15 +309,15 @@ class Intake:
         dim = agreement.projection.dim
         hint = "" if dim == HASHED_DIM else f"; {_HASHING.format(dim=dim)}"
         typed = {
-            one.name: cast(
-                columns[one.name],
-                one,
+            column.name: cast(
+                columns[column.name],
+                column,
                 rows,
-                keep_times=self._keeps and one != agreement.key,
+                keep_times=self._keeps and column != agreement.key,
                 alone=self._on_bad != "refuse",
-                hint=hint if one in agreement.index else "",
+                hint=hint if column in agreement.index else "",
             )
-            for one in agreement.columns
+            for column in agreement.columns
         }
         if agreement.value is not None and agreement.value not in typed:
             grid = None if self._keeps else agreement.projection.grid
@@ -331,7 +331,7 @@ class Intake:
             named = columns[self._time], self._time, self._time_format
             check_times_of_day(self._windows, *named)
             window = self._windows.number(micros_in(*named))
-        keys, units = (None if one is None else columns[one.name] for one in (agreement.key, agreement.unit))
+        keys, units = (None if column is None else columns[column.name] for column in (agreement.key, agreement.unit))
         index = [columns[column.name] for column in agreement.index]
         values = None if agreement.value is None else columns[agreement.value]
         if agreement.features is not None:
@@ -426,14 +426,14 @@ class Intake:
     def _misfits(self, columns: _Columns, rows: Rows) -> dict[int, str]:
         """Return what is wrong with rows whose text certainly is not of the agreed type, by place."""
         agreement = self._agreement
-        looked: dict[str, Any] = {one.name: one for one in agreement.columns}
+        looked: dict[str, Any] = {column.name: column for column in agreement.columns}
         if agreement.value is not None and not self._keeps:
             looked.setdefault(agreement.value, None)
-        found: dict[int, str] = {}
+        reasons: dict[int, str] = {}
         for name, column in looked.items():
             for place in np.flatnonzero(misfits(columns[name], column)).tolist():
-                found.setdefault(place, misfit(name, columns[name].type, int(rows[place]), column))
-        return found
+                reasons.setdefault(place, misfit(name, columns[name].type, int(rows[place]), column))
+        return reasons
 
     @staticmethod
     def _at(flags: Mask, columns: _Columns, rows: Rows) -> tuple[_Columns, Rows]:

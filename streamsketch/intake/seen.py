@@ -61,10 +61,10 @@ class Seen:
             cells = cells.filter(pa.array(_may_be_missing(cells))).cast(pa.large_string())
             cells = cells.filter(pc.greater(pc.binary_length(cells), 0))  # empty text is a missing unit
             texts = pc.utf8_lower(pc.utf8_trim_whitespace(cells))
-            known = texts.filter(pc.is_in(texts, pa.array(list(_NAMED), pa.large_string())))
+            missing = texts.filter(pc.is_in(texts, pa.array(list(_NAMED), pa.large_string())))
         except pa.ArrowException:
             return  # text that is not UTF-8, which is refused where rows are read
-        self.unit_texts |= {_NAMED[text] for text in pc.unique(known).to_pylist()}
+        self.unit_texts |= {_NAMED[text] for text in pc.unique(missing).to_pylist()}
 
 
 def _may_be_missing(cells: "pa.Array") -> Mask:
@@ -78,5 +78,5 @@ def _may_be_missing(cells: "pa.Array") -> Mask:
     used, ends = joined
     first, last = used.take(ends[:-1], mode="clip"), used.take(ends[1:] - 1, mode="clip")
     at_edges = _MAY_BE_BLANK[first] | _MAY_BE_BLANK[last]
-    found: Mask = at_edges | (_BEGINS[first] & (np.diff(ends) <= _LONGEST))
-    return found
+    mask: Mask = at_edges | (_BEGINS[first] & (np.diff(ends) <= _LONGEST))
+    return mask

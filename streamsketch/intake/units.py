@@ -74,12 +74,12 @@ def unit_events(
     blank = rows - int(present.sum())
 
     def read(arrays: "list[pa.Array]", valid: Mask) -> Events:
-        *kept, given, its_window = [*arrays, values, window]
+        *kept, its_values, its_window = [*arrays, values, window]
         if not valid.all():
-            *kept, given, its_window = (_filtered(column, valid) for column in (*arrays, values, window))
+            *kept, its_values, its_window = (_filtered(column, valid) for column in (*arrays, values, window))
         for array, name in zip(kept[:first], names, strict=False):
             check_text(array, name)
-        amounts = None if given is None else _within_reach(given, projection)
+        amounts = None if its_values is None else _within_reach(its_values, projection)
         steps = _steps(amounts, len(kept[0]), projection.grid)
         indices = indices_of(kept[first:], projection.dim, projection.seed)
         key = kept[1] if first == 2 else None
@@ -135,16 +135,16 @@ def column_events(
     else:
         return [read(arrays, amounts)]
     lists = Lists([*names, *([] if values is None else ["value"])], [*columns, *([] if values is None else [values])])
-    found: list[Events] = []
+    parts: list[Events] = []
     for group in lists.groups():
 
         def part(start: int, stop: int, group: list[Any] = group) -> Events:
             some = [column[start:stop] for column in group]
             return read(arrays_of(some[: len(names)]), None if values is None else some[-1])
 
-        found += salvage(part, len(group[0]), lambda *_: None)
-    none, dropped = np.empty(0, dtype=np.int64), lists.rows - sum(part.rows for part in found)
-    return [*found, Events(None, None, none, none, rows=dropped, blank=lists.blank)]
+        parts += salvage(part, len(group[0]), lambda *_: None)
+    none, dropped = np.empty(0, dtype=np.int64), lists.rows - sum(part.rows for part in parts)
+    return [*parts, Events(None, None, none, none, rows=dropped, blank=lists.blank)]
 
 
 def whole_days(array: "pa.Array") -> "pa.Array":
@@ -199,14 +199,14 @@ def _present(arrays: "Sequence[pa.Array]") -> Mask:
 
 def _countable(projection: Projection, index: "list[pa.Array]", values: "pa.Array | None") -> Any:
     """Return which rows have a finite value and an index in range: bool, (n,), or True for all."""
-    found: Any = True
+    countable: Any = True
     if len(index) == 1 and pa.types.is_integer(value_type(index[0])):
-        given = index[0].dictionary_decode() if pa.types.is_dictionary(index[0].type) else index[0]
-        indices = (given.fill_null(0) if given.null_count else given).to_numpy(zero_copy_only=False)
-        found = (indices >= 0) & (indices < projection.dim)
+        array = index[0].dictionary_decode() if pa.types.is_dictionary(index[0].type) else index[0]
+        indices = (array.fill_null(0) if array.null_count else array).to_numpy(zero_copy_only=False)
+        countable = (indices >= 0) & (indices < projection.dim)
     if values is not None and pa.types.is_floating(values.type):
-        found &= np.isfinite(values.fill_null(0).to_numpy(zero_copy_only=False))
-    return found
+        countable &= np.isfinite(values.fill_null(0).to_numpy(zero_copy_only=False))
+    return countable
 
 
 def _valid_text(array: "pa.Array") -> Mask:
