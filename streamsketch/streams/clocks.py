@@ -34,8 +34,8 @@ class Clocks:
         """The least watermark of all sources that are not idle; None while one of them has none, or if all are idle."""
         if not self.sources:
             return self.single.watermark
-        known = [clock.watermark for name, clock in self.sources.items() if name not in self.idle]
-        return None if not known or None in known else min(mark for mark in known if mark is not None)
+        marks = [clock.watermark for name, clock in self.sources.items() if name not in self.idle]
+        return None if not marks or None in marks else min(mark for mark in marks if mark is not None)
 
     def of(self, source: str | None) -> Clock:
         """Return the clock of a source; pass None for the only log of a stream.
@@ -48,8 +48,8 @@ class Clocks:
         if source is None and not self.sources:
             return self.single
         if source not in self.sources:
-            known = ", ".join(sorted(self.sources)) or "none, because it has one log without a name"
-            raise InvalidInputError(f"the stream has no source {source}; its sources are {known}")
+            names = ", ".join(sorted(self.sources)) or "none, because it has one log without a name"
+            raise InvalidInputError(f"the stream has no source {source}; its sources are {names}")
         return self.sources[source]
 
     def add(self, names: Iterable[str]) -> list[str]:
@@ -66,7 +66,7 @@ class Clocks:
         Its clock begins at the least of their times. So the sources together are never ahead of a source that ended,
         and a row is late only if it would have been late in one of them.
         """
-        times = [self.sources[one].newest for one in parents]
+        times = [self.sources[parent].newest for parent in parents]
         self.add([name])
         self.sources[name].newest = (
             None if not times or None in times else min(time for time in times if time is not None)

@@ -90,8 +90,8 @@ class DryStream(Stream):
         """The rows of each window, in order. Secret."""
         name, counts = self.policy.windows.name, self.windows.by_window or {}
         return [
-            WindowRows(name(number), one.read, one.late, one.blank, one.other_keys, number < self.windows.next)
-            for number, one in sorted(counts.items())
+            WindowRows(name(number), rows.read, rows.late, rows.blank, rows.other_keys, number < self.windows.next)
+            for number, rows in sorted(counts.items())
         ]
 
     def complaints(self, counts: RowCounts) -> dict[str, str]:

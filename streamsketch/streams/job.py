@@ -262,9 +262,9 @@ class Job:
             value = getattr(self, name)
             if kind.is_text and name not in _MARKS and (value is not None or name == "folder"):
                 check_text(f"the {name} of a job", value)
-        for name, known in _CHOICES.items():
-            if getattr(self, name) not in (None, *known):
-                raise InvalidInputError(f"{name} must be one of {', '.join(known)}, got {short(getattr(self, name))}")
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in (None, *choices):
+                raise InvalidInputError(f"{name} must be one of {', '.join(choices)}, got {short(getattr(self, name))}")
 
     def _check_numbers(self) -> None:
         for name in _SECONDS:

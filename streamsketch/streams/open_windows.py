@@ -278,7 +278,7 @@ class Windows:
         of_blanks = numbers[blanks & ~after & ~ahead]
         numbers, after, timely = numbers[kept], after[kept], (timely & ~after)[kept]
         malformed = int(far.sum()) + (0 if bad is None else bad.num_rows)
-        found = BoundingSummary(rows_read=lost + malformed, rows_blank=lost, rows_malformed=malformed)
+        summary = BoundingSummary(rows_read=lost + malformed, rows_blank=lost, rows_malformed=malformed)
         counts = _counts(numbers[timely])
         ahead_parts = read.parts if read is not None and is_read else {}
         parts = {n: p for n, p in ahead_parts.items() if p.rows == counts.get(n)}  # of others, some are late
@@ -289,7 +289,7 @@ class Windows:
             parts |= self._parts(its_rows, its_places, numbers[unread])
         adding, dropped_by_window = list[tuple[UnitsWindow | SumsWindow, int, Any]](), dict[int, RowCounts]()
         for number, part in parts.items():
-            found.merge(part.counts)
+            summary.merge(part.counts)
             its = part.counts
             dropped_by_window[number] = RowCounts(other_keys=its.rows_of_other_keys, blank=its.rows_blank)
             adding.append((self.open.get(number) or self._empty(), number, part.content))
@@ -303,7 +303,7 @@ class Windows:
             window.add(content)
             self.open[number] = window
         self._count_by_window(numbers[timely], numbers[late], of_blanks, dropped_by_window)
-        self.counts.note(found, early=early, after=after, late=late, ahead=far)
+        self.counts.note(summary, early=early, after=after, late=late, ahead=far)
         before = clock.newest
         clock.advance(times, beats)
         if source is not None and clock.newest != before:  # only what moves the clock, as some rows of units must not
@@ -343,32 +343,32 @@ class Windows:
 
     def _bad_rows(self, batch: pa.RecordBatch, numbers: Rows, source: str | None) -> dict[int, str]:
         """Return why rows cannot be added, by their places, each judged by itself; none if a column is at fault."""
-        policy, found = self._policy, dict[int, str]()
+        policy, reasons = self._policy, dict[int, str]()
         time = batch.column(policy.time)
         untimed = missing(time)
         if not self._drops:
-            found |= {place: blank(policy.time, numbers[place]) for place in np.flatnonzero(untimed).tolist()}
+            reasons |= {place: blank(policy.time, numbers[place]) for place in np.flatnonzero(untimed).tolist()}
         try:
             timed = np.flatnonzero(~untimed)
             readable = self._with_times(batch.take(pa.array(timed)))
-            found |= dict.fromkeys(timed[~readable].tolist(), not_a_time(policy.time, policy.time_format))
+            reasons |= dict.fromkeys(timed[~readable].tolist(), not_a_time(policy.time, policy.time_format))
             judged = timed[readable]
             rows = batch.take(pa.array(judged))
             times, (beats, lacking, _) = self._times(rows), self._kinds(rows)
             ahead = self.clocks.of(source).ahead(times, beats)
-            found |= dict.fromkeys(judged[ahead].tolist(), self._too_far_ahead)
+            reasons |= dict.fromkeys(judged[ahead].tolist(), self._too_far_ahead)
             kept = ~ahead & ~(lacking if self._drops else beats)
             places = judged[kept]
             why: dict[int, str] = {}
             its = np.asarray(numbers)[places]
             Intake(self._agreement, on_bad=why.__setitem__).cast_rows(rows.filter(pa.array(kept)), its)
             for number, reason in why.items():
-                one = int(places[np.searchsorted(its, number)])
-                if not self._times_limit_casts or not self._is_castable(batch.slice(one, 1)):
-                    found[one] = reason
+                place = int(places[np.searchsorted(its, number)])
+                if not self._times_limit_casts or not self._is_castable(batch.slice(place, 1)):
+                    reasons[place] = reason
         except InvalidInputError:
             return {}
-        return found
+        return reasons
 
     @property
     def _times_limit_casts(self) -> bool:
@@ -384,14 +384,14 @@ class Windows:
 
     def _with_times(self, batch: pa.RecordBatch) -> Flags:
         """Return which rows have a time that can be read, each judged by itself: bool, (n,)."""
-        found = readable_times(batch.column(self._policy.time), self._policy.time_format)
-        places = np.flatnonzero(found)
+        readable = readable_times(batch.column(self._policy.time), self._policy.time_format)
+        places = np.flatnonzero(readable)
 
         def drop(place: int, _: Exception) -> None:
-            found[places[place]] = False
+            readable[places[place]] = False
 
         deque(salvage(lambda start, stop: self._times(batch.take(pa.array(places[start:stop]))), places.size, drop), 0)
-        return found
+        return readable
 
     @property
     def _too_far_ahead(self) -> str:
@@ -466,16 +466,16 @@ class Windows:
         ends = np.append(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1, numbers.size)[: numbers.size]
         names, many = numbers[ends - 1].tolist(), np.diff(ends, prepend=0).tolist()
         secrets, window = list(map(self._secret_of_units, names)), self._empty()
-        found: list[Any] | None = None
+        runs: list[Any] | None = None
         if len(names) > 1:
             with contextlib.suppress(InvalidInputError):  # the error of a window may name its rows
-                found = window.read_runs(rows, places, ends, secrets)
-        if found is None:
-            found = []
+                runs = window.read_runs(rows, places, ends, secrets)
+        if runs is None:
+            runs = []
             for end, count, secret in zip(ends.tolist(), many, secrets, strict=True):
                 counts, start = BoundingSummary(), end - count
-                found.append((window.read(rows.slice(start, count), places[start:end], secret, counts), counts))
-        return {name: Part(count, *part) for name, count, part in zip(names, many, found, strict=True)}
+                runs.append((window.read(rows.slice(start, count), places[start:end], secret, counts), counts))
+        return {name: Part(count, *part) for name, count, part in zip(names, many, runs, strict=True)}
 
     def _empty(self) -> UnitsWindow | SumsWindow:
         if self._bounds is None:

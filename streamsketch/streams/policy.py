@@ -68,8 +68,8 @@ class StreamPolicy(_Pair):
     @property
     def windows(self) -> EventWindows:
         """The windows that times are in."""
-        found: EventWindows = self._agreed.of_times
-        return found
+        windows: EventWindows = self._agreed.of_times
+        return windows
 
     @property
     def first(self) -> int:
@@ -121,8 +121,8 @@ class StreamPolicy(_Pair):
     @property
     def neighbours(self) -> Neighbours:
         """How much one unit may add to one window."""
-        found: Any = self.agreement.neighbours
-        return found  # type: ignore[no-any-return]
+        neighbours: Any = self.agreement.neighbours
+        return neighbours  # type: ignore[no-any-return]
 
     @property
     def is_enforced(self) -> bool:
@@ -237,14 +237,14 @@ class StreamPolicy(_Pair):
         ``conditions`` are those of how the log is read, which the guarantee states with its own; the clock of events
         adds one.
         """
-        found: Any = window_guarantee(self.agreement, conditions)
+        noise: Any = window_guarantee(self.agreement, conditions)
         if self.clock == "heartbeats":
-            return found  # type: ignore[no-any-return]
+            return noise  # type: ignore[no-any-return]
         condition = (
             f"no event follows another in the log that is more than {seconds_text(self.delay_micros)} s newer, and the "
             f"time of the newest event is public"
         )
-        return found.with_guarantee(with_conditions(found.guarantee, condition))  # type: ignore[no-any-return]
+        return noise.with_guarantee(with_conditions(noise.guarantee, condition))  # type: ignore[no-any-return]
 
 
 def _check(policy: StreamPolicy) -> None:

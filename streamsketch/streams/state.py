@@ -94,7 +94,7 @@ def write_state(saved: Saved, path: str | PathLike[str], piece_bytes: int = _PIE
 
 
 def _write(database: Database, saved: Saved, piece_bytes: int) -> None:
-    sums = {f"window {number}": one for number, one in saved.windows.items() if isinstance(one, RawSketch)}
+    sums = {f"window {number}": content for number, content in saved.windows.items() if isinstance(content, RawSketch)}
     changing = {f"waiting {number}": data for number, data in saved.waiting.items()}
     changing |= {} if saved.held is None else {"held 0": saved.held}
     lasting = {f"units {number}": (saved.units, number) for number in saved.units} | dict(_chunks(saved))
@@ -186,7 +186,7 @@ def _check(header: Json) -> None:
         newer = f"{header['keys']}, but this version of streamsketch reads {KEYS_VERSION}"
         raise with_reason(WireFormatError("header.keys", newer), "state_version")
     bounding = dataclasses.asdict(BoundingSummary())
-    given = header["bounding"]
+    stated = header["bounding"]
     valid = {
         **{name: _is_hex(header[name], size) for name, size in _SECRETS.items()},
         **{name: _is_count(header[name]) for name in _COUNTS},
@@ -202,11 +202,11 @@ def _check(header: Json) -> None:
         "next": _is_number(header["next"], _LARGEST),
         "versions": "versions" not in header or _are_versions(header["versions"]),
         "sources": "sources" not in header or (header["newest"] is None and _are_sources(header["sources"])),
-        "bounding": isinstance(given, dict)
-        and given.keys() | _LATER == bounding.keys()
+        "bounding": isinstance(stated, dict)
+        and stated.keys() | _LATER == bounding.keys()
         and all(
             _is_number(value) if type(bounding[name]) is int else type(value) in (int, float) and value >= 0
-            for name, value in given.items()
+            for name, value in stated.items()
         ),
     }
     for name in header:
@@ -215,25 +215,25 @@ def _check(header: Json) -> None:
 
 
 def _are_texts(value: object) -> bool:
-    return isinstance(value, list) and len(value) <= MAX_CONDITIONS and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and len(value) <= MAX_CONDITIONS and all(isinstance(text, str) for text in value)
 
 
 def _are_versions(value: object) -> bool:
     """Return whether these are digests of versions by the numbers of windows."""
     return isinstance(value, dict) and all(
-        name.removeprefix("-").isdecimal() and _is_number(int(name), _LARGEST) and _is_hex(one, 32)
-        for name, one in value.items()
+        name.removeprefix("-").isdecimal() and _is_number(int(name), _LARGEST) and _is_hex(version, 32)
+        for name, version in value.items()
     )
 
 
 def _are_sources(value: object) -> bool:
     """Return whether these are `Clocks.to_dict`."""
     return isinstance(value, dict) and all(
-        isinstance(one, list)
-        and len(one) == 2
-        and (one[0] is None or _is_number(one[0], _LARGEST))
-        and type(one[1]) is bool
-        for one in value.values()
+        isinstance(source, list)
+        and len(source) == 2
+        and (source[0] is None or _is_number(source[0], _LARGEST))
+        and type(source[1]) is bool
+        for source in value.values()
     )
 
 

@@ -166,8 +166,8 @@ class Stream:
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee of a window's release, or of all rows of a schedule."""
-        found: Guarantee = self._publisher.guarantee
-        return found
+        guarantee: Guarantee = self._publisher.guarantee
+        return guarantee
 
     def require(self, conditions: Iterable[str]) -> None:
         """Let the guarantees of all later releases state conditions on how the log is read, before it is read.
@@ -179,17 +179,17 @@ class Stream:
         InvalidInputError
             If rows of a schedule were released without them: all rows are for one guarantee.
         """
-        found = tuple(sorted({*self._conditions, *conditions}))
-        if found == self._conditions:
+        stated = tuple(sorted({*self._conditions, *conditions}))
+        if stated == self._conditions:
             return
         # by what was drawn: a state may hold rows that it has not yet counted as published
         if self._rows is not None and self._rows.windows:
-            added = "; ".join(sorted(set(found) - set(self._conditions)))
+            added = "; ".join(sorted(set(stated) - set(self._conditions)))
             raise InvalidInputError(
                 f"rows of a schedule were released without the condition that {added}; read the log as before, or "
                 f"{ANEW}"
             )
-        self._conditions = found
+        self._conditions = stated
         self._calibrate()
         if self._policy.schedule is not None:
             self._rows = Rows(self._rows_of)
@@ -226,7 +226,7 @@ class Stream:
             text = f"{self._path} is not the state of a stream: {error}"
             raise with_reason(InvalidInputError(text), "state_damaged") from None
         self._waiting = saved.waiting
-        self._versions = {int(number): bytes.fromhex(one) for number, one in header.get("versions", {}).items()}
+        self._versions = {int(number): bytes.fromhex(version) for number, version in header.get("versions", {}).items()}
 
     @property
     def summary(self) -> Json:
@@ -455,13 +455,13 @@ class Stream:
         alarms: list[Alarm] = []
         for number, data in self._waiting.items():
             contents = self._contents(number, data)
-            found = put_window(self.sink, contents, version=self._version_of_waiting(number)).alarms
-            if found and self._rows is not None:
-                raise self._other_rows(found[0].slot)
-            if not found:
+            conflicts = put_window(self.sink, contents, version=self._version_of_waiting(number)).alarms
+            if conflicts and self._rows is not None:
+                raise self._other_rows(conflicts[0].slot)
+            if not conflicts:
                 self.released += 1
                 self.newest_released = number
-            alarms += found
+            alarms += conflicts
         self._waiting, self._versions = {}, {}
         return alarms
 
@@ -512,7 +512,7 @@ class Stream:
         if sources := windows.clocks.to_dict():
             header["sources"] = sources
         if self._versions:
-            header["versions"] = {str(number): one.hex() for number, one in self._versions.items()}
+            header["versions"] = {str(number): version.hex() for number, version in self._versions.items()}
         if windows.end is not None:
             header["rows_after_end"] = windows.counts.rows_after_end
         held = None
@@ -522,7 +522,7 @@ class Stream:
             if self._rows.first_draw is not None:
                 header["first_draw"], held = self._rows.first_draw, self._rows.held
         units = {} if windows.admission is None else windows.admission.windows
-        open_windows = {number: one.content for number, one in windows.open.items()}
+        open_windows = {number: window.content for number, window in windows.open.items()}
         return Saved(header, open_windows, dict(self._waiting), held, units)
 
     # --- rows of a schedule ---------------------------------------------------------------------------------

@@ -232,8 +232,8 @@ class SumsWindow:
     def add(self, events: Events) -> None:
         """Add what a window of the same stream has read; it cannot fail."""
         if events.keys is None:
-            one = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(events), np.int32)), pa.array([NO_KEY]))
-            self._table.add_events(dataclasses.replace(events, keys=one))
+            keys = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(events), np.int32)), pa.array([NO_KEY]))
+            self._table.add_events(dataclasses.replace(events, keys=keys))
         else:
             self._table.add_events(events)
         self._events += len(events)
