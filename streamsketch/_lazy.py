@@ -22,11 +22,11 @@ def attach(name: str, file: str) -> tuple[Callable[[str], Any], Callable[[], lis
     names: dict[str, list[str]] = defaultdict(list)
     for node in stub.body:
         if isinstance(node, ast.ImportFrom):
-            given = [alias.name for alias in node.names]
+            attributes = [alias.name for alias in node.names]
             if node.module:
-                names[node.module] += given
+                names[node.module] += attributes
             else:
-                submodules.update(given)
+                submodules.update(attributes)
     load, public, listed = lazy_loader.attach(name, submodules, names)
 
     def get(attribute: str) -> Any:

@@ -298,20 +298,20 @@ class Agreement:
         bounds: dict[str, Any] = {"neighbours": neighbours, "clip": clip, "counting": counting}
         return Agreement(fine_enough(projection, neighbours), **columns, **bounds, missing="keep")
 
-    def clip_of(self, given: Clip | None = None) -> Clip:
-        """Return how units are clipped: the agreed way, else the given one, else the first that the neighbours allow.
+    def clip_of(self, clip: Clip | None = None) -> Clip:
+        """Return how units are clipped: the agreed way, else ``clip``, else the first that the neighbours allow.
 
         Raises
         ------
         InvalidInputError
-            If ``given`` differs from the agreed way, the neighbours do not allow it, or rows of other things than
+            If ``clip`` differs from the agreed way, the neighbours do not allow it, or rows of other things than
             features are to be averaged.
         """
-        if self.clip is not None and given not in (None, self.clip):
+        if self.clip is not None and clip not in (None, self.clip):
             raise InvalidInputError(
-                f"the agreement has clip={self.clip!r}, got {short(given)}. Leave clip out: all parties clip alike"
+                f"the agreement has clip={self.clip!r}, got {short(clip)}. Leave clip out: all parties clip alike"
             )
-        return clip_among(self.clip or given, self.features, self.neighbours)
+        return clip_among(self.clip or clip, self.features, self.neighbours)
 
     # --- reading --------------------------------------------------------------------------------------------
 

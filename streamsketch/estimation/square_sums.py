@@ -237,9 +237,9 @@ class Squares(Law):
         """Return the law of T, tilted, modulo ``size``."""
         transforms, logs = [], [0.0] * len(laws)
         if rate:
-            sizes = [_Logarithms.of(law) for law in laws]
-            logs = [one.mean(rate) for one in sizes]
-            laws = [one.tilted(rate, log) for one, log in zip(sizes, logs, strict=True)]
+            logarithms = [_Logarithms.of(law) for law in laws]
+            logs = [law.mean(rate) for law in logarithms]
+            laws = [law.tilted(rate, log) for law, log in zip(logarithms, logs, strict=True)]
         for law in laws:
             tilted = law if rate else law / law.sum()
             transforms.append(np.fft.rfft(tilted, size))

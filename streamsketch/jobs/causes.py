@@ -13,7 +13,7 @@ _SECONDS = 5.0  # in which Flink must answer
 _LARGEST = 1 << 22  # largest answer, in bytes
 
 
-Found: TypeAlias = tuple[list[str], dict[str, float | Mapping[int, float]]]
+Findings: TypeAlias = tuple[list[str], dict[str, float | Mapping[int, float]]]
 """Problems, in sentences, and numbers by the names of their metrics, one each or one for each partition."""
 
 
@@ -30,7 +30,7 @@ class Cause(Protocol):
     >>> problems, numbers = FreeSpace().look(now=0.0, stale_after=300.0)
     """
 
-    def look(self, now: float, stale_after: float) -> Found:
+    def look(self, now: float, stale_after: float) -> Findings:
         """Return problems, in sentences, and numbers by the names of their metrics, or by metric and partition.
 
         Parameters
@@ -73,14 +73,14 @@ class FlinkJob:
         self._url, self._job = url.rstrip("/"), job
         self._restarts: list[tuple[float, int]] = []
 
-    def look(self, now: float, stale_after: float) -> Found:
+    def look(self, now: float, stale_after: float) -> Findings:
         """Return problems of the job, or that its interface does not answer."""
         try:
             return self._look(now, stale_after)
         except (OSError, ValueError, KeyError, TypeError) as error:
             return [f"Flink does not answer: {type(error).__name__}"], {}
 
-    def _look(self, now: float, stale_after: float) -> Found:
+    def _look(self, now: float, stale_after: float) -> Findings:
         jobs = {entry["jid"]: entry["state"] for entry in self._get("/jobs/overview")["jobs"]}
         living = [job for job, state in jobs.items() if state not in ("CANCELED", "FAILED", "FINISHED")]
         job = self._job or (living[0] if len(living) == 1 else None)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from streamsketch.jobs.causes import Found
+from streamsketch.jobs.causes import Findings
 from streamsketch.once.counts import RowAlarms, RowCounts, RowLimits, counts_in
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class DroppedRows:
         self._alarms, self._period = RowAlarms(self._limits), dict[str, str]()
         self._period_counts: tuple[float, RowCounts] | None = None
 
-    def look(self, now: float, stale_after: float) -> Found:
+    def look(self, now: float, stale_after: float) -> Findings:
         """Return problems with the rows of the last ``stale_after`` seconds, and the counts of all rows.
 
         The first call checks all rows counted so far.

@@ -54,12 +54,12 @@ class RunSecrets:
             written | FinishRun()
 
 
-def beam_options(given: Sequence[str], *, streaming: bool = False) -> PipelineOptions:
+def beam_options(arguments: Sequence[str], *, streaming: bool = False) -> PipelineOptions:
     """Return Beam's options, with FnApiRunner, Beam's in-process runner, as the default.
 
     Parameters
     ----------
-    given
+    arguments
         Options as on a command line, such as ``["--runner=FlinkRunner", "--parallelism=8"]``.
     streaming
         Whether the job never ends. Its checkpoints, if any, are then kept when it is cancelled; by default Flink
@@ -76,7 +76,7 @@ def beam_options(given: Sequence[str], *, streaming: bool = False) -> PipelineOp
     >>> beam_options([]).view_as(StandardOptions).runner
     'FnApiRunner'
     """
-    options = PipelineOptions([*given, *(["--streaming", *_retained(given)] if streaming else [])])
+    options = PipelineOptions([*arguments, *(["--streaming", *_retained(arguments)] if streaming else [])])
     if streaming:
         _check_recovery(options)
     standard = options.view_as(StandardOptions)

@@ -9,7 +9,7 @@ from confluent_kafka.admin import ConfigResource, NewTopic  # type: ignore[attr-
 
 from streamsketch.intake.framing import is_heartbeat
 from streamsketch.jobs.brokers import GROUP, Brokers, TopicError
-from streamsketch.jobs.causes import Found
+from streamsketch.jobs.causes import Findings
 
 _SECONDS = 30.0  # in which a broker must answer
 _LOOK_SECONDS = 5.0
@@ -165,7 +165,7 @@ class SilentPartitions:
         self._topic, self._after = topic, after
         self._known: set[int] = set()
 
-    def look(self, now: float, stale_after: float) -> Found:  # noqa: ARG002
+    def look(self, now: float, stale_after: float) -> Findings:  # noqa: ARG002
         """Return which partitions are silent, and how many were added since the first call."""
         since = round((now - self._after) * 1000)
         try:
@@ -207,7 +207,7 @@ class PartitionLag:
         self._consumer = self._brokers.consumer(group_id=group)
         self._topic = topic
 
-    def look(self, now: float, stale_after: float) -> Found:  # noqa: ARG002
+    def look(self, now: float, stale_after: float) -> Findings:  # noqa: ARG002
         """Return the lag, in records, of each partition with a committed offset."""
         try:
             numbers = self._brokers.partitions(self._consumer, self._topic, _LOOK_SECONDS)

@@ -67,10 +67,10 @@ class SignIndex:
     >>> projection = ss.projections.OPORP(dim=256, sketch_dim=128, seed=1)
     >>> index = SignIndex(dict(zip("abcde", publish.release_rows(projection, people))))
     >>> queries = publish.release_rows(projection, people[:2])
-    >>> found = index.nearest(queries, 3)
-    >>> index.keys.take(found.places[:, 0]).to_pylist()
+    >>> members = index.nearest(queries, 3)
+    >>> index.keys.take(members.places[:, 0]).to_pylist()
     ['a', 'b']
-    >>> index.angles(queries, found).low.shape
+    >>> index.angles(queries, members).low.shape
     (2, 3)
     """
 
@@ -170,18 +170,18 @@ class SignIndex:
     def angles(
         self,
         queries: Sequence[Signs],
-        found: Nearest,
+        nearest: Nearest,
         *,
         norm_queries: float | None = None,
         norm_members: float | None = None,
         confidence: float = 0.95,
         selected: bool = True,
     ) -> Angles:
-        """Estimate the angles to the members that `nearest` found, with intervals.
+        """Estimate the angles to the members that `nearest` returned, with intervals.
 
         Parameters
         ----------
-        queries, found
+        queries, nearest
             The arguments of `nearest`, and what it returned.
         norm_queries, norm_members
             ‖x‖₂ of all queries and of all members in data units, if flips depend on the cells; see `angle`.
@@ -197,24 +197,24 @@ class SignIndex:
         Returns
         -------
         Angles
-            Angles in radians, in the shape of ``found``.
+            Angles in radians, in the shape of ``nearest``.
 
         Raises
         ------
         InvalidInputError
-            As in `angle`, and if the confidence is out of range, or ``found`` is for another number of queries.
+            As in `angle`, and if the confidence is out of range, or ``nearest`` is for another number of queries.
         TypeError, IncompatibleProjectionsError, DependentNoiseError
             As in `hamming_distance`.
         """
         self._words_of(queries)
-        if len(found.distances) != len(queries):
+        if len(nearest.distances) != len(queries):
             raise InvalidInputError(
-                f"found holds the distances of {len(found.distances)} queries, and there are {len(queries)}"
+                f"nearest holds the distances of {len(nearest.distances)} queries, and there are {len(queries)}"
             )
         warn_of_flips([*queries, self.first])
-        k, out = self.first.projection.sketch_dim, np.empty((4, *found.distances.shape))
+        k, out = self.first.projection.sketch_dim, np.empty((4, *nearest.distances.shape))
         estimates: dict[Any, tuple[Any, tuple[float, ...]]] = {}
-        for row, (query, distances) in enumerate(zip(queries, found.distances.tolist(), strict=True)):
+        for row, (query, distances) in enumerate(zip(queries, nearest.distances.tolist(), strict=True)):
             both = product_curve(query, self.first, norm_queries, norm_members)
             for column, distance in enumerate(distances):
                 key = both if isinstance(both, float) else id(both), distance

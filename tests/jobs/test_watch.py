@@ -18,7 +18,7 @@ import pytest
 
 from streamsketch.errors import InvalidInputError
 from streamsketch.jobs import Watch
-from streamsketch.jobs.causes import Found
+from streamsketch.jobs.causes import Findings
 from tests.beam.streams.prism import BASE, MINUTE, ROOT
 from tests.cli.running import Forks
 from tests.jobs.job import end, options, policy_of, put, run
@@ -202,7 +202,7 @@ def test_a_watch_that_hangs_is_unhealthy(copy: tuple[Path, str | None]) -> None:
 class Dropped:
     """A cause that knows what is private."""
 
-    def look(self, now: float, stale_after: float) -> Found:  # noqa: ARG002
+    def look(self, now: float, stale_after: float) -> Findings:  # noqa: ARG002
         return ["5 % of the rows were dropped"], {"rows_late": 5.0, "partition_lag_records": {0: 3.0}}
 
 
@@ -252,7 +252,7 @@ def test_the_operators_file_of_health_has_what_the_address_does_not_serve(
     class OnceOnly(Dropped):
         looks = 0
 
-        def look(self, now: float, stale_after: float) -> Found:
+        def look(self, now: float, stale_after: float) -> Findings:
             self.looks += 1
             if self.looks > 1:
                 raise SystemExit

@@ -197,7 +197,7 @@ class BoundContributions(beam.PTransform):
         listed = None if self._public_keys is None else self._public_keys.listed
         side_inputs = {}
         if self._public_keys is not None and listed is None:
-            side_inputs = {"known": as_dict(self._public_keys.collection(events.pipeline))}
+            side_inputs = {"public": as_dict(self._public_keys.collection(events.pipeline))}
         prepare = Prepare(self._intake, self._bounds, label, self.shards, listed, count=self._count)
         chunks = events | "Quantise and shard" >> beam.ParDo(prepare, run=run, **side_inputs)
         if regroup:
@@ -253,7 +253,7 @@ class Prepare(beam.DoFn):
         self,
         element: Any,
         window: BoundedWindow = beam.DoFn.WindowParam,
-        known: Mapping[TableKey, None] | None = None,
+        public: Mapping[TableKey, None] | None = None,
         *,
         run: RunSecret,
     ) -> Iterator[WindowedValue] | None:
@@ -268,7 +268,7 @@ class Prepare(beam.DoFn):
         # a table chunk by chunk: its dictionaries need not fit each other, nor its text one array
         for batch in element.to_batches() if isinstance(element, pa.Table) else [element]:
             events = self._intake.read(batch)
-            self._add(events, window, known if self._listed is None else self._listed)
+            self._add(events, window, public if self._listed is None else self._listed)
         return self._flush() if self._rows > _CHUNK_ROWS else None
 
     def finish_bundle(self) -> Iterator[WindowedValue]:

@@ -83,7 +83,7 @@ class PublicKeys:
 
     def keep(self, keyed: beam.PCollection, keys: beam.PCollection, *, count: bool) -> beam.PCollection:
         """Return those of ``KV[key, value]`` whose key is public; ``keys`` is what `collection` returned."""
-        side_inputs = {} if self._listed is not None else {"known": as_dict(keys)}
+        side_inputs = {} if self._listed is not None else {"public": as_dict(keys)}
         keep = beam.ParDo(KeepKeys(self.listed, count=count), **side_inputs)
         return keyed | "Keep public keys" >> keep.with_output_types(keyed.element_type)
 
@@ -105,10 +105,10 @@ class KeepKeys(Step):
         self._listed, self._count = listed, count
 
     def process(
-        self, keyed: tuple[Any, Any], known: Mapping[TableKey, None] | None = None
+        self, keyed: tuple[Any, Any], public: Mapping[TableKey, None] | None = None
     ) -> Iterator[tuple[Any, Any]]:
-        """Yield the element if its key is known."""
-        keys = known if self._listed is None else self._listed
+        """Yield the element if its key is public."""
+        keys = public if self._listed is None else self._listed
         # only plain types: True and 1.0 equal 1 in Python
         if type(keyed[0]) in (str, bytes, int) and keys is not None and keyed[0] in keys:
             yield keyed

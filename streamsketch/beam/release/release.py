@@ -306,7 +306,7 @@ class ReleasePerKey(beam.PTransform):
         publisher: Any = self._publisher
         if of is not None:
             return publisher_of_rows(publisher, facts, of)
-        if facts.given == publisher.neighbours != holds and facts.bounds.is_enforced:
+        if facts.neighbours == publisher.neighbours != holds and facts.bounds.is_enforced:
             publisher = dataclasses.replace(publisher, neighbours=holds)
         return publisher.counted_as(facts.bounds, facts.agreement) if isinstance(publisher, Publisher) else publisher
 

@@ -130,7 +130,7 @@ class ScheduledWindows(NamedTuple):
 def publisher_of_rows(publisher: AdditiveNoise, facts: Known, of: ScheduledWindows) -> AdditiveNoise:
     """Return the publisher with the relation for all windows of a unit, and with the agreement's counts of units."""
     stated = publisher.neighbours
-    if facts.bounds.is_enforced and stated == facts.given:
+    if facts.bounds.is_enforced and stated == facts.neighbours:
         stated = _held(facts, of) or stated
     else:
         stated = dataclasses.replace(stated, unit=of.unit(stated.unit))
@@ -169,7 +169,7 @@ def guarantee_of_rows(
 
 def _held(facts: Known, of: ScheduledWindows) -> Neighbours | None:
     """Return the relation that holds for all windows of a unit, from bounds on each window or on all together."""
-    relation, held = facts.given, facts.bounds.neighbours
+    relation, held = facts.neighbours, facts.bounds.neighbours
     if relation is None or held is None:
         return held
     if held.unit == relation.unit and relation.of_sketches:  # all windows of a unit were clipped together

@@ -51,7 +51,7 @@ class Known:
         The public map, if it is known.
     bounds
         The bounds that were enforced on them.
-    given
+    neighbours
         The neighbour relation passed to the bounding transform; `bounds` has the same relation for one window or
         period.
     span
@@ -65,7 +65,7 @@ class Known:
 
     projection: Projection | None = None
     bounds: Bounds = UNKNOWN
-    given: Neighbours | None = None
+    neighbours: Neighbours | None = None
     span: Span | None = None
     agreement: Agreement | None = None
     late: bool = False

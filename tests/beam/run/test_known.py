@@ -158,7 +158,7 @@ def test_bounds_go_with_what_was_bounded_and_with_its_sketches() -> None:
     sketches = events | sketch_rows(PROJECTION)
     for known in map(known_of, (events, sketches)):
         assert known.bounds == Bounds(PLANE, "scale", counted=True)
-        assert (known.projection, known.given, known.late) == (PROJECTION, PLANE, False)
+        assert (known.projection, known.neighbours, known.late) == (PROJECTION, PLANE, False)
     assert known_of(events | beam.Map(lambda found: found)).bounds.ended
 
 
@@ -177,7 +177,7 @@ def test_one_description_of_bounds_serves_several_collections() -> None:
     keys = whole | "Keys" >> select
     windowed | "Keys of windows" >> select
     assert known_of(windowed).bounds.neighbours == dataclasses.replace(PLANE, unit="plane in one window of 60 s")
-    assert known_of(windowed).given == PLANE
+    assert known_of(windowed).neighbours == PLANE
     whole | sketch_rows(PROJECTION) | ReleasePerKey(NOISE, selected_keys=keys)
 
 
