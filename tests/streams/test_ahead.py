@@ -13,6 +13,7 @@ from streamsketch.streams import Stream
 from streamsketch.streams.ahead import Ahead
 from streamsketch.streams.dry_run import DryStream
 from tests.jobs.topic import NeverStop, Topic, as_json, reader, released, rows
+from tests.patience import PATIENCE
 from tests.streams.naive import AGREEMENT, KEYS, Row, batch_of, beat, policy_of
 from tests.streams.test_sources import HOW
 
@@ -62,7 +63,7 @@ def test_rows_that_come_meanwhile_lead_to_the_same_bytes(kind: str, out: Path) -
             stream.add(batch_of(rows), place + 1, "a")
             if ahead:
                 computed += stream.windows.is_over
-                assert stream.prepare(60)
+                assert stream.prepare(PATIENCE)
             size = stream.windows.size
             stream.add(batch_of([Row(max(0, rows[-1].at - 65), "south", "b", 2, f"d{place}")]), place + 1, "b")
             stream.set_idle("b")
@@ -84,7 +85,7 @@ def test_what_is_drawn_is_neither_charged_nor_written_before_it_is_saved(out: Pa
     stream.save({})
     state = (out.parent / "s.raw-stream").read_bytes()
     stream.add(batch_of([*LOG[:20], beat(70)]), 1, "a")
-    assert stream.prepare(60)
+    assert stream.prepare(PATIENCE)
     assert not charges
     assert not files_of(out)
     assert (out.parent / "s.raw-stream").read_bytes() == state
@@ -99,7 +100,7 @@ def test_a_charge_that_is_refused_publishes_nothing_that_was_drawn(out: Path) ->
     stream = stream_of(out, "scale", refuse)
     stream.add_sources(["a"])
     stream.add(batch_of([*LOG[:20], beat(70)]), 1, "a")
-    assert stream.prepare(60)
+    assert stream.prepare(PATIENCE)
     with pytest.raises(LedgerError, match="spent"):
         stream.save({})
     assert not files_of(out)
@@ -110,7 +111,7 @@ def test_an_error_is_raised_where_it_has_a_caller() -> None:
         raise ss.InvalidInputError("no")
 
     ahead = Ahead(1, 2, fail)
-    assert ahead.wait(60)
+    assert ahead.wait(PATIENCE)
     assert ahead.result(1, 2) is None
 
 
