@@ -189,7 +189,7 @@ class Stream:
                 f"rows of a schedule were released without the condition that {added}; read the log as before, or "
                 f"{ANEW}"
             )
-        self._conditions = stated
+        self._conditions, self._ahead = stated, None  # what was drawn states the conditions of before
         self._calibrate()
         if self._policy.schedule is not None:
             self._rows = Rows(self._rows_of)

@@ -106,6 +106,17 @@ def test_a_charge_that_is_refused_publishes_nothing_that_was_drawn(out: Path) ->
     assert not files_of(out)
 
 
+def test_a_release_that_is_drawn_states_conditions_that_come_later(out: Path) -> None:
+    stream = stream_of(out, "scale")
+    stream.add_sources(["a"])
+    stream.add(batch_of([*LOG[:20], beat(70)]), 1, "a")
+    assert stream.prepare(PATIENCE)
+    stream.require(["the log is read at night"])
+    stream.save({})
+    (path,) = out.iterdir()
+    assert "the log is read at night" in ss.load(path).guarantee.conditions
+
+
 def test_an_error_is_raised_where_it_has_a_caller() -> None:
     def fail() -> None:
         raise ss.InvalidInputError("no")
