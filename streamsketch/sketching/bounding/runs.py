@@ -152,16 +152,22 @@ def in_buckets(units: Words, bits: int) -> tuple[Ints, Ints]:
 
 
 @kernel
-def group_runs(units: Words, bits: int) -> tuple[Ints, Ints]:  # noqa: C901 - a hash table
-    """Return what `by_unit` does, with 2^bits buckets; units are in the order they first occur in a bucket."""
-    order, stops = in_buckets(units, bits)
-    longest, start = 1, 0
+def room_for(stops: Ints) -> tuple[int, int]:
+    """Return the length of the longest bucket, at least 1, and the room of its hash table: twice that, or more."""
+    longest, start, room = 1, 0, 2
     for bucket in range(stops.size):
         longest = max(longest, stops[bucket] - start)
         start = stops[bucket]
-    room = 2
     while room < 2 * longest:
         room *= 2
+    return longest, room
+
+
+@kernel
+def group_runs(units: Words, bits: int) -> tuple[Ints, Ints]:
+    """Return what `by_unit` does, with 2^bits buckets; units are in the order they first occur in a bucket."""
+    order, stops = in_buckets(units, bits)
+    longest, room = room_for(stops)
     table, unit_of, many = np.empty(room, np.int64), np.empty(longest, np.int64), np.empty(longest, np.int64)
     low, high, runs = np.empty(longest, np.uint64), np.empty(longest, np.uint64), np.empty(longest, np.int64)
     first, second, hashed = np.empty_like(low), np.empty_like(low), np.empty_like(runs)
@@ -230,21 +236,13 @@ def spread_rows(
 
 
 @kernel
-def group_rows(  # noqa: C901 - a hash table
-    rows: Words, stops: Ints, units: Words, bounds: Ints, codes: Ints, indices: Ints, steps: Ints
-) -> int:
+def group_rows(rows: Words, stops: Ints, units: Words, bounds: Ints, codes: Ints, indices: Ints, steps: Ints) -> int:
     """Write rows in buckets, which end at ``stops``, unit by unit, with where units begin; return how many there are.
 
     Units are in the order they first occur in a bucket. ``bounds`` has room for one more than the rows, and the other
     columns for as many.
     """
-    longest, start = 1, 0
-    for bucket in range(stops.size):
-        longest = max(longest, stops[bucket] - start)
-        start = stops[bucket]
-    room = 2
-    while room < 2 * longest:
-        room *= 2
+    longest, room = room_for(stops)
     table, unit_of, many = np.empty(room, np.int64), np.empty(longest, np.int64), np.empty(longest, np.int64)
     start, n_units, bounds[0] = 0, 0, 0
     for bucket in range(stops.size):
