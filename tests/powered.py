@@ -14,7 +14,7 @@ synchronised_connect = sqlite3.connect
 
 
 class Powered(sqlite3.Connection):
-    """A connection that does not wait for the disk where it is told to."""
+    """A connection that waits for no disk, although a statement asks for it."""
 
     def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
         """Execute a statement."""

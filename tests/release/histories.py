@@ -47,6 +47,6 @@ def published_tables() -> list[Any]:
     return release(counted_tables(), COUNTED, public_keys=KEYS)
 
 
-def copy_of(one: Any, **changed: Any) -> Any:
+def copy_of(published: Any, **changed: Any) -> Any:
     names = ("values", "noise", "guarantee", "multiplier", "release_ids", "data_ids", "counts", "history")
-    return ss.PrivateSketch(GRID, **{name: getattr(one, name) for name in names} | changed)
+    return ss.PrivateSketch(GRID, **{name: getattr(published, name) for name in names} | changed)

@@ -1,4 +1,4 @@
-"""What the rows and ranges of a history spend: once, whatever is published of it, and whatever a ledger is told."""
+"""What the rows and ranges of a history spend: once, whatever is published of it, and whatever a ledger holds of it."""
 
 import dataclasses
 import shutil

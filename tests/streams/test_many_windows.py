@@ -92,14 +92,14 @@ def test_one_batch_of_many_windows_is_a_batch_for_each(
 def test_the_time_may_be_a_column_that_is_agreed_on(clip: str | None) -> None:
     """It has the agreed spelling then, and windows by it as it stands."""
     index = AGREEMENT.replace(index=["item", "at"], text=TextRule(case="fold"))
-    policy, told = policy_of(Path("out"), index, clip=clip), AGREEMENT.projection.table()
+    policy, expected = policy_of(Path("out"), index, clip=clip), AGREEMENT.projection.table()
     windows, rows = Windows(policy, SECRET), [(0, "north", "A", 1.0, "Ann"), (0, "South", "b", 2.0, "Bob")]
     assert windows.add(batch_of(rows), 1) == 2
     keys = ["north", "south"]
     times = ["2026-11-22t13:00:00z", "2026-11-22t13:00:01z"]
-    told.update(keys, AGREEMENT.projection.indices_of(["a", "b"], times), [1, 2])
+    expected.update(keys, AGREEMENT.projection.indices_of(["a", "b"], times), [1, 2])
     table = windows.closing().table
-    assert all(table.sketch_of(key).state().tolist() == told[key].state().tolist() for key in keys)
+    assert all(table.sketch_of(key).state().tolist() == expected[key].state().tolist() for key in keys)
 
 
 @pytest.mark.parametrize("clip", [None, "none"], ids=["bounded", "asserted"])
