@@ -195,7 +195,7 @@ class Lines:
             ended = not block
             data = rest + (self._after_left_out(block) if self.is_inside else block)
             start = len(codecs.BOM_UTF8) if self._number == 1 and data.startswith(codecs.BOM_UTF8) else 0
-            whole, rest = whole_rows(data[start:], self.dialect.delimiter, multiline=self._spans, ended=ended)
+            whole, rest = whole_rows(b"", data[start:], self.dialect.delimiter, multiline=self._spans, ended=ended)
             if not (whole or ended):
                 rest = data  # with its byte order mark
             self._mark(data[: len(data) - len(rest)])

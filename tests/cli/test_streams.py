@@ -77,8 +77,8 @@ def test_a_quote_within_a_field_is_a_letter_in_a_stream_as_in_a_file(tmp_path: P
     told.update(['5" pipe', "x", 'x"y"z', 'a\n"b"', '7" pipe'], [1, 2, 4, 8, 16])
     assert load_raw(tmp_path / "a.raw-sketch").state == load_raw(tmp_path / "b.raw-sketch").state == told
     first, rest = lines.encode()[:14], lines.encode()[14:]
-    assert whole_rows(first, ended=False) == (first[:7], first[7:])
-    assert whole_rows(first + rest[:5], ended=False) == (lines.encode()[:17], b"x,")
+    assert whole_rows(b"", first, ended=False) == (first[:7], first[7:])
+    assert whole_rows(first, rest[:5], ended=False) == (lines.encode()[:17], b"x,")
 
 
 def test_a_pipe_is_read_as_a_file_once(folder: Path, forks: Forks) -> None:

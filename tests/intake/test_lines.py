@@ -58,7 +58,7 @@ def test_rows_over_several_lines_are_those_of_a_strict_parser(data: bytes, delim
 def test_rows_do_not_depend_on_the_borders_of_blocks(blocks: list[bytes], *, multiline: bool) -> None:
     data, rest, found = b"".join(blocks), b"", b""
     for block in [*filter(None, blocks), b""]:  # an empty block marks the end
-        whole, rest = whole_rows(rest + block, multiline=multiline, ended=not block)
+        whole, rest = whole_rows(rest, block, multiline=multiline, ended=not block)
         found += whole
         if strict_until(found, multiline=multiline) < len(found):  # which ends the reading
             break

@@ -49,10 +49,10 @@ def pieces_of_rows(stream: Any, path: str, delimiter: str, size: int, *, multili
     while not ended:
         block = stream.read(size)
         ended = not block
-        data = rest + block
         if not is_begun:
-            data = data.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")  # empty lines are no rows
-        whole, rest = whole_rows(data, delimiter, multiline=multiline, ended=ended)
+            block = (rest + block).removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")  # empty lines are no rows
+            rest = b""
+        whole, rest = whole_rows(rest, block, delimiter, multiline=multiline, ended=ended)
         if len(rest) > LONGEST_ROW:
             raise InvalidInputError(
                 f"{path} has a row of more than {LONGEST_ROW:,} bytes, the limit"
@@ -63,16 +63,19 @@ def pieces_of_rows(stream: Any, path: str, delimiter: str, size: int, *, multili
             yield whole
 
 
-def whole_rows(data: bytes, delimiter: str = ",", *, multiline: bool = False, ended: bool) -> tuple[bytes, bytes]:
-    """Return the whole rows of CSV, and the unfinished rest; what is not CSV counts as whole.
+def whole_rows(
+    rest: bytes, block: bytes, delimiter: str = ",", *, multiline: bool = False, ended: bool
+) -> tuple[bytes, bytes]:
+    """Return the whole rows of a block of CSV, and its unfinished rest; what is not CSV counts as whole.
 
-    A newline ends a row. With ``multiline``, a newline within quotes does not.
+    ``rest`` is that of the block before. A newline ends a row. With ``multiline``, a newline within quotes does not.
     """
+    if not (ended or (multiline and (b'"' in rest or b'"' in block))):
+        end = block.rfind(b"\n") + 1
+        return (b"".join((rest, memoryview(block)[:end])), block[end:]) if end else (b"", rest + block)
+    data = rest + block
     if ended:
         return data if data.endswith(b"\n") or not data else data + b"\n", b""
-    if not multiline or b'"' not in data:
-        end = data.rfind(b"\n") + 1
-        return data[:end], data[end:]
     end = strict_until(data, delimiter, multiline=True)
     rest = data[end:]
     return (data[:end], rest) if _grammar(delimiter, multiline=True)[2].fullmatch(rest) else (data, b"")
