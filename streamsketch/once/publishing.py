@@ -108,9 +108,9 @@ def put_window(
     """Claim a window for a version of its rows, and fill its slots in their order.
 
     Several processes may put several versions of a window, each as far as it comes. Still, all slots of the window hold
-    one version: that of the claim, which is put before the first slot (Theory 4.2). If the window's slots are filled
-    and there is no claim, as of earlier versions of the library, or if ``version`` is None, the first slot that differs
-    decides: none after it is put.
+    one version: that of the claim, which is put before the first slot (Theory 4.2). If a slot holds other bytes and
+    there is no claim, as of earlier versions of the library, no slot is put. If ``version`` is None, the first slot
+    that differs decides: none after it is put.
 
     Parameters
     ----------
@@ -124,10 +124,14 @@ def put_window(
         The version that is put; None if the window has no claim.
     """
     ordered, put = in_order(contents), Put([], [])
-    if version is not None and not _began_without_claim(sink, version, contents):
-        if not claimed(sink, version):
-            return Put([], other_version(sink, (contents[key][0] for key in ordered), epoch))
+    if version is not None:
         offered = [contents[key] for key in ordered]
+        before = [sink.get(slot) for slot, _ in offered]
+        # the claim is looked at last: whoever filled a slot since the library has claims put that first
+        if _differ(before, offered) and sink.get(version.slot) is None:
+            return _compared(sink, dict(zip(ordered, before, strict=True)), contents, epoch)
+        if not claimed(sink, version):
+            return Put([], other_version(sink, [slot for slot, _ in offered], epoch))
         for key, (slot, content), held in zip(ordered, offered, sink.put_all(offered), strict=True):
             _keep(put, key, _alarm(sink, slot, content, held, epoch))
         return put
@@ -161,11 +165,29 @@ def _alarm(
     return raised(slot, result or sink.result, epoch, OTHER_BYTES, held, content)
 
 
-def _began_without_claim(sink: Sink, version: Version, contents: Mapping[TableKey, tuple[Slot, bytes]]) -> bool:
-    """Return whether a window has no claim although a slot holds other bytes than those that are to be put."""
-    if sink.get(version.slot) is not None:
-        return False
-    return any(sink.get(slot) not in {None, content} for slot, content in contents.values())
+def _differ(held: Iterable[bytes | None], offered: Iterable[tuple[Slot, bytes]]) -> bool:
+    """Return whether a slot holds other bytes than those that it is offered."""
+    return any(before not in {None, content} for before, (_, content) in zip(held, offered, strict=True))
+
+
+def _compared(
+    sink: Sink,
+    held: Mapping[TableKey, bytes | None],
+    contents: Mapping[TableKey, tuple[Slot, bytes]],
+    epoch: int | None,
+) -> Put:
+    """Return which slots of a window hold what they are offered, without putting anything: the first other is told."""
+    put, is_told = Put([], []), False
+    for key, before in held.items():
+        slot, content = contents[key]
+        if before == content:
+            put.held.append(key)
+        elif before is None or is_told:
+            put.alarms.append(Alarm(slot, WITHHELD, epoch))
+        else:
+            is_told = True
+            _keep(put, key, _alarm(sink, slot, content, before, epoch))
+    return put
 
 
 class Filled(Sink):

@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+from collections.abc import Callable
 
 import pytest
 
@@ -78,12 +79,50 @@ def test_a_window_of_another_version_is_withheld_and_told_once(caplog: pytest.Lo
     assert put_window(store, contents_of("one"), 3, version(b"1")).alarms == []
 
 
-def test_without_a_claim_the_first_slot_that_differs_decides() -> None:
+def test_without_a_claim_no_slot_is_put_beside_one_that_differs(caplog: pytest.LogCaptureFixture) -> None:
+    """Neither before it nor after it: the window would hold two versions."""
     store = Objects()
     put_slot(store, SLOTS["south"], b"of an earlier version of the library", None)
+    before = dict(store.objects)
+    held, alarms = put_window(store, contents_of("one"), 1, version(b"1"))
+    assert held == []
+    results = [(alarm.slot, alarm.result) for alarm in alarms]
+    assert results == [(SLOTS["north"], WITHHELD), (SLOTS["south"], "sketch"), (SLOTS["west"], WITHHELD)]
+    assert store.objects == before
+    assert [getattr(record, EVENT)["key"] for record in caplog.records] == ["south"]
+    put_slot(store, SLOTS["north"], b"one north", None)
+    put_slot(store, SLOTS["west"], b"of an earlier version, too", None)
     held, alarms = put_window(store, contents_of("one"), 1, version(b"1"))
     assert held == ["north"]
     assert [(alarm.slot, alarm.result) for alarm in alarms] == [(SLOTS["south"], "sketch"), (SLOTS["west"], WITHHELD)]
+
+
+class Meanwhile(Objects):
+    """A store in which something happens before or after it is read for the n-th time."""
+
+    def __init__(self, place: int, then: Callable[[], object]) -> None:
+        super().__init__()
+        self._place, self._then, self._reads = place, then, 0
+
+    def read(self, name: str) -> bytes | None:
+        self._reads += 1
+        if self._reads == self._place:
+            self._then()
+        held = super().read(name)
+        if self._reads == -self._place:
+            self._then()
+        return held
+
+
+@pytest.mark.parametrize("keys", [["north"], ["south"], ["west"], ["north", "west"], ["north", "south", "west"]])
+def test_two_writers_at_once_publish_one_version(keys: list[str]) -> None:
+    """Whatever keys have sketches in each version, and whenever the other writer comes: all its slots are its own."""
+    for place in (sign * number for number in range(1, 10) for sign in (1, -1)):
+        other = {key: contents_of("two")[key] for key in keys}
+        store = Meanwhile(place, lambda: put_window(store, other, 1, version(b"2")))  # noqa: B023 - called in this round
+        put_window(store, contents_of("one"), 1, version(b"1"))
+        releases = {held.split()[0] for name, held in store.objects.items() if name.endswith(".sketch")}
+        assert len(releases) == 1, (place, store.objects)
 
 
 @pytest.mark.parametrize("claim", [None, b"1", b"2"])
