@@ -19,6 +19,8 @@ from streamsketch.once.slots import VERSION, Slot
 _PUBLIC = 0o644  # for releases, which readers of other accounts may read
 _VERSIONS = "_versions"  # the end of the name of a table of claims
 _LONGEST_TABLE = 63 - len(_VERSIONS)  # PostgreSQL cuts longer names
+_SLOT = "stream, window_start, kind, key"
+_ONCE = f"ON CONFLICT ({_SLOT}) DO NOTHING"  # an error where no key or index lets the table hold a slot once
 _PATIENCE = (0.1, 0.3, 1.0, 3.0)  # seconds between attempts at an object that another writer is putting
 
 
@@ -251,7 +253,8 @@ class DatabaseSink(Sink):
         Raises
         ------
         InvalidInputError
-            If the driver's parameter style is not that of SQLite or PostgreSQL.
+            If the driver's parameter style is not that of SQLite or PostgreSQL, or a table that is there may hold a
+            slot twice.
         """
         self._connection = self._connect()
         try:
@@ -271,9 +274,23 @@ class DatabaseSink(Sink):
         for table in (self.result, self.result + _VERSIONS):
             create = (
                 f"CREATE TABLE IF NOT EXISTS {table} (stream TEXT, window_start BIGINT, kind TEXT, key TEXT, "
-                f"release {bytes_type} NOT NULL, PRIMARY KEY (stream, window_start, kind, key))"
+                f"release {bytes_type} NOT NULL, PRIMARY KEY ({_SLOT}))"
             )
             self._run((create,))
+            self._check_slots(table)
+
+    def _check_slots(self, table: str) -> None:
+        """Raise `InvalidInputError` if a table that was there takes a slot twice, by a statement that adds no row."""
+        nothing = f"SELECT {_SLOT}, release FROM {table} WHERE 1 = 0"  # noqa: S608 - a checked name
+        try:
+            self._run((f"INSERT INTO {table} ({_SLOT}, release) {nothing} {_ONCE}",))
+        except Exception as error:
+            if "ON CONFLICT" not in str(error):
+                raise
+            raise InvalidInputError(
+                f"the table {table} may hold several rows of one slot, so a window could be published twice; give it "
+                f"PRIMARY KEY ({_SLOT}), or name another table"
+            ) from error
 
     def _table(self, slot: Slot) -> str:
         return self.result + _VERSIONS if slot.kind == VERSION else self.result
@@ -287,17 +304,33 @@ class DatabaseSink(Sink):
     def put(self, slot: Slot, content: bytes) -> bytes | None:
         """Insert the row of a slot, unless it is there; see `Sink.put`.
 
-        Errors are those of the driver. Nothing is inserted then.
+        Other errors are those of the driver. Nothing is inserted then.
+
+        Raises
+        ------
+        InvalidInputError
+            If the table neither takes the row nor shows one.
         """
         return self.put_all([(slot, content)])[0]
 
     def put_all(self, contents: Sequence[tuple[Slot, bytes]]) -> list[bytes | None]:
         """Insert the rows of slots in one transaction; see `Sink.put_all`. Errors are as in `put`."""
         marks = ", ".join([self._mark] * 5)
-        insert = "INSERT INTO {} VALUES (" + marks + ") ON CONFLICT DO NOTHING"  # noqa: S608 - of checked names
+        insert = "INSERT INTO {} VALUES (" + marks + f") {_ONCE}"  # noqa: S608 - of checked names
         cursors = self._run(*((insert.format(self._table(slot)), *slot, content) for slot, content in contents))
         counts = [cursor.rowcount for cursor in cursors]
-        return [None if count == 1 else self.get(slot) for count, (slot, _) in zip(counts, contents, strict=True)]
+        return [None if count == 1 else self._held(slot) for count, (slot, _) in zip(counts, contents, strict=True)]
+
+    def _held(self, slot: Slot) -> bytes:
+        """Return what the row holds that kept another one out: none that is hidden is taken for an empty slot."""
+        held = self.get(slot)
+        if held is None:
+            raise InvalidInputError(
+                f"the table {self._table(slot)} neither takes the row of {slot} nor shows one, so it is not known what "
+                "is published: a trigger, a rule or a policy of rows keeps it out or hides it, or it was just deleted. "
+                "Let this user insert and select all rows of the table"
+            )
+        return held
 
     def get(self, slot: Slot) -> bytes | None:
         """Return what the row of a slot holds; see `Sink.get`."""

@@ -14,7 +14,7 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.once.databases import connection
-from streamsketch.once.slots import named_key
+from streamsketch.once.slots import VERSION, named_key
 from streamsketch.streams import DatabaseSink, FileSink, ObjectSink, Sink, Slot
 from tests.once.stores import bucket, store_of
 from tests.powered import synchronised_connect
@@ -130,6 +130,43 @@ def test_a_database_that_cannot_be_prepared_is_disconnected(tmp_path: Path, monk
     for one in opened:
         with pytest.raises(sqlite3.ProgrammingError, match="closed"):
             one.execute("SELECT 1")
+
+
+COLUMNS = "stream TEXT, window_start BIGINT, kind TEXT, key TEXT, release BLOB NOT NULL"
+
+
+@pytest.mark.parametrize("table", ["releases", "releases_versions"])
+@pytest.mark.parametrize("key", ["", ", PRIMARY KEY (stream, window_start, kind, key, release)", ", UNIQUE (stream)"])
+def test_a_table_that_takes_a_slot_twice_is_refused_before_anything_is_written(
+    table: str, key: str, tmp_path: Path
+) -> None:
+    """As one that was restored without its constraints, of which each writer would fill every slot."""
+    connect = functools.partial(sqlite3.connect, tmp_path / "releases.sqlite")
+    with contextlib.closing(connect()) as opened:
+        opened.execute(f"CREATE TABLE {table} ({COLUMNS}{key})")
+    with pytest.raises(ss.InvalidInputError, match=rf"{table} may hold several rows .* give it PRIMARY KEY \(stream"):
+        DatabaseSink(connect).open()
+    with contextlib.closing(connect()) as opened:
+        opened.execute(f"CREATE UNIQUE INDEX slots ON {table} (stream, window_start, kind, key)")
+        assert opened.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)  # noqa: S608 - a name of this test
+    with DatabaseSink(connect) as sink:
+        assert [sink.put(SLOTS[0], content) for content in (b"first", b"other")] == [None, b"first"]
+
+
+@pytest.mark.parametrize("slot", [SLOTS[0], Slot("flights", 0, VERSION, "")], ids=["release", "claim"])
+def test_a_row_that_a_table_neither_takes_nor_shows_fills_no_slot(slot: Slot, tmp_path: Path) -> None:
+    """As under a trigger or a policy of rows: taken for an empty slot, a second version would find it empty, too."""
+    connect = functools.partial(sqlite3.connect, tmp_path / "releases.sqlite")
+    with DatabaseSink(connect) as sink:
+        table = "releases_versions" if slot.kind == VERSION else "releases"
+        with contextlib.closing(connect()) as opened:
+            opened.execute(f"CREATE TRIGGER no BEFORE INSERT ON {table} BEGIN SELECT RAISE(IGNORE); END")
+        for _ in range(2):
+            with pytest.raises(ss.InvalidInputError, match=rf"{table} neither takes the row of flights .* nor shows"):
+                sink.put(slot, b"content")
+        with contextlib.closing(connect()) as opened:
+            opened.execute("DROP TRIGGER no")
+        assert sink.put(slot, b"content") is None
 
 
 @pytest.mark.parametrize("table", ["", "a b", "a;drop", 'a"', "ü"])
