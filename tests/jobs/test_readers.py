@@ -221,6 +221,20 @@ def test_processes_that_do_not_answer_change_nothing(stopped: list[int], tmp_pat
     assert found == [plain]
 
 
+def test_an_answer_after_all_patience_is_not_waited_for(tmp_path: Path) -> None:
+    stream = Stream(*policy_in(tmp_path / "out"), tmp_path / "s.raw-stream", strict=True)
+    patience = 0.05
+    with Readers(1, stream.windows.of, "json", patience=patience) as readers:
+        [process] = readers.processes
+        os.kill(process, signal.SIGSTOP)
+        later = threading.Timer(100 * patience, os.kill, (process, signal.SIGCONT))
+        later.start()
+        try:
+            assert readers.submit([b"{}"]).result() is None
+        finally:
+            later.cancel()
+
+
 def test_an_error_of_the_machine_is_raised_as_without_them(tmp_path: Path) -> None:
     topic = topic_of("own")
     topic.write(0, *_contents("own", rows(1, ROWS)), b"registry")
