@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 from streamsketch.agreement.same import check_fingerprint
+from streamsketch.core.documents import TableKey
 from streamsketch.core.files import write_whole
 
 if TYPE_CHECKING:
@@ -220,6 +221,15 @@ def _wire() -> ModuleType:
 def load_published(path: str | os.PathLike[str], **checked: Any) -> Any:
     """Return what is published in a file: ``streamsketch.load``."""
     return _wire().load(path, **checked)
+
+
+def encoded_rows(data: bytes, kind: type[Published]) -> dict[TableKey, bytes]:
+    """Return `to_bytes` of each row by key, ascending, from `to_bytes` of a table of this kind.
+
+    The rows are not read: pass only bytes that this process or its state wrote.
+    """
+    rows: dict[TableKey, bytes] = _wire().encoded_rows(data, kind)
+    return rows
 
 
 def _holds(path: Path, data: bytes) -> bool:

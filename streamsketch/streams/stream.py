@@ -29,6 +29,7 @@ from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.release.in_windows import spent_in_window
 from streamsketch.release.keys_to_release import sketches_to_release
 from streamsketch.release.private_table import PrivateTable
+from streamsketch.release.published import encoded_rows
 from streamsketch.sketching.bounding.contributions import NO_KEY
 from streamsketch.sketching.bounding.summary import BoundingSummary
 from streamsketch.sketching.bounding.units import SECRET_BYTES
@@ -485,8 +486,8 @@ class Stream:
         """Return the content of each slot of a window, from its release as the state holds it."""
         if self._sink is None or self.windows.public is None:
             return {NO_KEY: (self._slot(number, NO_KEY), data)}
-        rows = PrivateTable.from_bytes(data).items()
-        return {key: (self._slot(number, key), row.to_bytes()) for key, row in rows}
+        rows = encoded_rows(data, PrivateTable).items()
+        return {key: (self._slot(number, key), row) for key, row in rows}
 
     def _saved(self) -> Saved:
         windows = self.windows

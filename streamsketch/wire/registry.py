@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, Union
 
 from streamsketch import agreement as agreements
 from streamsketch.agreement.same import check_fingerprint, fingerprint_of
+from streamsketch.core.documents import TableKey
 from streamsketch.core.limits import current_limits, read_open
 from streamsketch.core.wrong import AGREEMENT, check_path, wrong_type
 from streamsketch.errors import WireFormatError
@@ -63,6 +64,13 @@ def decode_any(data: bytes) -> Any:
     if codec is None or not codec.is_alone:
         raise WireFormatError("bytes 0-7", "are not those of any release or mean of reports")
     return codec.decode(data, max_bytes=None, **({} if codec.read_by else {"expect": None}))
+
+
+def encoded_rows(data: bytes, kind: type[PublishedTable[Any]]) -> dict[TableKey, bytes]:
+    """Return the bytes of each release in a table of our own; see `published.encoded_rows`."""
+    from streamsketch.wire import tables  # noqa: PLC0415 - which sketches need not load
+
+    return tables.encoded_rows(data, kind)
 
 
 def load(

@@ -76,6 +76,12 @@ def read_table(
     return at("table", lambda: kind.of_one(releases))
 
 
+def encoded_rows(data: bytes, kind: type[PublishedTable[Any]]) -> dict[TableKey, bytes]:
+    """Return the rows of what `encode_table` wrote, by key, each as the bytes of its release; they are not parsed."""
+    with checked(io.BytesIO(data), len(data), kind, None) as table:
+        return {key: image for key, image in _rows_of(table.parquet, kind, table.rows) if image is not None}
+
+
 class Reading(NamedTuple):
     """An open table whose footer and page headers were checked."""
 
@@ -188,8 +194,7 @@ def _rows_of(
     parquet: "pq.ParquetFile", kind: type[PublishedTable[Any]], rows: int
 ) -> Iterator[tuple[Any, bytes | None]]:
     for batch in parquet.iter_batches(rows, columns=["key", kind.column]):
-        for key, image in zip(_keys(batch.column("key")), batch.column(kind.column), strict=True):
-            yield key, image.as_py()
+        yield from zip(_keys(batch.column("key")), batch.column(kind.column).to_pylist(), strict=True)
 
 
 def _read(
