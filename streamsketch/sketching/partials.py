@@ -128,7 +128,17 @@ def encode_partial(sketch: Sketch) -> bytes:
 
     Each cell takes as few bytes as the largest one needs. If most cells are 0, only the others are stored, with their
     places. Counts of units, if any, are at the end. Whether they are complete and which bounds hold is known elsewhere.
+
+    Raises
+    ------
+    InvalidInputError
+        If the sketch was bounded before it entered the job, since the bytes do not hold the bounds.
     """
+    if sketch.bounds.neighbours is not None:
+        raise InvalidInputError(
+            f"this sketch was bounded to {sketch.bounds.neighbours}, but the workers of a job do not keep these "
+            "bounds; release it where it was bounded, or let the job bound its rows"
+        )
     agreement = sketch.projection.to_json().encode()
     if not sketch.mass:  # an empty sketch, as of a public key without data
         place_width = _width(sketch.projection.sketch_dim - 1, signed=False)

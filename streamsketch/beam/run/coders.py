@@ -1,8 +1,9 @@
 """How sketches travel between Beam workers."""
 
+from typing import Any, ClassVar
+
 import apache_beam as beam
 
-from streamsketch.errors import InvalidInputError
 from streamsketch.local.aggregation import MeanAggregator
 from streamsketch.release.private_sketch import PrivateSketch
 from streamsketch.signs.sketch import SignSketch
@@ -10,11 +11,37 @@ from streamsketch.sketching.partials import decode_partial, encode_partial
 from streamsketch.sketching.sketch import Sketch
 
 
-class SketchCoder(beam.coders.Coder):
+class _Deterministic(beam.coders.Coder):
+    """A coder of one type, which gives equal values equal bytes.
+
+    Parameters
+    ----------
+    kind
+        The type.
+    """
+
+    kind: ClassVar[type[Any]]
+
+    def is_deterministic(self) -> bool:
+        """Return True: equal values have equal bytes."""
+        return True
+
+    def to_type_hint(self) -> type[Any]:
+        """Return the coded type."""
+        return self.kind
+
+
+def _bytes_of_cells(_: beam.coders.Coder, value: Sketch | PrivateSketch) -> int:
+    """Return how many bytes the cells take in memory: by default, Beam would encode the sketch to find out."""
+    return 8 * value.projection.sketch_dim
+
+
+class SketchCoder(_Deterministic):
     """Coder for raw sketches between workers of a pipeline: **secret**, in a layout that may change between versions.
 
     Every cell takes as many bytes as the largest cell needs. If most cells are 0, only the others are stored, with
-    their positions. Counts of units, if any, follow at the end.
+    their positions. Counts of units, if any, follow at the end. A sketch that was bounded outside of the pipeline is
+    refused, since its bytes do not hold the bounds.
 
     Examples
     --------
@@ -25,109 +52,44 @@ class SketchCoder(beam.coders.Coder):
     3
     """
 
-    def encode(self, value: Sketch) -> bytes:
-        """Return the sketch's bytes: a function of its projection and stream alone.
-
-        Raises
-        ------
-        InvalidInputError
-            If the sketch was bounded outside of the pipeline, since its bytes do not hold the bounds.
-        """
-        if value.bounds.neighbours is not None:
-            raise InvalidInputError(
-                f"this sketch was bounded to {value.bounds.neighbours}, but a pipeline does not keep these bounds; "
-                "release it where it was bounded, or bound its rows in the pipeline with BoundContributions"
-            )
-        return encode_partial(value)
-
-    def estimate_size(self, value: Sketch) -> int:
-        """Return how many bytes the cells take in memory: by default, Beam would encode the sketch to find out."""
-        return 8 * value.projection.sketch_dim
-
-    def decode(self, encoded: bytes) -> Sketch:
-        """Return the sketch.
-
-        Raises
-        ------
-        WireFormatError
-            If the bytes are not an encoded sketch.
-        """
-        return decode_partial(encoded)
-
-    def is_deterministic(self) -> bool:
-        """Return True: equal streams have equal bytes."""
-        return True
-
-    def to_type_hint(self) -> type[Sketch]:
-        """Return the coded type."""
-        return Sketch
+    kind = Sketch
+    encode = staticmethod(encode_partial)
+    decode = staticmethod(decode_partial)
+    estimate_size = _bytes_of_cells
 
 
-class PrivateSketchCoder(beam.coders.Coder):
+class ExchangeCoder(_Deterministic):
+    """Coder for what is saved in the exchange format."""
+
+    def encode(self, value: Any) -> bytes:
+        """Return the value's bytes in the exchange format."""
+        if not isinstance(value, self.kind):
+            raise TypeError(f"values must be {self.kind.__name__} objects, got a {type(value).__name__}")
+        encoded: bytes = value.to_bytes()
+        return encoded
+
+    def decode(self, encoded: bytes) -> Any:
+        """Return the value."""
+        return self.kind.from_bytes(encoded, max_bytes=len(encoded))
+
+
+class PrivateSketchCoder(ExchangeCoder):
     """Coder for releases, in the exchange format."""
 
-    def encode(self, value: PrivateSketch) -> bytes:
-        """Return `PrivateSketch.to_bytes`."""
-        return value.to_bytes()
-
-    def estimate_size(self, value: PrivateSketch) -> int:
-        """Return about how many bytes the cells take in memory, as `SketchCoder.estimate_size` does."""
-        return 8 * value.projection.sketch_dim
-
-    def decode(self, encoded: bytes) -> PrivateSketch:
-        """Return the release."""
-        return PrivateSketch.from_bytes(encoded, max_bytes=len(encoded))
-
-    def is_deterministic(self) -> bool:
-        """Return True: equal releases have equal bytes."""
-        return True
-
-    def to_type_hint(self) -> type[PrivateSketch]:
-        """Return the coded type."""
-        return PrivateSketch
+    kind = PrivateSketch
+    estimate_size = _bytes_of_cells
 
 
-class MeanAggregatorCoder(beam.coders.Coder):
+class MeanAggregatorCoder(ExchangeCoder):
     """Coder for sums of locally private reports, in the exchange format."""
 
-    def encode(self, value: MeanAggregator) -> bytes:
-        """Return `MeanAggregator.to_bytes`."""
-        return value.to_bytes()
-
-    def decode(self, encoded: bytes) -> MeanAggregator:
-        """Return the sum."""
-        return MeanAggregator.from_bytes(encoded, max_bytes=len(encoded))
-
-    def is_deterministic(self) -> bool:
-        """Return True: equal sums have equal bytes."""
-        return True
-
-    def to_type_hint(self) -> type[MeanAggregator]:
-        """Return the coded type."""
-        return MeanAggregator
+    kind = MeanAggregator
 
 
-class SignSketchCoder(beam.coders.Coder):
+class SignSketchCoder(ExchangeCoder):
     """Coder for published signs, in the exchange format."""
 
-    def encode(self, value: SignSketch) -> bytes:
-        """Return `SignSketch.to_bytes`."""
-        if not isinstance(value, SignSketch):
-            raise TypeError(f"values must be SignSketch objects, got a {type(value).__name__}")
-        return value.to_bytes()
-
-    def decode(self, encoded: bytes) -> SignSketch:
-        """Return the release."""
-        release: SignSketch = SignSketch.from_bytes(encoded, max_bytes=len(encoded))
-        return release
-
-    def is_deterministic(self) -> bool:
-        """Return True: equal releases have equal bytes."""
-        return True
-
-    def to_type_hint(self) -> type[SignSketch]:
-        """Return the coded type."""
-        return SignSketch
+    kind = SignSketch
 
 
 def register_coders() -> None:
@@ -143,7 +105,5 @@ def register_coders() -> None:
     >>> type(beam.coders.registry.get_coder(Sketch)).__name__
     'SketchCoder'
     """
-    beam.coders.registry.register_coder(Sketch, SketchCoder)
-    beam.coders.registry.register_coder(PrivateSketch, PrivateSketchCoder)
-    beam.coders.registry.register_coder(MeanAggregator, MeanAggregatorCoder)
-    beam.coders.registry.register_coder(SignSketch, SignSketchCoder)
+    for coder in (SketchCoder, PrivateSketchCoder, MeanAggregatorCoder, SignSketchCoder):
+        beam.coders.registry.register_coder(coder.kind, coder)

@@ -291,7 +291,7 @@ def test_a_sketch_that_was_bounded_elsewhere_does_not_enter_without_its_bounds(n
     near = ss.L1(100, unit="plane", max_keys=3)
     table = ss.bounding.bound_units([(["a"], ["x"], [400], ["Ann"])], PROJECTION, neighbours=near)
     pipeline = beam.Pipeline(runner="FnApiRunner")
-    with pytest.raises(Exception, match=r"was bounded to one plane of at most 100 .* a pipeline does not keep"):  # noqa: PT012
+    with pytest.raises(Exception, match=r"was bounded to one plane of at most 100 .* the workers of a job do not keep"):  # noqa: PT012
         sketches = pipeline | beam.Create([("a", table["a"])]).with_output_types(beam.typehints.KV[str, ss.Sketch])
         release = ReleasePerKey(
             AdditiveNoise(epsilon=1.0, neighbours=neighbours), projection=PROJECTION, public_keys=["a"]
