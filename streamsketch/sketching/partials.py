@@ -179,7 +179,7 @@ def decode_partial(encoded: bytes) -> Sketch:
     if rest or count > projection.sketch_dim or (not place_width and count < projection.sketch_dim):
         raise WireFormatError("cells", f"{stop - start} bytes, of a sketch of {projection.sketch_dim} cells")
     if not count and mass == _NO_MASS:
-        return projection.sketch()
+        return Sketch(projection)
     cells = np.frombuffer(encoded, dtype=f"<i{width}", offset=start, count=count)
     if place_width:
         places = np.frombuffer(encoded, dtype=f"<u{place_width}", offset=start + count * width, count=count)

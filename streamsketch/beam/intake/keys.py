@@ -10,7 +10,7 @@ from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import GlobalWindows
 
 from streamsketch.agreement.agreement import Agreement
-from streamsketch.beam.run.steps import Each, Step
+from streamsketch.beam.run.steps import Listed, Step
 from streamsketch.core.documents import TableKey
 from streamsketch.data.columns import keys_named, plain_key
 from streamsketch.errors import InvalidInputError
@@ -64,8 +64,7 @@ class PublicKeys:
     def collection(self, pipeline: beam.Pipeline) -> beam.PCollection:
         """Return the different keys, as a collection in the global window."""
         if self._listed is not None:
-            # Beam's Create would spread them, in seven steps more, and the keys are grouped anyway
-            listed = beam.ParDo(Each(_same, self._listed)).with_output_types(Any)
+            listed = beam.ParDo(Listed(self._listed)).with_output_types(Any)
             return pipeline | "Once" >> beam.Impulse() | "Public keys" >> listed
         keys = self._keys
         if keys is None:
@@ -119,10 +118,6 @@ class KeepKeys(Step):
 def plain_keys(keys: Iterable[TableKey]) -> list[TableKey]:
     """Return the different keys in plain types: equal keys of two types would be released twice."""
     return list(dict.fromkeys(map(_public_key, keys)))
-
-
-def _same(_: bytes, keys: list[TableKey]) -> list[Any]:
-    return keys
 
 
 def _public_key(key: TableKey, agreement: Agreement | None = None) -> Any:

@@ -8,7 +8,7 @@ import pyarrow as pa
 from apache_beam.io.filesystems import FileSystems
 
 from streamsketch.agreement.agreement import Agreement
-from streamsketch.beam.run.steps import Each
+from streamsketch.beam.run.steps import Each, Listed
 from streamsketch.data.readers.delimited import csv_dialect
 from streamsketch.data.readers.formats import batches, parts_of
 from streamsketch.errors import InvalidInputError
@@ -107,7 +107,8 @@ class ReadColumns(beam.PTransform):
         """Apply the transform to a pipeline."""
         patterns = start | "Patterns" >> beam.Impulse()
         if len(self._patterns) > 1:
-            each = beam.ParDo(Each(_named, self._patterns)).with_output_types(beam.typehints.KV[str, None])
+            named = [(pattern, None) for pattern in self._patterns]
+            each = beam.ParDo(Listed(named)).with_output_types(beam.typehints.KV[str, None])
             patterns = patterns | "Each pattern" >> each | "Spread patterns" >> beam.GroupByKey()
         read = Each(_read_split, self._reads)
         return (
@@ -192,11 +193,6 @@ class _Reads(NamedTuple):
                 except InvalidInputError as error:
                     raise InvalidInputError(f"{path}{f', row group {part + 1}' if part else ''}: {error}") from None
                 first += batch.num_rows
-
-
-def _named(_: bytes, patterns: list[str]) -> Iterator[tuple[str, None]]:
-    for pattern in patterns:
-        yield pattern, None
 
 
 def _named_splits(element: bytes | tuple[str, Iterable[None]], only: str) -> Iterator[tuple[Split, None]]:

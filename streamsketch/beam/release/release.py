@@ -436,4 +436,4 @@ def _has_data(keyed: tuple[Any, Sketch]) -> bool:
 
 
 def _empty_sketch(key: TableKey, projection: Projection) -> Iterator[tuple[Any, Sketch]]:
-    yield key, projection.sketch()
+    yield key, Sketch(projection)

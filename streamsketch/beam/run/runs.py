@@ -1,7 +1,8 @@
 """The secret of a run: drawn when a job runs, never when it is built, and shared by all transforms of a pipeline."""
 
+import operator
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import apache_beam as beam
@@ -315,11 +316,8 @@ class Fixed(beam.PTransform):
     def expand(self, source: beam.PCollection) -> beam.PCollection:
         """Apply the transform."""
         made = source | "Make" >> beam.ParDo(self._step).with_output_types(beam.typehints.KV[bytes, RunSecret])
-        return made | "Gather" >> beam.GroupByKey() | "Take" >> beam.ParDo(Each(_values)).with_output_types(RunSecret)
-
-
-def _values(group: tuple[bytes, Iterable[RunSecret]]) -> Iterable[RunSecret]:
-    return group[1]
+        take = beam.ParDo(Each(operator.itemgetter(1))).with_output_types(RunSecret)
+        return made | "Gather" >> beam.GroupByKey() | "Take" >> take
 
 
 class _DrawSecret(beam.PTransform):
