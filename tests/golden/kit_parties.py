@@ -25,6 +25,7 @@ PROJECTION = {
     "sketch_dim": 8,
 }
 NAMES = ("North", "Süd", "", "西 \U0001f511")
+AGREEMENT = bytes(range(224, 240)).hex()
 VISIT = {"relation": "l1", "bound": "1", "unit": "visité", "max_keys": 1}
 
 
@@ -89,9 +90,10 @@ def contributions() -> list[Message]:
         _case("of a key, text", four, Column("text", ["Ä"])),
         _case("of a key, bytes", four, Column("bytes", [b"\xff\0"])),
         _case("of a key, an integer", four, Column("integer", [-7])),
+        _case("of an agreement", signed(agreed("follows", 2, agreement=AGREEMENT), SECRETS[:2])),
     ]
     written = [one for form in (1, 2) for one in _golden(form)]
-    return [*cases, *written, *_refused(cases[0], three)]
+    return [*cases, *written, *_refused(cases[0], three), *_overstated()]
 
 
 def _golden(form: int) -> list[Message]:
@@ -155,6 +157,7 @@ def message_of(found: Round, made: list[str]) -> Message:
     noise = guarantee["steps"][0]["noise"]
     one, draws = laplace(noise["amount"]), len(found.parties) / found.fields["honest"]
     counts = {"counts": reader.values_message(total["counts"])} if total["counts"] else {}
+    named = {"agreement": bytes.fromhex(found.fields["agreement"])} if "agreement" in found.fields else {}
     return counts | {
         "projection": projection_fields(json.dumps(found.fields["projection"])),
         "values": reader.values_message(total["cells"]),
@@ -164,6 +167,7 @@ def message_of(found: Round, made: list[str]) -> Message:
         "release_ids": [total["release_id"]],
         "data_ids": total["data_ids"],
         "parts": [],
+        **named,
     }
 
 
@@ -204,16 +208,35 @@ def _refused(case: Message, text: str) -> list[Message]:
         ("a key twice in a round", "each party has keys of its own", _text(twice), made),
         ("signatures of another round", "they are over its name", _text(fields | {"signatures": foreign}), made),
     ]
-    return [
-        {
-            "name": name,
-            "reason": why,
-            "round": agreement,
-            "key": None,
-            "contributions": [{"bytes": one} for one in sent],
-        }
-        for name, why, agreement, sent in changes
+    return [_unread(*change) for change in changes]
+
+
+def _unread(name: str, why: str, text: str, sent: list[str]) -> Message:
+    """Return a case that must be refused."""
+    return {"name": name, "reason": why, "round": text, "key": None, "contributions": [{"bytes": one} for one in sent]}
+
+
+def _overstated() -> list[Message]:
+    """Return rounds that all have signed and contributed to, and that state what no release can."""
+    fields = agreed("overstated", 2)
+    changes: list[tuple[str, str, Message]] = [
+        ("a delta below 0", "it is 0 or more, also where it is not used", {"delta": -1.0}),
+        ("a relation that is not known", "there are four", {"neighbours": VISIT | {"relation": "l3"}}),
+        ("a noise that was not asked for", "what was asked for is its kind, or auto", {"mechanism": "gaussian"}),
+        ("an agreement of 15 bytes", "a fingerprint has 16", {"agreement": AGREEMENT[2:]}),
+        ("clipped alike without counts", "only counted units are", {"clip": "scale"}),
     ]
+    found = []
+    for name, why, change in changes:
+        text = signed(fields | change, SECRETS[:2])
+        members = [one.public for one in SECRETS[:2]]
+        whole = party_reader.name_of(fields | change, 2)
+        added = [hashlib.sha256(one.signing + whole).digest() for one in SECRETS[:2]]
+        session = party_reader.digest("session.2", whole, *added)
+        sent = Round(fields | change, whole, whole, session, members)
+        made = [party_reader.contributed(sent, SECRETS[at], [0] * 8, ids(f"data of {name} {at}", 16)) for at in (0, 1)]
+        found.append(_unread(name, why, text, made))
+    return found
 
 
 def _spare_bits(envelope: str) -> str:

@@ -10,14 +10,15 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from tests.golden import curves
-from tests.golden.mechanisms import need
-from tests.golden.reader import Refused
+from tests.golden.mechanisms import check_budget, need
+from tests.golden.reader import Refused, check_guarantee, text_of
 
 CONTRIBUTION = "application/vnd.streamsketch.contribution.v1"
 ROUNDS = {form: f"application/vnd.streamsketch.round.v{form}+json" for form in (1, 2)}
 STATEMENT = "application/vnd.in-toto+json"
 KEY_PREFIX = "streamsketch-key-1"
 PREDICATE = "urn:streamsketch:file:v1"
+CLIPS = ("scale", "equal", "average")
 Fields = dict[str, Any]
 
 
@@ -131,6 +132,8 @@ def read_round(text: str, key: bytes | None = None) -> Round:
     for halves in zip(*parties, strict=True):
         need(len(set(halves)) == len(parties) > 1, "fewer than two parties, or a key twice")
     need(2 <= fields["honest"] <= len(parties) <= 1024, "another number of honest parties")
+    check_stated(fields, len(parties))
+    need(form == 2 or not fields.keys() & {"counting", "clip", "agreement"}, "a field that its format does not have")
     whole = name = name_of(fields, form)
     by_id, added = {party.id: party for party in parties}, {}
     for one in signatures:
@@ -223,9 +226,24 @@ def combined(found: Round, texts: list[str]) -> Fields:
     return {"cells": cells[:k], "counts": cells[k:], "release_id": release_id, "data_ids": sorted(ids)}
 
 
+def check_stated(fields: Fields, count: int) -> None:
+    """Refuse a round that states what no release of its parties can."""
+    check_budget({name: fields[name] for name in ("epsilon", "delta")})
+    need(fields["mechanism"] in ("auto", fields["noise"]["kind"]), "another noise than was asked for")
+    is_clipped = fields["neighbours"]["relation"] == "sketch-l2" and "counting" in fields
+    need("clip" not in fields or (fields["clip"] in CLIPS and is_clipped), "units clipped alike, but not counted")
+    named = fields.get("agreement", "0" * 32)
+    need(len(named) == 32 and not set(named) - set("0123456789abcdef"), "a fingerprint of other than 16 bytes")
+    guarantee = _guarantee(fields, count)
+    check_guarantee(guarantee | {"mechanism": text_of(guarantee["steps"])})
+
+
 def guarantee_of(found: Round) -> Fields:
     """Return what the release of a round guarantees, as a message; its mechanism's text is left out."""
-    fields, count = found.fields, len(found.parties)
+    return _guarantee(found.fields, len(found.parties))
+
+
+def _guarantee(fields: Fields, count: int) -> Fields:
     relation = fields["neighbours"]
     most = relation["max_keys"]
     who = f"all {count} parties" if fields["honest"] == count else f"at least {fields['honest']} of the {count} parties"

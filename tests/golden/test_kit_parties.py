@@ -47,7 +47,7 @@ def test_contributions_add_up(case: dict[str, Any]) -> None:
             contributed(case)
         return
     found, stated = contributed(case), ss.PrivateSketch.from_bytes(bytes.fromhex(case["release"]))
-    for name in ("projection", "guarantee", "release_ids", "data_ids", "multiplier"):
+    for name in ("projection", "guarantee", "release_ids", "data_ids", "multiplier", "agreement"):
         assert getattr(found, name) == getattr(stated, name), name
     assert found.values.tolist() == stated.values.tolist()
     assert (found.counts is None) is (stated.counts is None) is ("counting" not in json.loads(case["round"]))

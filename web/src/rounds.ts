@@ -1,12 +1,12 @@
 /** Rounds of parties that share one noise, and the release that their contributions add up to. */
 import { compareBytes, concat, equalBytes, hex, littleEndian, unhex, utf8, type Bytes } from "./bytes.ts";
-import { ANY_NUMBER } from "./checks.ts";
+import { ANY_NUMBER, checkGuarantee } from "./checks.ts";
 import { need } from "./errors.ts";
 import { Ratio } from "./exact.ts";
 import { Integers } from "./integers.ts";
 import { canonicalJson, integerField, numberField, objectOf, parseJson, textField, type JsonObject } from "./json.ts";
 import { limitsWith, type Limits } from "./limits.ts";
-import { textOfSteps } from "./mechanisms.ts";
+import { checkBudget, textOfSteps } from "./mechanisms.ts";
 import { projectionOf } from "./projection_json.ts";
 import { ascends } from "./protobuf.ts";
 import { Release } from "./release.ts";
@@ -25,6 +25,8 @@ export interface Round {
   readonly projection: Projection;
   readonly guarantee: Guarantee;
   readonly clip: string | null;
+  /** Fingerprint of the agreement that all data follow, hexadecimal; null where the round names none. */
+  readonly agreement: string | null;
   readonly noise: AddedNoise;
   readonly parties: readonly PublicKey[];
   /** Whether all parties have signed it. */
@@ -54,11 +56,12 @@ async function digest(domain: string, ...parts: readonly Uint8Array[]): Promise<
 export async function readRound(text: string, key: Uint8Array | null = null, changes: Partial<Limits> = {}): Promise<Round> {
   const limits = limitsWith(changes);
   const most = limits.maxJsonBytes + MOST_PARTIES * 1024;
-  const whole = objectOf(parseJson(text, most), "a round", [...FIELDS, "signatures"], ["format", "counting", "clip"]);
+  const whole = objectOf(parseJson(text, most), "a round", [...FIELDS, "signatures"], ["format", "counting", "clip", "agreement"]);
   const { signatures, ...rest } = whole;
   const fields: JsonObject = Object.assign(Object.create(null), rest);
   const form = fields.format === undefined ? 1 : integerField(fields.format, "format");
   need(form === 2 || (form === 1 && fields.format === undefined), "a round of another format");
+  need(form === 2 || Object.keys(fields).length === FIELDS.length, "a field that its format does not have");
   need(Array.isArray(fields.parties) && fields.parties.length <= MOST_PARTIES, "the parties are a list of at most 1024");
   const parties = fields.parties.map((one) => readKey(textField(one, "a party")));
   for (const half of ["signing", "agreement"] as const) {
@@ -103,8 +106,8 @@ async function signed(signatures: unknown, parties: readonly PublicKey[], name: 
   return { added: found.size > 0 ? parties.map((_, i) => found.get(i) as Bytes) : [], count: found.size };
 }
 
-/** Return what the release of a round guarantees, by which noise. */
-function statedBy(fields: JsonObject, parties: number, honest: number): Pick<Round, "projection" | "guarantee" | "clip" | "noise"> {
+/** Return what the release of a round guarantees, by which noise, all of it in the ranges of a release. */
+function statedBy(fields: JsonObject, parties: number, honest: number): Pick<Round, "projection" | "guarantee" | "clip" | "agreement" | "noise"> {
   const relation = objectOf(fields.neighbours, "neighbours", ["relation", "bound", "unit", "max_keys"]);
   const noise = objectOf(fields.noise, "noise", ["kind", "amount"]);
   const maxKeys = integerField(relation.max_keys, "max_keys");
@@ -116,11 +119,16 @@ function statedBy(fields: JsonObject, parties: number, honest: number): Pick<Rou
     const weights = objectOf(fields.counting, "counting", ["units", "slack"]);
     added.counting = { units: integerField(weights.units, "units"), slack: integerField(weights.slack, "slack") };
   }
+  need(fields.mechanism === "auto" || fields.mechanism === added.kind, "another noise than was asked for");
   const clip = fields.clip === undefined ? null : textField(fields.clip, "clip");
+  need(clip === null || (["scale", "equal", "average"].includes(clip) && relation.relation === "sketch-l2" && isCounted), "units clipped alike, but not counted");
+  const agreement = fields.agreement === undefined ? null : textField(fields.agreement, "agreement");
+  need(agreement === null || /^[0-9a-f]{32}$/.test(agreement), "a fingerprint of other than 16 bytes");
   const keeping = honest === parties ? say(sentences.ALL_HONEST, { parties }) : say(sentences.SOME_HONEST, { honest, parties });
-  const delta = numberField(fields.delta, "delta");
+  const [epsilon, delta] = [numberField(fields.epsilon, "epsilon"), numberField(fields.delta, "delta")];
+  checkBudget({ epsilon, delta });
   const guarantee: Guarantee = {
-    epsilon: numberField(fields.epsilon, "epsilon"),
+    epsilon,
     delta: added.kind === "laplace" ? 0 : delta,
     neighbours: { kind: textField(relation.relation, "relation"), bound: ratioOf(relation.bound), unit, maxKeys: maxKeys === 1 ? 0 : maxKeys },
     mechanism: textOfSteps([{ noise: added }]),
@@ -128,7 +136,8 @@ function statedBy(fields: JsonObject, parties: number, honest: number): Pick<Rou
     steps: [{ noise: added }],
     basis: "asserted",
   };
-  return { projection: projectionOf(fields.projection), guarantee, clip, noise: added };
+  checkGuarantee(guarantee);
+  return { projection: projectionOf(fields.projection), guarantee, clip, agreement, noise: added };
 }
 
 function ratioOf(value: JsonObject[string] | undefined): Ratio {
@@ -190,6 +199,7 @@ export async function addContributions(round: Round, texts: readonly string[], c
     parts: [],
     ...(numbers.length > k ? { counts: Integers.of(numbers.slice(k)).toMessage() } : {}),
     ...(round.clip === null ? {} : { clip: round.clip }),
+    ...(round.agreement === null ? {} : { agreement: unhex(round.agreement) }),
   });
 }
 
