@@ -20,6 +20,7 @@ from streamsketch.cli._showing import (
     estimate_columns,
     estimate_fields,
     interval_name,
+    interval_of,
     join_names,
     selected_fields,
 )
@@ -380,9 +381,9 @@ class SignPairs:
 
     def fields(self, pair: Pair, confidence: float, candidates: int | None = None) -> Json:
         """Return how many signs differ, and the angle and the cosine with their intervals."""
-        comparison, each = self._pair(pair), _for_each(confidence, candidates)
+        comparison = self._pair(pair)
         angle, cosine = (
-            None if estimate is None else estimate_fields(estimate, each, "value") | {"confidence": confidence}
+            None if estimate is None else selected_fields(estimate, confidence, candidates, "value")
             for estimate in (comparison.angle, comparison.cosine)
         )
         return {
@@ -394,7 +395,7 @@ class SignPairs:
 
     def columns(self, pairs: Sequence[Pair], confidence: float, candidates: int | None = None) -> dict[str, list[str]]:
         """Return the fields as columns that are as narrow as possible."""
-        comparisons, each = [self._pair(pair) for pair in pairs], _for_each(confidence, candidates)
+        comparisons = [self._pair(pair) for pair in pairs]
         columns = {"differ": [f"{comparison.differing:,}" for comparison in comparisons]}
         if all(comparison.angle is None for comparison in comparisons):
             return columns
@@ -403,7 +404,7 @@ class SignPairs:
             interval_name(confidence): [
                 UNKNOWN
                 if comparison.angle is None
-                else interval_text(comparison.angle, comparison.angle.interval(each))
+                else interval_text(comparison.angle, interval_of(comparison.angle, confidence, candidates))
                 for comparison in comparisons
             ],
             "cosine": [UNKNOWN if comparison.cosine is None else str(comparison.cosine) for comparison in comparisons],
@@ -421,11 +422,6 @@ class SignPairs:
         explanations = {release.explain() for release in self._releases}
         if not self._by_angle and (len(explanations) > 1 or len(set(self._norms.values())) > 1):
             say(_NOT_ALIKE)
-
-
-def _for_each(confidence: float, candidates: int | None) -> float:
-    """Return the confidence of each of many intervals that hold together with ``confidence`` (Bonferroni)."""
-    return confidence if candidates is None or candidates == 1 else 1 - (1 - confidence) / candidates
 
 
 def _cosine(x: "Signs", y: "Signs", norms: tuple[float | None, float | None]) -> ss.estimation.Estimate | None:

@@ -17,7 +17,6 @@ from streamsketch.cli._reading import load_sketches, name_in_errors
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import (
     estimate_columns,
-    estimate_fields,
     interval_name,
     join_names,
     plural,
@@ -150,11 +149,7 @@ class Populations:
         if distance is None:
             shown: Json = {_NAME: None}
         else:
-            shown = (
-                estimate_fields(distance, confidence, _NAME)
-                if candidates is None
-                else selected_fields(distance, confidence, candidates, _NAME)
-            )
+            shown = selected_fields(distance, confidence, candidates, _NAME)
             columns = column_fields(self.columns(pair, confidence))
         return {"first": first, "second": second, **shown, "p_value": p_value, "columns": columns}
 

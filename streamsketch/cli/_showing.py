@@ -15,6 +15,7 @@ from streamsketch.cli._options import option
 from streamsketch.cli._saying import is_quiet, json_for
 from streamsketch.core.documents import Json
 from streamsketch.estimation.estimate import estimate_cells
+from streamsketch.estimation.intervals import Interval
 
 AsJson = Annotated[
     bool, option("", "", "Print the result as JSON. Errors and notes are then JSON lines on standard error.", "--json")
@@ -67,14 +68,16 @@ def estimate_columns(
     def cells(estimate: ss.estimation.Estimate | None) -> tuple[str, str, str]:
         if estimate is None:
             return UNDEFINED, "", ""
-        ends = (
-            estimate.interval(confidence) if candidates is None else estimate.selected_interval(candidates, confidence)
-        )
-        return estimate_cells(estimate, ends)
+        return estimate_cells(estimate, interval_of(estimate, confidence, candidates))
 
     rows = [cells(estimate) for estimate in estimates]
     heads = (name, "± s.e.", interval_name(confidence))
     return {head: [row[place] for row in rows] for place, head in enumerate(heads)}
+
+
+def interval_of(estimate: ss.estimation.Estimate, confidence: float, candidates: int | None) -> Interval:
+    """Return the interval of an estimate; ``candidates`` is given if it was selected."""
+    return estimate.interval(confidence) if candidates is None else estimate.selected_interval(candidates, confidence)
 
 
 def interval_name(confidence: float) -> str:
@@ -93,8 +96,10 @@ def estimate_fields(
     return shown | marks
 
 
-def selected_fields(estimate: ss.estimation.Estimate, confidence: float, candidates: int, name: str) -> Json:
-    """Return the JSON fields of an estimate that was selected from ``candidates``; null if there is no upper end."""
+def selected_fields(estimate: ss.estimation.Estimate, confidence: float, candidates: int | None, name: str) -> Json:
+    """Return the JSON fields of an estimate, selected from ``candidates`` if given; null if there is no upper end."""
+    if candidates is None:
+        return estimate_fields(estimate, confidence, name)
     low, high = estimate.selected_interval(candidates, confidence)
     ends = {"low": low, "high": high if math.isfinite(high) else None, "candidates": candidates}
     return estimate_fields(estimate, confidence, name) | ends

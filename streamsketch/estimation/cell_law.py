@@ -18,6 +18,7 @@ _GRID = 1 << 15  # points of the law of a sum
 _MOST_NUMBERS = 48  # of summands, whose laws are computed; between them quantiles are interpolated
 _FAR = 12  # standard errors
 _ROUNDED = 8  # draws
+_LEAST_TAIL = 1e-11  # of the law of a sum, which rounding leaves
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -95,13 +96,12 @@ class CellLaw:
         even: Floats = np.minimum(2 * tails, 1.0)
         return even
 
-    def reach(self, confidence: float) -> float:
-        """Return the least size that the median is within with probability ``confidence``.
+    def reach(self, miss: float) -> float:
+        """Return the least size that the median is beyond with this probability at most.
 
         Where the cells are too few to tell, it is the sum of the largest two sizes, or a normal quantile of standard
         errors if that is more.
         """
-        miss = 1 - confidence
         half = self.count // 2
         if self.count % 2:
             above = 2 * float(special.betaincinv(half + 1, half + 1, miss / 2))
@@ -117,17 +117,17 @@ class CellLaw:
         if is_known:
             return self.unit * size
         # in the largest cell an item errs by what is there without it, which the next size allows for
-        wide: float = quantile(confidence, "normal") * self.variance**0.5
+        wide: float = quantile(miss, "normal") * self.variance**0.5
         return max(self.unit * float(self.sizes[-2:].sum()), wide)
 
-    def reach_of_sums(self, numbers: Ints, confidence: float, most: int = _MOST_NUMBERS) -> Floats:
-        """Return the least sizes that sums of so many independent medians are within with probability ``confidence``.
+    def reach_of_sums(self, numbers: Ints, miss: float, most: int = _MOST_NUMBERS) -> Floats:
+        """Return the least sizes that sums of so many independent medians are beyond with this probability at most.
 
         Parameters
         ----------
         numbers
             How many medians are added up, at least 1 each: int64, (n,).
-        confidence
+        miss
             Probability in (0, 1).
         most
             Of how many different numbers the law is computed.
@@ -141,34 +141,36 @@ class CellLaw:
         Examples
         --------
         >>> law = CellLaw.of(np.array([-1.0, 1.0]), 1)
-        >>> law.reach_of_sums(np.array([2, 10, 100]), 0.9).round()
+        >>> law.reach_of_sums(np.array([2, 10, 100]), 0.1).round()
         array([ 2.,  6., 16.])
         """
         distinct, place = np.unique(numbers, return_inverse=True)
         knots = distinct
         if distinct.size > most:
             knots = np.unique(np.rint(np.geomspace(distinct[0], distinct[-1], most)).astype(np.int64))
-        reaches = [
-            self.reach(confidence) if number == 1 else self._sum_reach(int(number), confidence) for number in knots
-        ]
+        reaches = [self.reach(miss) if number == 1 else self._sum_reach(int(number), miss) for number in knots]
         roots = np.sqrt(knots)
         sizes: Floats = np.interp(np.sqrt(distinct), roots, np.array(reaches) / roots) * np.sqrt(distinct)
         return sizes[place]
 
-    def _sum_reach(self, number: int, confidence: float) -> float:
-        """Return the reach of a sum of so many medians."""
-        if number == 1:
-            return self.reach(confidence)
+    def _sum_reach(self, number: int, miss: float) -> float:
+        """Return the reach of a sum of so many medians.
+
+        The rate at which tails of a sum fall is convex (Cramér): where its law is lost in rounding, the reach grows at
+        most with the logarithm of the tail.
+        """
         if self.variance == 0:
             return 0.0
         if number not in self._sums:
-            self._sums[number] = self._sum_within(number)
-        step, within = self._sums[number]
+            self._sums[number] = self._sum_beyond(number)
+        step, beyond = self._sums[number]
         rounded = min(number, _ROUNDED) / 2  # steps; of more draws, those that are not 0 do not round alike
-        return float(step * (np.searchsorted(within, confidence) + 0.5 + rounded))
+        tail = max(miss, _LEAST_TAIL)
+        reach = step * (np.searchsorted(-beyond, -tail) + 0.5 + rounded)
+        return float(reach * math.log(miss) / math.log(tail))
 
-    def _sum_within(self, number: int) -> tuple[float, Floats]:
-        """Return a step, and the probabilities that a sum of medians is within 1/2, 3/2, … steps of 0.
+    def _sum_beyond(self, number: int) -> tuple[float, Floats]:
+        """Return a step, and the probabilities that a sum of medians is farther than 1/2, 3/2, … steps from 0.
 
         By its characteristic function. The grid reaches so far that what lies beyond, which wraps around, is rare.
         """
@@ -178,7 +180,8 @@ class CellLaw:
         law[: _GRID // 2] = np.concatenate([chances[:1], chances[1:] / 2])
         law[-1 : _GRID // 2 : -1] = chances[1:] / 2
         summed = np.fft.irfft(np.fft.rfft(law) ** number, _GRID)
-        return step, np.cumsum(np.concatenate([summed[:1], 2 * summed[1 : _GRID // 2]]))
+        beyond = np.cumsum(2 * summed[_GRID // 2 - 1 : 0 : -1])[::-1]
+        return step, np.append(np.maximum.accumulate(beyond[::-1])[::-1], 0.0)
 
     def _tails(self, sizes: Floats) -> Floats:
         """Return `tail` of many sizes; of an even number interpolated between quantiles of the cells."""

@@ -16,7 +16,7 @@ from streamsketch.estimation.cell_law import CellLaw
 from streamsketch.estimation.cells import Cells
 from streamsketch.estimation.coarse_noise import NoiseReach
 from streamsketch.estimation.estimate import SECRECY, SECRET_METADATA
-from streamsketch.estimation.intervals import ErrorModel, Intervals, heavier, invert, quantile
+from streamsketch.estimation.intervals import ErrorModel, Intervals, heavier, invert, miss_of, quantile
 from streamsketch.estimation.items import Groups, distinct_items, groups_of
 from streamsketch.estimation.means import averages_of, check_defined
 from streamsketch.estimation.noise_effect import OutputNoise
@@ -110,22 +110,23 @@ class Found(NamedTuple):
 
     def interval(self, confidence: float, candidates: int = 1) -> Intervals:
         """Return intervals that hold with this confidence for ``candidates`` of them at once (Bonferroni)."""
-        confidence = 1 - (1 - confidence) / candidates
-        reach: Any = quantile(confidence, "normal")
-        of_cells, usual, least = self.of_cells, reach, self._least_widths(1 - confidence)
+        miss = miss_of(confidence, candidates)
+        reach: Any = quantile(miss, "normal")
+        of_cells, usual, least = self.of_cells, reach, self._least_widths(miss)
         if self.law is None:
             reach = heavier(reach, self.kurtosis)
             if self.grain is not None and self.grain.alone:  # as of a law, below
                 reach, of_cells = np.where(least > 0, usual, reach), np.where(least > 0, (least / usual) ** 2, of_cells)
         else:  # its quantile in place of that of a normal error, beside which the counts' is normal
-            sums = self.law.reach_of_sums(self.numbers, confidence) / reach
+            least = self.law.reach_of_sums(self.numbers, miss)  # whole steps, which no rounding may fall short of
+            sums = least / reach
             independent = self.numbers * self.law.variance
             with np.errstate(divide="ignore", invalid="ignore"):
                 of_cells = np.where(independent > 0, sums**2 * (of_cells / independent), sums**2)
         parts = (self.value, of_cells, self.of_counts, self.slope, self.curvature)
         low, high = invert(ErrorModel(*parts, -math.inf, math.inf), reach)
         if self.shared is not None and candidates > 1:
-            least = np.maximum(least, self.shared.reach(self.numbers, confidence))
+            least = np.maximum(least, self.shared.reach(self.numbers, miss))
         return Intervals(np.minimum(low, self.value - least), np.maximum(high, self.value + least))
 
     def _least_widths(self, miss: float) -> Floats:
@@ -233,7 +234,7 @@ def top_differences(  # noqa: PLR0913 - those of frequency and top, and what a d
     check_comparable([a, b])
     check_int(n, "n", 1)
     check_point_estimator(estimator)
-    quantile(confidence, "normal")
+    miss_of(confidence)  # checks it
     if by not in get_args(DifferenceBy):
         raise InvalidInputError(
             f"by must be 'distance' or 'mean', got {short(by)}: only differences of sums or averages can be split by "

@@ -17,6 +17,7 @@ from streamsketch.estimation.intervals import (
     Method,
     invert_each,
     invert_selected,
+    miss_of,
 )
 
 SECRECY = "secret: from a raw sketch"
@@ -186,7 +187,7 @@ class Estimate:
         InvalidInputError
             For a confidence outside (0, 1) or an unknown method.
         """
-        low, high = invert_each(self._stated(), confidence, method, self.kurtosis)
+        low, high = invert_each(self._stated(), miss_of(confidence), method, self.kurtosis)
         return Interval(float(low), float(high))
 
     def selected_interval(self, candidates: int, confidence: float = 0.95) -> Interval:
@@ -224,7 +225,8 @@ class Estimate:
         >>> round(low, 1), round(high, 1), round(estimate.interval().high, 1)
         (84.3, 116.6, 110.2)
         """
-        low, high = invert_selected(self._stated(), candidates, confidence, self.kurtosis)
+        miss = miss_of(confidence, candidates)
+        low, high = invert_selected(self._stated(), candidates, miss, self.kurtosis)
         return Interval(float(low), float(high))
 
     def _stated(self) -> ErrorModel:

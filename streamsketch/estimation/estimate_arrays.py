@@ -34,6 +34,7 @@ from streamsketch.estimation.intervals import (
     invert,
     invert_each,
     invert_selected,
+    miss_of,
     quantile,
 )
 from streamsketch.estimation.ranking import Ranks, largest_of, ranks_of, smallest_of
@@ -140,16 +141,15 @@ class Estimates:
         """
         if level not in ("each", "all"):
             raise InvalidInputError(f"level must be 'each' or 'all', got {level!r:.40}")
-        quantile(confidence, method)  # checks both
         if level == "each":
-            return invert_each(self._stated(), confidence, method)
+            return invert_each(self._stated(), miss_of(confidence), method)
         if method == "normal":
             return self.selected_interval(self.distinct, confidence)
-        return invert(self._stated(), quantile(1 - (1 - confidence) / self.distinct, method))
+        return invert(self._stated(), quantile(miss_of(confidence, self.distinct), method))
 
     def selected_interval(self, candidates: int, confidence: float = 0.95) -> Intervals:
         """Return intervals for estimates that were selected for their values; see `Estimate.selected_interval`."""
-        return invert_selected(self._stated(), candidates, confidence)
+        return invert_selected(self._stated(), candidates, miss_of(confidence, candidates))
 
     def smallest(self, confidence: float = 0.95) -> Interval:
         """Return an interval for the smallest of the quantities, without stating which one it is.

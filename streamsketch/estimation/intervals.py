@@ -169,18 +169,18 @@ def invert(stated: ErrorModel, reach: float | Floats) -> Intervals:
     return Intervals(*(np.clip(inside + end, lowest, highest) for end in (low, high)))
 
 
-def invert_each(stated: ErrorModel, confidence: float, method: Method, kurtosis: float = 0.0) -> Intervals:
-    """Return an interval for each estimate; see `Estimate.interval`."""
-    ends = invert(stated, quantile(confidence, method, kurtosis))
-    return stated.widened(ends, 1 - confidence) if method == "normal" else ends
+def invert_each(stated: ErrorModel, miss: float, method: Method, kurtosis: float = 0.0) -> Intervals:
+    """Return an interval for each estimate, which misses with this probability; see `Estimate.interval`."""
+    ends = invert(stated, quantile(miss, method, kurtosis))
+    return stated.widened(ends, miss) if method == "normal" else ends
 
 
-def invert_selected(stated: ErrorModel, candidates: int, confidence: float, kurtosis: float = 0.0) -> Intervals:
-    """Return intervals that hold for all of ``candidates`` estimates at once; see `Estimate.selected_interval`."""
-    check_int(candidates, "candidates", 1)
-    _check_confidence(confidence)
-    miss = (1 - confidence) / candidates
-    z = float(heavier(-float(special.ndtri(miss / 2)), kurtosis))
+def invert_selected(stated: ErrorModel, candidates: int, miss: float, kurtosis: float = 0.0) -> Intervals:
+    """Return intervals for estimates among ``candidates``, of which each misses with this probability.
+
+    See `Estimate.selected_interval`.
+    """
+    z = quantile(miss, "normal", kurtosis)
     lowest, highest = stated.lowest, stated.highest
     if candidates > 1 and lowest == 0 and math.isinf(highest):
         above, below = _skewed(np.asarray(stated.curvature), miss / 2, z)
@@ -197,22 +197,42 @@ def invert_selected(stated: ErrorModel, candidates: int, confidence: float, kurt
     return stated.widened(Intervals(*ends), miss)
 
 
-def quantile(confidence: float, method: str, kurtosis: float = 0.0) -> float:
-    """Return how many standard errors an estimate may be off, for errors of this excess kurtosis.
+def miss_of(confidence: float, candidates: int = 1) -> float:
+    """Return the probability with which each of ``candidates`` intervals may miss if all are to hold (Bonferroni).
+
+    All that intervals are made of takes it, and not a confidence of each: 1 minus it rounds to 1 for a high confidence
+    or many candidates, and then has no quantile.
+
+    Raises
+    ------
+    InvalidInputError
+        For a confidence outside (0, 1) or fewer than 1 candidate.
+
+    Examples
+    --------
+    >>> round(miss_of(0.95, 50), 6)
+    0.001
+    """
+    if not isinstance(confidence, numbers.Real) or not 0 < confidence < 1:
+        raise InvalidInputError(f"confidence must lie in (0, 1), got {short(confidence)}; 0.95 is usual")
+    return (1 - float(confidence)) / check_int(candidates, "candidates", 1)
+
+
+def quantile(miss: float, method: str, kurtosis: float = 0.0) -> float:
+    """Return how many standard errors an estimate is off with this probability, for errors of this excess kurtosis.
 
     The normal quantile z gets the term of Cornish and Fisher, (z³ - 3z)·kurtosis/24. For Laplace noise (3) an interval
     of 95 % then covers 95.3 %, where the normal one covers 93.7 %.
 
     Examples
     --------
-    >>> round(quantile(0.95, "normal"), 2), round(quantile(0.95, "chebyshev"), 2)
+    >>> round(quantile(0.05, "normal"), 2), round(quantile(0.05, "chebyshev"), 2)
     (1.96, 4.47)
     """
-    _check_confidence(confidence)
     if method == "normal":
-        return float(heavier(float(special.ndtri((1 + confidence) / 2)), kurtosis))
+        return float(heavier(-float(special.ndtri(miss / 2)), kurtosis))
     if method == "chebyshev":
-        return 1 / math.sqrt(1 - confidence)
+        return 1 / math.sqrt(miss)
     raise InvalidInputError(f"method must be 'normal' or 'chebyshev', got {method!r}")
 
 
@@ -247,11 +267,6 @@ def norm_growth(
     """
     curvature = variance.norms + variance.inner
     return 2 * curvature * squared_norm + effect.squared_norm_slope(k2), curvature
-
-
-def _check_confidence(confidence: float) -> None:
-    if not isinstance(confidence, numbers.Real) or not 0 < confidence < 1:
-        raise InvalidInputError(f"confidence must lie in (0, 1), got {short(confidence)}; 0.95 is usual")
 
 
 def _map_width(cosine: Floats, error: Floats, noise: Floats, z: float) -> Floats:

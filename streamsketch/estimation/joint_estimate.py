@@ -11,7 +11,7 @@ from streamsketch.core import sentences
 from streamsketch.core.numbers import Floats
 from streamsketch.estimation.estimate import Estimate, SecretEstimate
 from streamsketch.estimation.estimate_arrays import Estimates, SecretEstimates
-from streamsketch.estimation.intervals import Interval, Intervals, Method, quantile
+from streamsketch.estimation.intervals import Interval, Intervals, Method, miss_of, quantile
 
 JOINT_METADATA = "streamsketch.joint"
 """The schema metadata of Arrow tables of joint estimates: how they were made, as JSON."""
@@ -126,7 +126,7 @@ class JointEstimate(Estimate):
         """Return the confidence interval of the pair alone, extended to the value; see `Estimate.interval`."""
         if self.alone is None:
             return super().interval(confidence, method)
-        z = quantile(confidence, method) if method == "normal" else None
+        z = quantile(miss_of(confidence), method) if method == "normal" else None
         return self._extended(self.alone.interval(confidence, method), z)
 
     def selected_interval(self, candidates: int, confidence: float = 0.95) -> Interval:
@@ -188,7 +188,7 @@ class JointEstimates(Estimates):
         They are never NaN: where a pair alone is undefined, the interval is the whole range.
         """
         ends = self.alone.interval(confidence, method, level=level)
-        z = quantile(confidence, method) if method == "normal" and level == "each" else None
+        z = quantile(miss_of(confidence), method) if method == "normal" and level == "each" else None
         return _extended(ends, self, self.law, z)
 
     def selected_interval(self, candidates: int, confidence: float = 0.95) -> Intervals:

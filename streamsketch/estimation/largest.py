@@ -11,7 +11,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable, mark_secret
 from streamsketch.estimation.distances import norms_of
 from streamsketch.estimation.estimate import SECRECY, Estimate, value_text
-from streamsketch.estimation.intervals import quantile
+from streamsketch.estimation.intervals import miss_of
 from streamsketch.estimation.items import distinct_items
 from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.estimation.points import PointEstimator, points_of
@@ -130,7 +130,7 @@ def top(
     """
     check_comparable([release])
     check_int(n, "n", 1)
-    quantile(confidence, "normal")
+    miss_of(confidence)  # checks it
     block = block_of([release])
     if not isinstance(block.effect, OutputNoise):
         raise InvalidInputError(

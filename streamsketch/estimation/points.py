@@ -9,14 +9,23 @@ import numpy as np
 
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.core.libraries import is_installed, pa
-from streamsketch.core.numbers import Floats, Ints, check_int, short
+from streamsketch.core.numbers import Floats, Ints, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, check_comparable
 from streamsketch.estimation.cell_law import CellLaw, normal_median_variance
 from streamsketch.estimation.cells import Cells
 from streamsketch.estimation.coarse_noise import NoiseReach, reach_of
 from streamsketch.estimation.estimate import SECRET_METADATA, Estimate, SecretEstimate
-from streamsketch.estimation.intervals import ErrorModel, Interval, Intervals, Method, heavier, invert, quantile
+from streamsketch.estimation.intervals import (
+    ErrorModel,
+    Interval,
+    Intervals,
+    Method,
+    heavier,
+    invert,
+    miss_of,
+    quantile,
+)
 from streamsketch.estimation.items import is_one, items_of, single_index
 from streamsketch.estimation.noise_effect import OutputNoise
 
@@ -41,17 +50,18 @@ class _MedianEstimate(Estimate):
 
     def interval(self, confidence: float = 0.95, method: Method = "normal") -> Interval:
         """Return value ± the quantile of the law; by Chebyshev, as any estimate. See `Estimate.interval`."""
-        width = quantile(confidence, method)  # checks both
         if method == "normal" and self.law is not None:
-            width = self.law.reach(confidence)
-            return Interval(self.value - width, self.value + width)
+            return self._within(self.law.reach(miss_of(confidence)))
         return super().interval(confidence, method)
 
     def selected_interval(self, candidates: int, confidence: float = 0.95) -> Interval:
         """Return value ± Bonferroni's quantile of the law; see `Estimate.selected_interval`."""
-        check_int(candidates, "candidates", 1)
-        quantile(confidence, "normal")
-        return self.interval(1 - (1 - confidence) / candidates)
+        if self.law is None:
+            return super().selected_interval(candidates, confidence)
+        return self._within(self.law.reach(miss_of(confidence, candidates)))
+
+    def _within(self, width: float) -> Interval:
+        return Interval(self.value - width, self.value + width)
 
     def scaled(self, factor: float) -> Self:
         """Return the estimate of ``factor`` times the quantity; see `Estimate.scaled`."""
@@ -78,9 +88,9 @@ class SharedCells(NamedTuple):
     cells: int
     """The cells of an item."""
 
-    def reach(self, numbers: Ints, confidence: float) -> Floats:
-        """Return how far sums over so many items are from theirs with this probability."""
-        return self.law.reach_of_sums(self.cells * numbers, confidence)
+    def reach(self, numbers: Ints, miss: float) -> Floats:
+        """Return how far sums over so many items are from theirs but with this probability."""
+        return self.law.reach_of_sums(self.cells * numbers, miss)
 
 
 class Points(NamedTuple):
@@ -109,18 +119,17 @@ class Points(NamedTuple):
 
     def interval(self, confidence: float, candidates: int = 1) -> Intervals:
         """Return intervals that hold with this confidence for ``candidates`` items at once (Bonferroni)."""
-        quantile(confidence, "normal")
-        coverage = 1 - (1 - confidence) / candidates
+        miss = miss_of(confidence, candidates)
         if self.law is not None:
-            width = self.law.reach(coverage)
+            width = self.law.reach(miss)
             return Intervals(self.value - width, self.value + width)
-        reach = heavier(quantile(coverage, "normal"), self.kurtosis)
+        reach = heavier(quantile(miss, "normal"), self.kurtosis)
         curvature = np.full(self.value.shape, self.curvature)
         parts = (self.value, self.projection_variance, self.noise_variance, self.slope, curvature)
         stated = ErrorModel(*parts, -math.inf, math.inf, self.grain)
-        low, high = stated.widened(invert(stated, reach), (1 - confidence) / candidates)
+        low, high = stated.widened(invert(stated, reach), miss)
         if self.shared is not None and candidates > 1:
-            least = self.shared.reach(np.ones(1, dtype=np.int64), coverage)
+            least = self.shared.reach(np.ones(1, dtype=np.int64), miss)
             low, high = np.minimum(low, self.value - least), np.maximum(high, self.value + least)
         return Intervals(low, high)
 
@@ -253,7 +262,7 @@ def frequency(
     [4.0, 30.0, 0.0]
     """
     check_comparable([release])
-    quantile(confidence, "normal")
+    miss_of(confidence)  # checks it
     if not is_installed("pyarrow") and (index := single_index(item, release, agreement)) is not None:
         return points_of(release, index, estimator).only(0)
     items = items_of(item, release, agreement)

@@ -17,7 +17,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.blocks import AnySketch, Block, block_of, check_comparable, is_secret, pair_of
 from streamsketch.estimation.estimate import SECRET_METADATA, Estimate
 from streamsketch.estimation.estimate_arrays import Estimates
-from streamsketch.estimation.intervals import ErrorModel, Intervals, invert, invert_selected, quantile
+from streamsketch.estimation.intervals import ErrorModel, Intervals, invert, invert_selected, miss_of, quantile
 from streamsketch.estimation.means import averages_of, check_defined, few_units, mean_distances_in, mean_norms_of
 from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.features.columns import Category, Embedding, Number
@@ -138,7 +138,7 @@ def column_differences(
     {'column': 'ward', 'estimate': 0.5}
     """
     features = _features_of([x, y], agreement)
-    quantile(confidence, "normal")
+    miss = miss_of(confidence) / (2 if samples else 1)
     _check_people([x, y], agreement)
     parts, relative = _parts(features, x, y)
     blocks = [block for block in features.blocks if block.name != REST]
@@ -151,9 +151,9 @@ def column_differences(
         *(curvature + relative, 0.0, math.inf),
     )
     cells = np.array([block.cells for block in blocks])
-    low, high = _ends(stated, cells, (1 + confidence) / 2 if samples else confidence)
+    low, high = _ends(stated, cells, miss)
     if samples:
-        reach = _sampled_reach(blocks, x, y, (1 - confidence) / (2 * cells.size))
+        reach = _sampled_reach(blocks, x, y, miss / cells.size)
         low = np.maximum(np.sqrt(np.maximum(low, 0.0)) - reach, 0.0) ** 2
         high = (np.sqrt(np.maximum(high, 0.0)) + reach) ** 2
     error = np.sqrt(stated.projection_variance + stated.noise_variance)
@@ -229,7 +229,7 @@ def describe(
     {'mean': 50.0, 'standard deviation': 10.0, 'missing': 0.5, 'share of A': 0.5, 'share of B': 0.0, 'others': 0.0}
     """
     features = _features_of([release], agreement)
-    reach = quantile(confidence, "normal")
+    reach = quantile(miss_of(confidence), "normal")
     asked = {} if shares is None else dict(shares)
     hashed = {
         name for name, column in features.columns.items() if isinstance(column, Category) and column.values is None
@@ -530,12 +530,12 @@ def _sampled_reach(blocks: Sequence[FeatureBlock], x: AnySketch, y: AnySketch, t
     return -float(special.ndtri(tail / 2)) * np.sqrt(expected)
 
 
-def _ends(stated: ErrorModel, cells: Floats, confidence: float) -> Intervals:
-    """Return simultaneous intervals of squared distances of few cells each.
+def _ends(stated: ErrorModel, cells: Floats, miss: float) -> Intervals:
+    """Return intervals of squared distances of few cells each, of which any misses with this probability.
 
     Noise alone makes them χ² of as many degrees of freedom, which reaches farther above 0 than a normal law.
     """
-    tail = (1 - confidence) / (2 * cells.size)
-    reach = (2 * special.gammainccinv(cells / 2, tail) - cells) / np.sqrt(2 * cells)
-    low, high = invert_selected(stated, cells.size, confidence)
+    each = miss / cells.size
+    reach = (2 * special.gammainccinv(cells / 2, each / 2) - cells) / np.sqrt(2 * cells)
+    low, high = invert_selected(stated, cells.size, each)
     return Intervals(np.minimum(low, invert(stated, reach).low), high)

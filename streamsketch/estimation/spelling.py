@@ -203,7 +203,7 @@ def spelling(releases: object, dictionary: object, *, agreement: Agreement | Non
         decoys = _decoys(table, any_stream, agreement)
         read = {name: _Read.of(stream, plain, ways, decoys) for name, stream in streams.items()}
         tests = len(ways) * len(streams) * (len(streams) - 1)
-        least = quantile(1 - 2 * _MISTAKES / tests, "normal")  # of one side
+        least = quantile(2 * _MISTAKES / tests, "normal")  # of one side
         for pair in permutations(streams, 2):
             findings += _clearest(*pair, read[pair[0]], read[pair[1]], ways, least)
     findings.sort(key=lambda finding: -finding.errors)

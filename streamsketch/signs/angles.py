@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, Self, TypeAlias
 from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.estimate import Estimate
-from streamsketch.estimation.intervals import Interval, quantile
+from streamsketch.estimation.intervals import Interval, miss_of, quantile
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.individual import IndividualGuarantee
 from streamsketch.privacy.sign_flips import FlipLaw
@@ -63,13 +63,16 @@ class _SignEstimate(Estimate):
 
     def interval(self, confidence: float = 0.95, method: Literal["normal", "chebyshev"] = "normal") -> Interval:
         """Return the quantities under which the signs are likely enough. See `Estimate.interval`."""
-        z = quantile(confidence, method)
-        return super().interval(confidence, method) if self.signs is None else self.signs.interval(z)
+        if self.signs is None:
+            return super().interval(confidence, method)
+        return self.signs.interval(quantile(miss_of(confidence), method))
 
     def selected_interval(self, candidates: int, confidence: float = 0.95) -> Interval:
         """Return the interval at Bonferroni's quantile, or that of any estimate where that reaches farther."""
         usual = super().selected_interval(candidates, confidence)
-        own = self.interval(1 - (1 - confidence) / candidates)
+        if self.signs is None:
+            return usual
+        own = self.signs.interval(quantile(miss_of(confidence, candidates), "normal"))
         return Interval(min(usual.low, own.low), max(usual.high, own.high))
 
     def scaled(self, factor: float) -> Self:

@@ -15,10 +15,10 @@ import numpy as np
 
 from streamsketch.agreement.same import check_same
 from streamsketch.core import special
-from streamsketch.core.numbers import Floats, check_int
+from streamsketch.core.numbers import Floats
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.estimate import Estimate, SecretEstimate
-from streamsketch.estimation.intervals import Interval, quantile
+from streamsketch.estimation.intervals import Interval, miss_of, quantile
 from streamsketch.projections.variance import MapVariance
 from streamsketch.signs.flip_check import warn_of_flips
 from streamsketch.signs.sign_curve import Gain
@@ -54,13 +54,18 @@ class Likelihood(NamedTuple):
     """Where it is largest."""
 
     def interval(self, z: float) -> Interval:
-        """Return the points whose likelihood is at least that of z standard errors of a normal variable."""
+        """Return the points whose likelihood is at least that of z standard errors of a normal variable.
+
+        Beyond the points, the root of the logarithm is taken to go on as to the last of them.
+        """
         kept = np.flatnonzero(self.logarithms >= -z * z / 2)
         ends = []
         for place, step in ((kept[0], -1), (kept[-1], 1)) if kept.size else ():
             beyond = place + step
             if not 0 <= beyond < self.points.size:
-                ends.append(float(self.points[place]))
+                fall = math.sqrt(-2 * float(self.logarithms[place]))
+                farther = max(z / fall, 1.0) if fall else 1.0
+                ends.append(self.best + farther * (float(self.points[place]) - self.best))
                 continue
             falls = self.logarithms[place] - self.logarithms[beyond]
             share = min((self.logarithms[place] + z * z / 2) / falls, 1.0) if falls > 0 else 0.0
@@ -83,17 +88,19 @@ class _LikelyEstimate(SecretEstimate):
 
     def interval(self, confidence: float = 0.95, method: Literal["normal", "chebyshev"] = "normal") -> Interval:
         """Return the values that are likely enough; by Chebyshev, as any estimate. See `Estimate.interval`."""
-        z = quantile(confidence, method)  # checks both
         if method == "normal" and self.likelihood is not None:
-            low, high = self.likelihood.interval(z)
-            return Interval(max(low, self.lowest), min(high, self.highest))
+            return self._likely(self.likelihood, miss_of(confidence))
         return super().interval(confidence, method)
 
     def selected_interval(self, candidates: int, confidence: float = 0.95) -> Interval:
-        """Return the interval by Bonferroni's confidence; see `Estimate.selected_interval`."""
-        check_int(candidates, "candidates", 1)
-        quantile(confidence, "normal")
-        return self.interval(1 - (1 - confidence) / candidates)
+        """Return the interval at Bonferroni's quantile; see `Estimate.selected_interval`."""
+        if self.likelihood is None:
+            return super().selected_interval(candidates, confidence)
+        return self._likely(self.likelihood, miss_of(confidence, candidates))
+
+    def _likely(self, likelihood: Likelihood, miss: float) -> Interval:
+        low, high = likelihood.interval(quantile(miss, "normal"))
+        return Interval(max(low, self.lowest), min(high, self.highest))
 
     def scaled(self, factor: float) -> Self:
         """Return the estimate of ``factor`` times the quantity; see `Estimate.scaled`."""

@@ -247,11 +247,11 @@ def test_the_law_of_normal_cells_has_the_variance_of_order_statistics(count: int
 @pytest.mark.parametrize("count", [1, 3, 4, 5])
 def test_the_reach_ascends_and_is_the_least_that_is_enough(count: int) -> None:
     law = CellLaw.of(salted_rng(5).standard_t(2, size=999), count)
-    reaches = [law.reach(confidence) for confidence in (0.5, 0.9, 0.95, 0.99)]
+    reaches = [law.reach(miss) for miss in (0.5, 0.1, 0.05, 0.01)]
     assert reaches == sorted(reaches)
-    for reach, confidence in zip(reaches, (0.5, 0.9, 0.95, 0.99), strict=True):
-        assert float(law.tail(reach)) <= 1 - confidence + 1e-9 < float(law.tail(0.99 * reach)) + 0.02
-    assert law.reach(1 - 1e-15) >= law.sizes[-2:].sum(), "more than the cells can tell"
+    for reach, miss in zip(reaches, (0.5, 0.1, 0.05, 0.01), strict=True):
+        assert float(law.tail(reach)) <= miss + 1e-9 < float(law.tail(0.99 * reach)) + 0.02
+    assert law.reach(1e-15) >= law.sizes[-2:].sum(), "more than the cells can tell"
 
 
 def test_a_law_of_many_cells_is_thinned_and_errs_to_the_safe_side() -> None:
@@ -259,8 +259,8 @@ def test_a_law_of_many_cells_is_thinned_and_errs_to_the_safe_side() -> None:
     thin = CellLaw.of(cells, 5)
     assert thin.sizes.size <= 4096
     exact = CellLaw(np.sort(np.abs(cells)), np.full(cells.size, 1 / cells.size), 5)
-    for confidence in (0.5, 0.95, 0.999999):
-        assert exact.reach(confidence) <= thin.reach(confidence) <= exact.reach(confidence) * 1.02
+    for miss in (0.5, 0.05, 1e-6):
+        assert exact.reach(miss) <= thin.reach(miss) <= exact.reach(miss) * 1.02
 
 
 def test_the_estimator_follows_the_cells_of_the_release() -> None:

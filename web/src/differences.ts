@@ -48,7 +48,6 @@ export function topDifferences(x: Release, y: Release, dictionary: Iterable<Item
   });
   const candidates = items.size;
   demand(candidates > 0, "the dictionary has no items: name those that may occur");
-  const each = 1 - (1 - confidence) / candidates;
   const names = [...items.values()];
   const widths = new Map<number, number>(); // of medians, by their error: they have one law
   let separated = 0;
@@ -56,10 +55,10 @@ export function topDifferences(x: Release, y: Release, dictionary: Iterable<Item
     const { value, standardError } = found;
     let ends: { readonly low: number; readonly high: number };
     if (found.chosen === "median") {
-      const width = widths.get(standardError) ?? found.interval(each).high - value;
+      const width = widths.get(standardError) ?? found.intervalAmong(candidates, confidence).high - value;
       widths.set(standardError, width);
       ends = { low: value - width, high: value + width };
-    } else ends = found.interval(each);
+    } else ends = found.intervalAmong(candidates, confidence);
     if (ends.low > 0 || ends.high < 0) separated++;
     return { item: names[place], estimate: value, error: standardError, low: ends.low, high: ends.high };
   });

@@ -1,6 +1,6 @@
 /** What an estimator returns: a value, its variance in two parts, and intervals. */
 import { demand } from "./errors.ts";
-import { chiSquaredQuantile, normalQuantile, upperQuantile } from "./normal.ts";
+import { chiSquaredQuantile, upperQuantile } from "./normal.ts";
 
 export type Method = "normal" | "chebyshev";
 
@@ -99,21 +99,24 @@ export class Estimate {
 
   /** Return the interval at a confidence, between 0 and 1. */
   interval(confidence = 0.95, method: Method = "normal"): Interval {
-    checkConfidence(confidence);
-    if (method === "chebyshev") return this.within(1 / Math.sqrt(1 - confidence));
-    return this.widened(this.within(this.reach(normalQuantile((1 + confidence) / 2))), 1 - confidence);
+    return this.missing(missOf(confidence), method);
   }
 
   /** Return the interval that holds for all of so many candidates at once, among which this one was selected. */
   intervalAmong(candidates: number, confidence = 0.95): Interval {
-    checkConfidence(confidence);
-    demand(Number.isInteger(candidates) && candidates >= 1, "candidates is an integer of at least 1");
-    return this.widened(this.#among(candidates, confidence), (1 - confidence) / candidates);
+    const miss = missOf(confidence, candidates);
+    return this.widened(this.#among(candidates, miss), miss);
   }
 
-  #among(candidates: number, confidence: number): Interval {
-    const beta = (1 - confidence) / (2 * candidates);
-    const g = this.reach(upperQuantile(beta));
+  /** Return the interval that misses with this probability. */
+  protected missing(miss: number, method: Method): Interval {
+    const z = quantile(miss, method);
+    return method === "chebyshev" ? this.within(z) : this.widened(this.within(this.reach(z)), miss);
+  }
+
+  #among(candidates: number, miss: number): Interval {
+    const beta = miss / 2;
+    const g = this.reach(quantile(miss, "normal"));
     if (Number.isFinite(this.lowest) && Number.isFinite(this.highest)) return this.#between(g);
     if (candidates === 1 || this.lowest !== 0 || this.curvature <= 1e-7) return this.within(g);
     const freedom = 2 / this.curvature;
@@ -166,8 +169,19 @@ export class Estimate {
 /** Φ⁻¹(0.975). */
 const USUAL = 1.9599639845400545;
 
-function checkConfidence(confidence: number): void {
+/**
+ * Return the probability with which each of so many intervals may miss if all are to hold (Bonferroni). All that intervals
+ * are made of takes it: 1 minus it may round to 1, which has no quantile.
+ */
+export function missOf(confidence: number, candidates = 1): number {
   demand(confidence > 0 && confidence < 1, `a confidence of ${confidence}; it lies between 0 and 1`);
+  demand(Number.isInteger(candidates) && candidates >= 1, "candidates is an integer of at least 1");
+  return (1 - confidence) / candidates;
+}
+
+/** Return how many standard errors an estimate is off with this probability. */
+export function quantile(miss: number, method: Method): number {
+  return method === "chebyshev" ? 1 / Math.sqrt(miss) : upperQuantile(miss / 2);
 }
 
 export function clip(value: number, low: number, high: number): number {

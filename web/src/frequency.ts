@@ -1,12 +1,12 @@
 /** How often items occur, and what a dictionary misses. */
 import { demand } from "./errors.ts";
-import { clip, Estimate, type EstimateFields, type Interval, type LeastWidth, type Method } from "./estimate.ts";
+import { clip, Estimate, missOf, quantile, type EstimateFields, type Interval, type LeastWidth, type Method } from "./estimate.ts";
 import { checkComparable, dot, nameOf, squaredNormOfOthers, viewOf, type View } from "./estimators.ts";
 import { commonStep, Ratio } from "./exact.ts";
 import { hashItems, type Item } from "./hashing.ts";
 import type { Limits } from "./limits.ts";
 import { Matrix, type Column } from "./matrix.ts";
-import { normalBelow, normalQuantile } from "./normal.ts";
+import { normalBelow } from "./normal.ts";
 import { entriesOf, fewEntries } from "./projection.ts";
 import type { Release } from "./release.ts";
 import { reachOf } from "./sameness.ts";
@@ -29,16 +29,14 @@ export class FrequencyEstimate extends Estimate {
     this.#law = law;
   }
 
-  override interval(confidence = 0.95, method: Method = "normal"): Interval {
-    if (this.#law === null) return super.interval(confidence, method);
-    demand(confidence > 0 && confidence < 1, `a confidence of ${confidence}; it lies between 0 and 1`);
-    const width = method === "normal" ? this.#law.reach(1 - confidence, this.standardError) : this.standardError / Math.sqrt(1 - confidence);
-    return { low: this.value - width, high: this.value + width };
+  override intervalAmong(candidates: number, confidence = 0.95): Interval {
+    return this.missing(missOf(confidence, candidates), "normal");
   }
 
-  override intervalAmong(candidates: number, confidence = 0.95): Interval {
-    demand(Number.isInteger(candidates) && candidates >= 1, "candidates is an integer of at least 1");
-    return this.interval(1 - (1 - confidence) / candidates);
+  protected override missing(miss: number, method: Method): Interval {
+    if (this.#law === null || method === "chebyshev") return super.missing(miss, method);
+    const width = this.#law.reach(miss, this.standardError);
+    return { low: this.value - width, high: this.value + width };
   }
 }
 
@@ -269,7 +267,7 @@ export class MedianLaw {
     if (isKnown) return this.unit * found;
     const n = this.#sizes.length;
     const outside = this.#sizes[n - 1] + (n > 1 ? this.#sizes[n - 2] : 0);
-    return Math.max(this.unit * outside, standardError * normalQuantile(1 - miss / 2));
+    return Math.max(this.unit * outside, standardError * quantile(miss, "normal"));
   }
 
   #odd(miss: number): readonly [number, boolean] {

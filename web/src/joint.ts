@@ -1,9 +1,8 @@
 /** Joint estimates of all pairs, each drawn towards what the cells of all say of it: WIRE.md, "All pairs together". */
 import { demand, InvalidInputError } from "./errors.ts";
-import { clip, Estimate, type EstimateFields, type Interval, type Method } from "./estimate.ts";
+import { clip, Estimate, missOf, quantile, type EstimateFields, type Interval, type Method } from "./estimate.ts";
 import { checkComparable, cosine, crossUnit, dot, hasDirection, innerProduct, squaredDistance, squaredNorm, type View, viewOf } from "./estimators.ts";
 import { type Cells, type Chosen, choose, FOLDS, type Target } from "./joint_fit.ts";
-import { normalQuantile } from "./normal.ts";
 import type { Release } from "./release.ts";
 import { nearestCosines, nearestDistances, nearestProducts } from "./vector_matrices.ts";
 
@@ -63,7 +62,7 @@ export class JointEstimate extends Estimate {
     const ends = this.alone?.interval(confidence, method) ?? null;
     const law = method === "normal" ? this.#law : null;
     if (ends === null || law === null) return this.#extended(ends);
-    const z = normalQuantile((1 + confidence) / 2);
+    const z = quantile(missOf(confidence), "normal");
     if (2 * z * Math.sqrt(law.ofMap) >= 1) return this.#extended(ends);
     const within = { low: endOf(law, -1, MARGIN * z), high: endOf(law, 1, MARGIN * z) };
     const cut = this.highest === 4 ? { low: 2 - 2 * within.high, high: 2 - 2 * within.low } : within;

@@ -1,11 +1,11 @@
 /** Hamming distances, angles and cosines of published signs: WIRE.md, "Estimates from signs". */
 import { demand, DependentNoiseError, IncompatibleError } from "./errors.ts";
-import { Estimate, type EstimateFields, type Interval, type Method } from "./estimate.ts";
+import { Estimate, missOf, quantile, type EstimateFields, type Interval, type Method } from "./estimate.ts";
 import { nameOf } from "./estimators.ts";
 import { limitsWith, type Limits } from "./limits.ts";
 import { gaussianVariance } from "./local_mechanisms.ts";
 import { Matrix } from "./matrix.ts";
-import { erf, normalQuantile } from "./normal.ts";
+import { erf } from "./normal.ts";
 import { KINDS, scaleSquared } from "./projection.ts";
 import type { Signs } from "./signs.ts";
 
@@ -37,9 +37,8 @@ class SignEstimate extends Estimate {
     this.#isCosine = isCosine;
   }
 
-  override interval(confidence = 0.95, method: Method = "normal"): Interval {
-    demand(confidence > 0 && confidence < 1, `a confidence of ${confidence}; it lies between 0 and 1`);
-    const z = method === "normal" ? normalQuantile((1 + confidence) / 2) : 1 / Math.sqrt(1 - confidence);
+  protected override missing(miss: number, method: Method): Interval {
+    const z = quantile(miss, method);
     const share = (z * z) / this.#k;
     const root = Math.sqrt(share * (1 - this.#mean ** 2 + share));
     const [low, high] = [1, -1].map((sign) => this.#angle((this.#mean + sign * root) / (1 + share)));
@@ -48,7 +47,7 @@ class SignEstimate extends Estimate {
 
   override intervalAmong(candidates: number, confidence = 0.95): Interval {
     const usual = super.intervalAmong(candidates, confidence);
-    const own = this.interval(1 - (1 - confidence) / candidates);
+    const own = this.missing(missOf(confidence, candidates), "normal");
     return { low: Math.min(usual.low, own.low), high: Math.max(usual.high, own.high) };
   }
 }

@@ -13,7 +13,7 @@ from streamsketch.beam.run.runner import refuse_broken_runner
 from streamsketch.core.numbers import check_int
 from streamsketch.data.columns import plain_key
 from streamsketch.errors import InvalidInputError
-from streamsketch.estimation.intervals import quantile
+from streamsketch.estimation.intervals import miss_of
 from streamsketch.estimation.items import item_table
 from streamsketch.estimation.largest import top
 from streamsketch.estimation.points import PointEstimator, check_point_estimator, frequency
@@ -97,7 +97,7 @@ class Frequencies(beam.PTransform):
         if results not in get_args(Rows):
             raise InvalidInputError(f"results must be 'rows' or 'columns', got {results!r}")
         check_point_estimator(estimator)
-        quantile(confidence, "normal")  # checks it
+        miss_of(confidence)  # checks it
         if n is not None:
             check_int(n, "n", 1)
         if not isinstance(dictionary, beam.PCollection):
