@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -100,6 +101,10 @@ class DiscreteGaussian(Noise):
     def sample(self, size: int, bits: BitSource) -> Ints:
         """Draw ``size`` exact samples: int64, (size,)."""
         return samplers.discrete_gaussian(self.sigma_squared, size, bits)
+
+    def sample_each(self, size: int, sources: Sequence[BitSource]) -> Ints:
+        """Draw what `sample` draws of each source, in one pass: int64, (n, size)."""
+        return samplers.draw_each(samplers.gaussian_table(self.sigma_squared), size, sources)
 
     @classmethod
     def calibrated_in_shares(cls, sensitivity: Sensitivity, budget: Budget, shares: int) -> "DiscreteGaussian":

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -78,6 +79,10 @@ class DiscreteLaplace(Noise):
     def sample(self, size: int, bits: BitSource) -> Ints:
         """Draw ``size`` exact samples: int64, (size,)."""
         return samplers.discrete_laplace(self.scale, size, bits)
+
+    def sample_each(self, size: int, sources: Sequence[BitSource]) -> Ints:
+        """Draw what `sample` draws of each source, in one pass: int64, (n, size)."""
+        return samplers.draw_each(samplers.laplace_table(self.scale), size, sources)
 
     def sample_share(self, shares: int, size: int, bits: BitSource) -> Ints:
         """Draw one of ``shares`` independent shares whose sum has exactly this distribution (Theory 9.1)."""

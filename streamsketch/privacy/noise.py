@@ -7,8 +7,11 @@ ask the class: how wide it must be, how it is drawn, its cumulants, what it spen
 import dataclasses
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import ClassVar, NamedTuple, Self
+
+import numpy as np
 
 from streamsketch.core.numbers import Floats, Ints
 from streamsketch.errors import InvalidInputError
@@ -199,6 +202,10 @@ class Noise(ABC):
     @abstractmethod
     def sample(self, size: int, bits: BitSource) -> Ints:
         """Draw ``size`` exact samples: int64, (size,)."""
+
+    def sample_each(self, size: int, sources: Sequence[BitSource]) -> Ints:
+        """Draw what `sample` draws of each source, at once: int64, (n, size)."""
+        return np.stack([self.sample(size, bits) for bits in sources])
 
     def sample_share(self, shares: int, size: int, bits: BitSource) -> Ints:
         """Draw one of ``shares`` independent shares that add up to the noise: int64, (size,).

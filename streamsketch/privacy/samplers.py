@@ -18,7 +18,7 @@ stream, made for one release and refused by pickle.
 import functools
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol
 
@@ -71,6 +71,8 @@ class KeyedBits:
         Everything that makes a release different from another: contents included, so that changed input
         gets independent noise.
     """
+
+    __slots__ = ("_at", "_block", "_held", "_prefix")
 
     _BLOCK = 1 << 12
     _SPARE = 64  # for the id of a release, which is read after its noise
@@ -164,6 +166,9 @@ class Table:
         blocks = np.arange(one_word.lowest, one_word.lowest + len(one_word.counts), dtype=np.int16)
         first, second = np.repeat(blocks, one_word.counts), np.cumsum(two_words.counts, dtype=np.int64)
         self.words = _Words(first, one_word.rest, second, two_words.lowest, two_words.rest)
+        own = shape.shift, self.low_bytes, shape.power, shape.numerator, shape.denominator
+        self.numbers = (*self.words, *own)
+        """What `draw_rounds` takes."""
 
     @property
     def low_bytes(self) -> int:
@@ -178,18 +183,9 @@ class Table:
 
     def fill(self, out: Ints, buffer: Bytes) -> tuple[int, int]:
         """Fill ``out`` while bytes last; return (draws, bytes of the rounds that came to their end)."""
-        shape, done, used = self.shape, 0, 0
+        done, used = 0, 0
         while True:
-            drawn, read, deep = draw_rounds(
-                out[done:],
-                buffer[used:],
-                *self.words,
-                shape.shift,
-                self.low_bytes,
-                shape.power,
-                shape.numerator,
-                shape.denominator,
-            )
+            drawn, read, deep = draw_rounds(out[done:], buffer[used:], *self.numbers)
             done, used = done + drawn, used + read
             if not deep:
                 return done, used
@@ -278,15 +274,39 @@ def draw(
     drawing it anew from fresh bytes alone would favour samples that need few.
     """
     out = np.empty(size, dtype=np.int64)
-    done, rest = 0, b""
-    while done < size:
-        request = min(_MAX_REQUEST, bytes_for(size - done))
-        rest += bits.read(request)
-        buffer = np.frombuffer(rest, dtype=np.uint8)
-        drawn, used = fill(out[done:], buffer)
-        done += drawn
-        rest = rest[used:]
+    if size:
+        _fill(fill, out, bits.read(min(_MAX_REQUEST, bytes_for(size))), bits, bytes_for)
     return out
+
+
+def draw_each(table: Table, size: int, sources: Sequence[BitSource]) -> Ints:
+    """Draw ``size`` exact samples of each source: int64, (n, size). Each row has what `draw` draws of its source."""
+    out = np.empty((len(sources), size), dtype=np.int64)
+    request = min(_MAX_REQUEST, table.bytes_for(size))
+    step = max(1, _MAX_REQUEST // request)
+    for first in range(0, len(sources) if size else 0, step):
+        some = sources[first : first + step]
+        read = [bits.read(request) for bits in some]
+        rows = out[first : first + step]
+        whole = draw_rows(rows, np.frombuffer(b"".join(read), np.uint8).reshape(len(some), request), *table.numbers)
+        for place in np.flatnonzero(~whole).tolist():  # again from its first byte: it needs a third word, or more bytes
+            _fill(table.fill, rows[place], read[place], some[place], table.bytes_for)
+    return out
+
+
+def _fill(
+    fill: Callable[[Ints, Bytes], tuple[int, int]],
+    out: Ints,
+    read: bytes,
+    bits: BitSource,
+    bytes_for: Callable[[int], int],
+) -> None:
+    """Fill ``out`` from bytes that were read, and from more where these run out."""
+    done, used = fill(out, np.frombuffer(read, dtype=np.uint8))
+    while done < out.size:
+        read = read[used:] + bits.read(min(_MAX_REQUEST, bytes_for(out.size - done)))
+        drawn, used = fill(out[done:], np.frombuffer(read, dtype=np.uint8))
+        done += drawn
 
 
 # --- kernels ------------------------------------------------------------------------------------------------------
@@ -376,3 +396,39 @@ def draw_rounds(
             out[done] = n
             done += 1
     return done, used, False
+
+
+@kernel
+def draw_rows(
+    out: Ints,
+    buffers: Bytes,
+    first: NDArray[np.int16],
+    rest: int,
+    second: Ints,
+    lowest: int,
+    second_rest: int,
+    shift: int,
+    low_bytes: int,
+    power: int,
+    numerator: int,
+    denominator: int,
+) -> NDArray[np.bool_]:
+    """Fill each row of ``out`` from its row of bytes by `draw_rounds`; return which are filled: bool, (n,)."""
+    whole = np.empty(len(out), np.bool_)
+    for row in range(len(out)):
+        done, _, _ = draw_rounds(
+            out[row],
+            buffers[row],
+            first,
+            rest,
+            second,
+            lowest,
+            second_rest,
+            shift,
+            low_bytes,
+            power,
+            numerator,
+            denominator,
+        )
+        whole[row] = done == out.shape[1]
+    return whole

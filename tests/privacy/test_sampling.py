@@ -218,6 +218,12 @@ SAMPLERS: dict[str, tuple[Callable[[int, BitSource], NDArray[np.int64]], Callabl
 }
 
 
+EACH = [
+    *(sampling.laplace_table(scale) for scale in (Fraction(1, 3), Fraction(40), Fraction(10**6))),
+    *(sampling.gaussian_table(variance) for variance in (Fraction(25, 2), Fraction(10**6))),
+]
+
+
 @pytest.mark.parametrize("name", SAMPLERS)
 @pytest.mark.parametrize("longest", [1, 2, 3, 7, 64])
 def test_bytes_in_tiny_pieces_make_the_same_samples_as_all_at_once(name: str, longest: int) -> None:
@@ -249,6 +255,26 @@ def test_a_table_out_of_bytes_reports_only_the_samples_it_has_in_full(scale: Fra
         expected = naive_noise.complete_samples(functools.partial(naive_noise.laplace, scale), data, 150)
         assert (out[:drawn].tolist(), used) == expected, cut
         assert (out[drawn:] == 99).all(), cut
+
+
+@pytest.mark.parametrize("table", EACH, ids=lambda table: str(table.shape))
+def test_draws_of_many_sources_are_those_of_each(table: sampling.Table) -> None:
+    """Also of one whose first round needs a third word, and of one with many words that draw nothing."""
+    deep = int(table.words.second[-1])
+    third = (len(table.words.first) + (deep >> 16)).to_bytes(2, "big") + (deep & 0xFFFF).to_bytes(2, "big")
+    starts = [b"", third, b"\xff" * 300, b"", third * 2 + b"\xff" * 300, b""]
+    data = [start + stream(5000, b"%d" % place) for place, start in enumerate(starts)]
+    alone, together = ([Given(bytes_read) for bytes_read in data] for _ in range(2))
+    expected = [sampling.draw(table.fill, 100, bits, table.bytes_for).tolist() for bits in alone]
+    assert sampling.draw_each(table, 100, together).tolist() == expected
+    assert [bits.at for bits in together] == [bits.at for bits in alone], "what follows, such as ids, is the same"
+
+
+def test_no_source_or_no_sample_reads_nothing() -> None:
+    table, bits = EACH[0], Given(b"")
+    assert sampling.draw_each(table, 3, []).shape == (0, 3)
+    assert sampling.draw_each(table, 0, [bits]).shape == (1, 0)
+    assert sampling.draw(table.fill, 0, bits, table.bytes_for).shape == (0,)
 
 
 class _TwoParts:
