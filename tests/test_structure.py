@@ -354,22 +354,23 @@ def test_noise_is_sampled_in_what_ready_calls_alone() -> None:
         for path in MODULES
         if folder(name_of(path)) not in OTHER_NOISE
         for function, name in calls(path)
-        if name in {"sample", "sample_share"}
+        if name in {"sample", "sample_each", "sample_share"}
     }
-    assert {function for function in sampling if not function.endswith("._draw")} == DRAWING
+    assert {function for function in sampling if not function.endswith(("._draw", "._draw_each"))} == DRAWING
     assert len(sampling - DRAWING) >= 2
 
 
 def test_ready_alone_draws() -> None:
-    drawn = {f"release.ready.{kind}.draw" for kind in ("Ready", "ReadyRows")}
+    drawn = {f"release.ready.{kind}.draw" for kind in ("Ready", "ReadyRows", "ReadyKeys")}
     found = {
         function
         for path in MODULES
         if name_of(path) != "streams.stream"  # whose windows are drawn by what is ready
         for function, name in calls(path)
-        if name == "_draw"
+        if name in {"_draw", "_draw_each"}
     }
-    assert found - {"once.draws.DrawSecret.draw", "once.draws.DrawSecret.draw_row"} == drawn
+    others = {"once.draws.DrawSecret.draw", "once.draws.DrawSecret.draw_row"}
+    assert found - others - {"release.ready.Calibrated._draw_each"} == drawn
 
 
 def test_importing_the_package_imports_nothing_heavy() -> None:

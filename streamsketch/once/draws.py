@@ -1,17 +1,16 @@
 """Draws for a stream's windows: functions of the state's secret, so that a window drawn again has the same bytes."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from streamsketch.core.documents import TableKey
 from streamsketch.core.numbers import Ints
 from streamsketch.data.canonical import canonical_bytes
 from streamsketch.once.keys import StateSecret, joined, number_bytes
-from streamsketch.once.names import digest_of_draw, drawn_numbers, names_of_keys
+from streamsketch.once.names import digest_of_draw, names_of_keys
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.ready import Calibrated
-from streamsketch.sketching.sketch import Sketch
 
 _SECRET_BYTES = 32
 _ID_BYTES = 16
@@ -62,9 +61,8 @@ class DrawSecret:
         """Return the secret of the following window."""
         return DrawSecret(self._secret.derive("drw", b"next"))
 
-    def draw(self, number: int, publisher: Calibrated[Any], sketches: Mapping[TableKey, Sketch]) -> Draw:
-        """Return the draw of a window with these exact sketches, by key."""
-        numbers = {key: drawn_numbers(sketch, publisher.guarantee) for key, sketch in sketches.items()}
+    def draw(self, number: int, publisher: Calibrated[Any], numbers: Mapping[TableKey, Iterable[Ints]]) -> Draw:
+        """Return the draw of a window with these exact numbers by key (`drawn_numbers`)."""
         return self._draw(names_of_keys(publisher, numbers, number_bytes(number)))
 
     def draw_row(self, number: int, publisher: Calibrated[Any], history: bytes, rows: Mapping[TableKey, Ints]) -> Draw:
@@ -72,5 +70,5 @@ class DrawSecret:
         numbers = {key: [row] for key, row in rows.items()}
         return self._draw(names_of_keys(publisher, numbers, number_bytes(number), history))
 
-    def _draw(self, names: Mapping[TableKey, tuple[bytes, ...]]) -> Draw:
-        return Draw(self.value, digest_of_draw(map(joined, names.values())))
+    def _draw(self, names: Iterable[tuple[TableKey, tuple[bytes, ...]]]) -> Draw:
+        return Draw(self.value, digest_of_draw(joined(name) for _, name in names))

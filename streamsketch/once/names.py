@@ -1,7 +1,7 @@
 """The name of a draw: all that determines a release, on any engine."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from streamsketch.core.documents import TableKey
@@ -11,6 +11,7 @@ from streamsketch.once.keys import joined
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.projections.base import Projection
 from streamsketch.release.ready import Calibrated
+from streamsketch.sketching.exact import ExactSums
 from streamsketch.sketching.sketch import Sketch
 
 
@@ -20,6 +21,15 @@ def drawn_numbers(sketch: Sketch, guarantee: Guarantee) -> list[Ints]:
         return [sketch.state()]
     sums = sketch.sums()
     return [sums.cells[0], sums.counts[0]]
+
+
+def drawn_numbers_of_keys(
+    keys: Sequence[TableKey], sums: ExactSums, guarantee: Guarantee
+) -> dict[TableKey, list[Ints]]:
+    """Return `drawn_numbers` of each of the keys whose sums these are, as views of them."""
+    if not guarantee.mechanism.layout.is_counted:
+        return {key: [cells] for key, cells in zip(keys, sums.cells, strict=True)}
+    return {key: [cells, counts] for key, cells, counts in zip(keys, sums.cells, sums.counts, strict=True)}
 
 
 def name_of_draw(
@@ -48,10 +58,11 @@ def name_of_draw(
 
 def names_of_keys(
     publisher: Calibrated[Any], numbers: Mapping[TableKey, Iterable[Ints]], *place: bytes
-) -> dict[TableKey, tuple[bytes, ...]]:
-    """Return the name of each key's draw (`name_of_draw`) in one window: **secret**."""
+) -> Iterator[tuple[TableKey, tuple[bytes, ...]]]:
+    """Yield each key and the name of its draw (`name_of_draw`) in one window: **secret**, and as long as all cells."""
     published = _published(publisher.guarantee, publisher.projection)  # once: as JSON it costs more than a key's noise
-    return {key: _name(published, exact, (*place, canonical_bytes(key))) for key, exact in numbers.items()}
+    for key, exact in numbers.items():
+        yield key, _name(published, exact, (*place, canonical_bytes(key)))
 
 
 def _published(guarantee: Guarantee, projection: Projection) -> tuple[bytes, bytes]:
@@ -64,4 +75,7 @@ def _name(published: tuple[bytes, bytes], numbers: Iterable[Ints], place: tuple[
 
 def digest_of_draw(name: Iterable[bytes]) -> bytes:
     """Return 64 bytes in place of a name, which is as long as the cells: **secret**, as the name is."""
-    return hashlib.sha512(joined(name)).digest()
+    digest = hashlib.sha512()
+    for part in name:
+        digest.update(joined([part]))
+    return digest.digest()

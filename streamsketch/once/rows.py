@@ -1,6 +1,7 @@
 """Windows of a stream as the rows of a schedule: the draw of each row, and the sums that a state keeps."""
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -189,7 +190,7 @@ class NextRow:
     charging: Charge | None
 
     @property
-    def names(self) -> dict[TableKey, tuple[bytes, ...]]:
+    def names(self) -> Iterator[tuple[TableKey, tuple[bytes, ...]]]:
         """The names of the row's draws by key, for the version of its window."""
         numbers = {_named(key): [row] for key, row in self.ready.exact.items()}
         return names_of_keys(self.of.publisher, numbers, self.of.history)

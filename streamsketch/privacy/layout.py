@@ -113,7 +113,7 @@ class Layout:
         return np.concatenate([cells, self.counting.weighted(counts, bound)], axis=1)
 
     def split(self, numbers: Ints, cells: int) -> tuple[Ints, Ints | None]:
-        """Return the cells of a vector, (cells,), and the counts behind them, None where nothing is counted.
+        """Return the cells of vectors, (…, cells), and the counts behind them, None where nothing is counted.
 
         Raises
         ------
@@ -121,7 +121,7 @@ class Layout:
             If the vector has another length.
         """
         self.check_width(numbers, cells)
-        return numbers[:cells], numbers[cells:] if self.is_counted else None
+        return numbers[..., :cells], numbers[..., cells:] if self.is_counted else None
 
     def check_width(self, numbers: Ints, cells: int) -> None:
         """Raise `InvalidInputError` unless vectors, int64 of shape (…, n), have the length for so many cells."""

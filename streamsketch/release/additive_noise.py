@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Self, cast, get_args
 
 import numpy as np
@@ -25,10 +25,12 @@ from streamsketch.privacy.samplers import BitSource
 from streamsketch.privacy.schedule import Schedule
 from streamsketch.projections.base import Projection
 from streamsketch.release.history import HistoryPart
-from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch, SketchClip
+from streamsketch.release.private_sketch import RELEASE_ID_BYTES, PrivateSketch, SketchClip, immutable
 from streamsketch.release.private_table import PrivateTable
+from streamsketch.release.published import copy_with
 from streamsketch.release.publishers import Publisher
 from streamsketch.release.ready import Calibrated, Ready, ReadyRows, Stated
+from streamsketch.sketching.exact import ExactSums
 from streamsketch.sketching.sketch import Sketch
 
 
@@ -245,6 +247,14 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
         self.check_counted(sketch)
         return numbers_of(sketch, self.guarantee.neighbours, self.layout)
 
+    def numbers_of_keys(self, sums: ExactSums, bounds: Bounds) -> Ints:
+        """Return the numbers of keys in the order of the layout; see `Calibrated.numbers_of_keys`."""
+        if not self.layout.is_counted:
+            return sums.cells
+        if not bounds.has_counts:
+            raise InvalidInputError("the table has no count of units, although its guarantee states one")
+        return self.layout.weighted(sums.rows(), self.guarantee.neighbours, self.projection.grid)
+
     def check_counted(self, sketch: Sketch) -> None:
         """Raise `InvalidInputError` if the guarantee states counts, and the sketch has none."""
         if self.layout.is_counted and sketch.counts is None:
@@ -264,6 +274,24 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
         # modulo 2^64, as all sums of cells: that costs accuracy past 2^63, and no privacy (Theory 4.2)
         noisy: Ints = np.add(exact, drawn)
         return [self.published(row, bits, stated) for row in noisy]
+
+    def _draw_each(
+        self, exact: Ints, sources: Sequence[BitSource], stated: Stated, ids: Sequence[tuple[bytes, ...]]
+    ) -> list[PrivateSketch]:
+        noisy = self.noise.sample_each(exact.shape[1], sources)
+        noisy += exact  # modulo 2^64, as in `_draw`
+        first = self.published(noisy[0], sources[0], stated._replace(ids=ids[0]))
+        cells, counts = self.layout.split(noisy[1:], self.projection.sketch_dim)
+        releases = [first]
+        for place, (row, bits, its_ids) in enumerate(zip(cells, sources[1:], ids[1:], strict=True)):
+            own = {
+                "_values": immutable(row),
+                "_counts": None if counts is None else immutable(counts[place]),
+                "_release_ids": (bits.read(RELEASE_ID_BYTES),),
+                "_data_ids": tuple(data_ids.check(its_ids)),
+            }
+            releases.append(copy_with(first, **own))
+        return releases
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,14 @@ from streamsketch.sketching.table import SketchTable
 def sketches_to_release(
     table: SketchTable, public_keys: Iterable[object] | None, *, keys_are_public: bool
 ) -> dict[TableKey, Sketch]:
-    """Return the sketches of a table to release, by key, ascending.
+    """Return the sketches of `keys_to_release`, by key."""
+    return {key: table.sketch_of(key) for key in keys_to_release(table, public_keys, keys_are_public=keys_are_public)}
+
+
+def keys_to_release(
+    table: SketchTable, public_keys: Iterable[object] | None, *, keys_are_public: bool
+) -> list[TableKey]:
+    """Return the keys of a table to release, ascending.
 
     Parameters
     ----------
@@ -46,4 +53,4 @@ def sketches_to_release(
         raise InvalidInputError("there is no key to release; pass at least one")
     warn_of_other_types(names, table)
     order = pc.sort_indices(key_column(names, "key")).to_pylist()
-    return {names[place]: table.sketch_of(names[place]) for place in order}
+    return [names[place] for place in order]

@@ -159,7 +159,7 @@ class PrivateSketch(Published):
         noisy_coordinates(projection, noise_place)
         self._noise_place: NoisePlace = noise_place
         self._projection = projection
-        self._values = np.frombuffer(values.tobytes(), dtype=np.int64)  # bytes cannot be made writeable
+        self._values = immutable(values)
         self._noise = noise
         self._guarantee = guarantee
         self._multiplier = factor
@@ -202,7 +202,7 @@ class PrivateSketch(Published):
                 f"counts must be int64 of shape ({layout.beside},) for {layout}, got {counts.dtype} of shape "
                 f"{counts.shape}"
             )
-        return np.frombuffer(counts.tobytes(), dtype=np.int64)
+        return immutable(counts)
 
     @property
     def _is_halved(self) -> bool:
@@ -556,6 +556,11 @@ def noisy_coordinates(projection: Projection, place: NoisePlace) -> int:
             f"{place!r:.40} for {type(projection).__name__}"
         )
     return inner_map[0]
+
+
+def immutable(numbers: Ints) -> Ints:
+    """Return a copy that cannot be made writeable: int64."""
+    return np.frombuffer(numbers.tobytes(), dtype=np.int64)
 
 
 def _largest(values: Ints) -> int:

@@ -2,11 +2,12 @@
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar, overload
 
 from streamsketch.accounting.ledger import Ledger, charge_for
 from streamsketch.accounting.sensitivity import check_whole_steps
+from streamsketch.core.concealed import concealed
 from streamsketch.core.documents import TableKey
 from streamsketch.core.numbers import Ints
 from streamsketch.core.text import warn_outside
@@ -21,9 +22,10 @@ from streamsketch.privacy.samplers import BitSource, SystemBits
 from streamsketch.projections.base import Projection
 from streamsketch.projections.transform import transform_read
 from streamsketch.release.history import HistoryPart
-from streamsketch.release.keys_to_release import sketches_to_release
+from streamsketch.release.keys_to_release import keys_to_release
 from streamsketch.release.readable import check_readable
 from streamsketch.release.terms_kept import check_terms, keys_for, refuse_private_choice
+from streamsketch.sketching.exact import ExactSums
 from streamsketch.sketching.sketch import Sketch
 from streamsketch.sketching.table import SketchTable
 
@@ -187,14 +189,40 @@ class Calibrated(ABC, Generic[PublishedT]):
             judged = self.with_guarantee(with_conditions(asked, *conditions))
             if keys["public_keys"] is not None:
                 self.check_public_keys()
-            sketches = sketches_to_release(data, **keys)
-            return ReadyTable(judged._ready(sketches, data.largest), data.data_ids.with_keys(sketches))  # noqa: SLF001
+            names = keys_to_release(data, **keys)
+            return judged.for_sums(names, data.sums_of(names), data)
         if not isinstance(data, Mapping):
             raise wrong_type("only a Sketch or a SketchTable can be released", data, RELEASED)
         if not data:
             raise InvalidInputError("there is no key to release; pass at least one")
         largest = max((sketch.largest for sketch in data.values() if isinstance(sketch, Sketch)), default=0)
         return ReadyTable(self._ready(data, largest, assert_bounds=assert_bounds), None)
+
+    def for_sums(self, keys: Sequence[TableKey], sums: ExactSums, table: SketchTable) -> "ReadyTable[PublishedT]":
+        """Return sums of keys of a table, ready to be drawn, once the guarantee states their basis.
+
+        Parameters
+        ----------
+        keys
+            What `keys_to_release` returned.
+        sums
+            Their exact sums (`SketchTable.sums_of`).
+        table
+            The table, whose facts hold for all its keys.
+        """
+        if self.guarantee.basis is None:
+            raise InvalidInputError(
+                f"the sums of keys need a guarantee with the basis of its bound, which guarantee_for(table) states; "
+                f"got {self.guarantee}"
+            )
+        self.projection.check_same(table.projection)
+        check_readable(self.projection, self.guarantee, keys, self.row_bytes)
+        warn_of_exceeded(table.largest, self.guarantee.neighbours, self.projection)
+        agreed = None if table.agreement is None else table.agreement.fingerprint
+        places = {key: place for place, key in enumerate(keys)}
+        stated = Stated(table.data_ids, table.bounds, agreed)
+        ready = ReadyKeys(self, places, self.numbers_of_keys(sums, table.bounds), table.data_ids, stated)
+        return ReadyTable(ready, table.data_ids)
 
     def guarantee_for(
         self, data: Facts, *, assert_bounds: bool = False, beside_bounded: bool = False, over_windows: bool = False
@@ -272,6 +300,11 @@ class Calibrated(ABC, Generic[PublishedT]):
         """Return the exact numbers of which something is published: int64, (n,). **Secret**."""
         return sketch.state()
 
+    def numbers_of_keys(self, sums: ExactSums, bounds: Bounds) -> Ints:
+        """Return `numbers` of each key of sums with these bounds: int64, (n, m), which may be a view. **Secret**."""
+        del bounds
+        return sums.cells
+
     # --- inside ---------------------------------------------------------------------------------------------
 
     def _ready(
@@ -309,6 +342,13 @@ class Calibrated(ABC, Generic[PublishedT]):
     @abstractmethod
     def _draw(self, exact: Ints, bits: BitSource, stated: Stated) -> list[PublishedT]:
         """Return a release of each row of exact numbers, int64 of shape (n, m)."""
+
+    def _draw_each(
+        self, exact: Ints, sources: Sequence[BitSource], stated: Stated, ids: Sequence[tuple[bytes, ...]]
+    ) -> list[PublishedT]:
+        """Return what `_draw` returns of each row, from its own bits and with its own published ids."""
+        rows = zip(exact[:, None], sources, ids, strict=True)
+        return [self._draw(row, bits, stated._replace(ids=its_ids))[0] for row, bits, its_ids in rows]
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -359,6 +399,53 @@ class Ready(Generic[PublishedT]):
         return f"<{type(self).__name__}, secret, of {self.calibrated.projection!r}, {self.guarantee}>"
 
 
+@concealed
+class ReadyKeys(Mapping[TableKey, Ready[PublishedT]]):
+    """Keys of one table that passed every guard, of which each is made ready when it is asked for. **Secret**.
+
+    Parameters
+    ----------
+    calibrated
+        The mechanism.
+    places
+        The row of each key.
+    exact
+        The numbers to publish: int64, (n, m).
+    ids
+        Of the data of all keys.
+    stated
+        What all releases state, but for their ids.
+    """
+
+    def __init__(
+        self,
+        calibrated: Calibrated[PublishedT],
+        places: dict[TableKey, int],
+        exact: Ints,
+        ids: DataIds,
+        stated: Stated,
+    ) -> None:
+        self._calibrated, self._places, self._exact, self._ids, self._stated = calibrated, places, exact, ids, stated
+
+    def __getitem__(self, key: TableKey) -> Ready[PublishedT]:
+        place = self._places[key]
+        return Ready(self._calibrated, self._exact[place : place + 1], self._stated._replace(ids=self._ids.of_key(key)))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def draw(self, bits_of: BitsOfKey, ids: DataIds | None) -> dict[TableKey, PublishedT]:
+        """Return a release of each key, all in one pass; see `ReadyTable.draw`."""
+        published = (ids or self._ids).published_of_keys(self)
+        drawn = self._calibrated._draw_each(  # noqa: SLF001 - made for this
+            self._exact, [bits_of(key) for key in self], self._stated, published
+        )
+        return dict(zip(self, drawn, strict=True))
+
+
 class ReadyTable(Mapping[TableKey, Ready[PublishedT]]):
     """The sketches of a table that passed every guard, by key, in the order of the table. **Secret**.
 
@@ -367,12 +454,11 @@ class ReadyTable(Mapping[TableKey, Ready[PublishedT]]):
     ready
         What is ready, by key.
     ids
-        Of the data of all keys, for a ledger; None where they are charged elsewhere.
+        Of the data of the table, for a ledger; None where they are charged elsewhere.
     """
 
     def __init__(self, ready: Mapping[TableKey, Ready[PublishedT]], ids: DataIds | None) -> None:
-        self._ready: dict[TableKey, Ready[PublishedT]] = dict(ready)
-        self._ids = ids
+        self._ready, self._ids = ready, ids
 
     @property
     def guarantee(self) -> Any:
@@ -382,7 +468,8 @@ class ReadyTable(Mapping[TableKey, Ready[PublishedT]]):
     def charge(self, ledger: Ledger | None, dataset: str | None) -> None:
         """Charge all keys as one release, as `Ready.charge`."""
         first = next(iter(self._ready.values()))
-        charge_for(ledger, dataset, first.guarantee, first.calibrated.projection, self._ids or ())
+        ids = () if self._ids is None else self._ids.with_keys(self)
+        charge_for(ledger, dataset, first.guarantee, first.calibrated.projection, ids)
 
     def draw(self, bits_of: BitsOfKey | None = None, *, ids: DataIds | None = None) -> dict[TableKey, PublishedT]:
         """Return a release of each key, as `Ready.draw`.
@@ -394,6 +481,8 @@ class ReadyTable(Mapping[TableKey, Ready[PublishedT]]):
         ids
             Ids of all the data, from which those of each key follow, in place of the sketches' own.
         """
+        if bits_of is not None and isinstance(self._ready, ReadyKeys):
+            return self._ready.draw(bits_of, ids)
         published = [None] * len(self) if ids is None else ids.published_of_keys(self)
         return {
             key: ready.draw(None if bits_of is None else bits_of(key), ids=its_ids)

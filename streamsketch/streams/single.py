@@ -1,18 +1,19 @@
 """The release of one window by itself, past every guard."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from streamsketch.core.concealed import concealed
 from streamsketch.core.documents import TableKey
+from streamsketch.core.numbers import Ints
 from streamsketch.data.data_ids import DataIds
 from streamsketch.once.charges import Charge
 from streamsketch.once.draws import Draw
-from streamsketch.once.names import drawn_numbers, names_of_keys
+from streamsketch.once.names import names_of_keys
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.release.private_table import PrivateTable
 from streamsketch.release.ready import Calibrated, ReadyTable
 from streamsketch.sketching.bounding.contributions import NO_KEY
-from streamsketch.sketching.sketch import Sketch
 from streamsketch.streams.open_windows import Closed
 
 
@@ -21,7 +22,8 @@ class Single(NamedTuple):
     """The release of one window by itself: **secret**. Its names, charge and draw are those of a `NextRow`."""
 
     publisher: Calibrated[Any]
-    sketches: dict[TableKey, Sketch]
+    numbers: dict[TableKey, list[Ints]]
+    """The exact numbers that name its draws, by key."""
     ready: ReadyTable[Any]
     ids: DataIds
     secret: Draw
@@ -33,10 +35,9 @@ class Single(NamedTuple):
     """What `draw` returned, if it was drawn before."""
 
     @property
-    def names(self) -> dict[TableKey, tuple[bytes, ...]]:
+    def names(self) -> Iterator[tuple[TableKey, tuple[bytes, ...]]]:
         """The names of its draws by key, for the version of its window."""
-        numbers = {key: drawn_numbers(sketch, self.publisher.guarantee) for key, sketch in self.sketches.items()}
-        return names_of_keys(self.publisher, numbers)
+        return names_of_keys(self.publisher, self.numbers)
 
     def charge(self) -> bool:
         """Charge the window, and return True; raise `LedgerError` if that does not fit."""

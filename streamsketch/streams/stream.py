@@ -20,6 +20,7 @@ from streamsketch.once.counts import RowCounts
 from streamsketch.once.dead_letters import DeadLetters
 from streamsketch.once.draws import DrawSecret
 from streamsketch.once.keys import StateSecret, hkdf, number_bytes
+from streamsketch.once.names import drawn_numbers_of_keys
 from streamsketch.once.publishing import draw_window, in_order, put_window
 from streamsketch.once.rows import ANEW, NextRow, OtherRowsError, Rows, RowsOf
 from streamsketch.once.sinks import Sink, WindowFiles
@@ -27,13 +28,12 @@ from streamsketch.once.slots import Slot, named_key
 from streamsketch.once.versions import Version, version_of, version_slot, version_tag
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.release.in_windows import spent_in_window
-from streamsketch.release.keys_to_release import sketches_to_release
+from streamsketch.release.keys_to_release import keys_to_release
 from streamsketch.release.private_table import PrivateTable
 from streamsketch.release.published import encoded_rows
 from streamsketch.sketching.bounding.contributions import NO_KEY
 from streamsketch.sketching.bounding.summary import BoundingSummary
 from streamsketch.sketching.bounding.units import SECRET_BYTES
-from streamsketch.sketching.sketch import Sketch
 from streamsketch.sketching.table import SketchTable
 from streamsketch.streams.ahead import Ahead
 from streamsketch.streams.job import Job
@@ -441,7 +441,7 @@ class Stream:
             return None
         slot = version_slot(self._policy.job.stream or "", self._policy.windows.start(number))
         secret = hkdf(self._secret.value, b"stream", b"version", number_bytes(slot.start))
-        return Version(slot, version_of({key: version_tag(secret, name) for key, name in release.names.items()}))
+        return Version(slot, version_of({key: version_tag(secret, name) for key, name in release.names}))
 
     def _version_of_waiting(self, number: int) -> Version | None:
         """Return the version of a window that waits; None if it is one file, or drawn by an earlier version of us."""
@@ -579,17 +579,19 @@ class Stream:
         """Return a window's data ids: the same in each draw, so that its releases are known to share their data."""
         return self._secret.ids("sid", number_bytes(number))
 
-    def _sketches(self, table: SketchTable) -> dict[TableKey, Sketch]:
-        """Return the exact sketches to release, by key, ascending."""
+    def _keys(self, table: SketchTable) -> list[TableKey]:
+        """Return the keys to release, ascending."""
         if self.windows.public is None:
-            return {NO_KEY: table.sketch_of(NO_KEY)}
-        return dict(sketches_to_release(table, self.windows.public, keys_are_public=False))
+            return [NO_KEY]
+        return keys_to_release(table, self.windows.public, keys_are_public=False)
 
     def _single(self, number: int, table: SketchTable) -> Single:
         """Return a window's release past every guard, which refuses before anything is charged."""
-        sketches = self._sketches(table)
-        draw = self._draws.draw(number, self._publisher, sketches)
-        ready = self._publisher.for_data(sketches)
+        keys = self._keys(table)
+        sums = table.sums_of(keys)
+        numbers = drawn_numbers_of_keys(keys, sums, self._publisher.guarantee)
+        draw = self._draws.draw(number, self._publisher, numbers)
+        ready = self._publisher.for_sums(keys, sums, table)
         once = f"{self._id.hex()} {self._policy.windows.name(number)} {draw.id}"
-        of = self._publisher, sketches, ready, self._ids_of(number), draw, self._spent, once, self._charge
+        of = self._publisher, numbers, ready, self._ids_of(number), draw, self._spent, once, self._charge
         return Single(*of, is_keyed=self.windows.public is not None)

@@ -103,7 +103,8 @@ def once(facts: Facts) -> bytes:
 
 
 def window_of_a_stream(facts: Facts) -> bytes:
-    draw = DrawSecret(facts.secret).draw(facts.window, facts.publisher, {facts.key: facts.sketch})
+    numbers = {facts.key: drawn_numbers(facts.sketch, facts.publisher.guarantee)}
+    draw = DrawSecret(facts.secret).draw(facts.window, facts.publisher, numbers)
     return draw.bits(facts.key).read(32)
 
 

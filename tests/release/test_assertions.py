@@ -111,6 +111,7 @@ ELSEWHERE = {
     "schedules.releaser.Releaser.exact": "publishes nothing",
     "schedules.releaser.Releaser.ready": "by Releaser.add",
     "release.keys_to_release.sketches_to_release": "returns exact sketches",
+    "release.keys_to_release.keys_to_release": "returns which keys are released",
     "release.terms_kept.keys_for": "returns which keys are released",
     "explanation.joint.JointExplanation": "what explain returns",
     "storage.releases.release_raw": "as above",

@@ -14,6 +14,7 @@ from streamsketch.continual import Releaser, Tree
 from streamsketch.core.limits import reading_limits
 from streamsketch.errors import ReleasedAgainWarning
 from streamsketch.privacy.bounds import Bounds
+from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release import AdditiveNoise
 from streamsketch.release.publishers import Publisher
 from streamsketch.release.ready import Calibrated, Ready
@@ -280,6 +281,38 @@ def test_ready_data_are_those_at_the_call() -> None:
     ready = publisher.calibrated(SKETCHES).for_data(sketch)
     sketch.update("tea", 1 << 50)
     assert np.abs(ready.draw().values).max() < 1 << 40
+
+
+@pytest.mark.parametrize("agreed", AGREEMENTS)
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_keys_that_are_drawn_together_are_those_drawn_one_by_one(agreed: str, mechanism: str) -> None:
+    agreement, _ = AGREEMENTS[agreed]
+    neighbours: Any = agreement.neighbours
+    terms: dict[str, Any] = {"mechanism": mechanism, "delta": 1e-6 if mechanism == "gaussian" else 0}
+    noise = AdditiveNoise(epsilon=1, neighbours=neighbours, counting=agreement.counting, **terms)
+    publishers = [noise.calibrated(agreement.projection)]
+    if agreed == "values":
+        publishers.append(ss.signs.DPSignLogistic(epsilon=1, neighbours=neighbours).calibrated(agreement.projection))
+    for publisher in publishers:
+        keys = ["none", "x", "y"]
+        ready = publisher.for_data(bounded("rows", agreement.replace(keys=keys)), public_keys=keys)
+        together, alone = (
+            draw(lambda key: KeyedBits(bytes(32), key.encode())) for draw in (ready.draw, one_by_one(ready))
+        )
+        assert list(together) == list(alone) == keys
+        assert [row.to_bytes() for row in together.values()] == [row.to_bytes() for row in alone.values()]
+
+
+def one_by_one(ready: Any) -> Callable[[Callable[[str], KeyedBits]], dict[str, Any]]:
+    return lambda bits_of: {key: ready[key].draw(bits_of(key)) for key in ready}
+
+
+def test_sums_of_keys_need_a_judged_table() -> None:
+    agreement, _ = AGREEMENTS["values"]
+    table = bounded("rows", agreement)
+    publisher = AdditiveNoise(epsilon=1, neighbours=BY_VALUES).calibrated(agreement.projection)
+    with pytest.raises(ss.InvalidInputError, match="basis of its bound"):
+        publisher.for_sums(KEYS, table.sums_of(KEYS), table)
 
 
 def test_a_row_needs_a_judged_window() -> None:
