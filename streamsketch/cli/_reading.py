@@ -15,6 +15,7 @@ from streamsketch.agreement.same import check_same
 from streamsketch.cli._keys import public_keys
 from streamsketch.cli._options import option
 from streamsketch.cli._saying import say
+from streamsketch.cli._showing import join_names
 from streamsketch.data.windows import key_and_window, window_time
 from streamsketch.estimation.blocks import AnySketch
 from streamsketch.once.slots import key_of_file
@@ -39,6 +40,10 @@ _NAMES = _SIGNS | {"PrivateSketch": "private sketch", "PrivateTable": "table of 
 Files = Annotated[
     list[Path],
     typer.Argument(help="Files .sketch or .signs, or .parquet tables of them.", metavar="FILE", show_default=False),
+]
+WindowFiles = Annotated[
+    list[Path],
+    typer.Argument(help="Folders with the .sketch files or .parquet tables of windows, or such files.", metavar="DIR"),
 ]
 Force = Annotated[bool, option("Output", "", "Replace the output file if it is there.", "--force")]
 Raw = Annotated[
@@ -117,10 +122,8 @@ def files_in(places: list[Path]) -> tuple[list[Path], list[str]]:
     return paths, secret
 
 
-def load_windows(
-    paths: list[Path], *, signer: list[Path] | None = None
-) -> tuple[dict[str, dict[str, ss.PrivateSketch]], list[str]]:
-    """Return the releases in files that are windows, by key and in time order, and the names of the other releases.
+def load_windows(paths: list[Path], *, signer: list[Path] | None = None) -> dict[str, dict[str, ss.PrivateSketch]]:
+    """Return the releases in folders or files that are windows, by key and in time order; say which others there are.
 
     Raises
     ------
@@ -131,7 +134,8 @@ def load_windows(
     """
     series: dict[str, dict[tuple[str, int], tuple[str, Path, ss.PrivateSketch]]] = {}
     others: list[str] = []
-    for path in paths:
+    files, secret = files_in(paths)
+    for path in files:
         for key, release in _by_key(load_published(path, ss.PrivateSketch, ss.PrivateTable, signer=signer)).items():
             name = name_by_window(path, key) or (key_of_file(path.stem) if key is None else str(key))
             split = key_and_window(name)
@@ -154,11 +158,13 @@ def load_windows(
                 f"the windows{_of(of)} are of several lengths, such as {' and '.join(forms.values())}; give those of "
                 f"one length"
             )
-    in_order = {
+    for what, names in (("as secret", secret), ("as their names are not those of windows", others)):
+        if names:
+            say(f"Left out, {what}: {join_names(names)}.")
+    return {
         of: {window: release for _, (window, _, release) in sorted(windows.items(), key=lambda entry: entry[0])}
         for of, windows in series.items()
     }
-    return in_order, others
 
 
 def _of(key: str) -> str:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 import streamsketch as ss
 from streamsketch.cli._features import load_agreement
 from streamsketch.cli._fields import Field, set_fields, set_option, yes_or_no
@@ -16,7 +14,7 @@ from streamsketch.cli._keys import Signers
 from streamsketch.cli._layout import show, table_of
 from streamsketch.cli._options import option
 from streamsketch.cli._populations import apart_cells, apart_heads, column_fields, columns_apart
-from streamsketch.cli._reading import files_in, load_windows, say_agreement_is_missing
+from streamsketch.cli._reading import WindowFiles, load_windows, say_agreement_is_missing
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import UNDEFINED, AsJson, join_names, meant, plural, show_json
 from streamsketch.cli._writing import new_file
@@ -63,12 +61,7 @@ class _Further:
 
 
 def changes(  # noqa: PLR0913 - a command's options are its parameters
-    places: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Folders with the .sketch files or .parquet tables of windows, or such files.", metavar="DIR"
-        ),
-    ],
+    places: WindowFiles,
     *,
     key: Annotated[
         list[str] | None,
@@ -128,11 +121,7 @@ def changes(  # noqa: PLR0913 - a command's options are its parameters
     picture = more.picture
     if picture is not None:
         new_file(picture, ".svg", "a picture")
-    paths, secret = files_in(places)
-    series, others = load_windows(paths, signer=signer)
-    for what, names in (("as secret", secret), ("as their names are not those of windows", others)):
-        if names:
-            say(f"Left out, {what}: {join_names(names)}.")
+    series = load_windows(places, signer=signer)
     wanted = _wanted(series, key, allowed)
     agreed = None if agreement is None else _agreed(agreement, wanted)
     if agreed is None and by is None:

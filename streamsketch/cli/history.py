@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
-import typer
-
 import streamsketch as ss
 from streamsketch.cli._fields import Field, set_fields, set_option
 from streamsketch.cli._keys import Signers
 from streamsketch.cli._layout import show, show_facts, table_of
 from streamsketch.cli._options import option
-from streamsketch.cli._reading import files_in, load_windows
+from streamsketch.cli._reading import WindowFiles, load_windows
 from streamsketch.cli._saying import say
 from streamsketch.cli._showing import UNDEFINED, AsJson, join_names, meant, plural, show_json
 from streamsketch.cli._writing import new_file
@@ -62,12 +60,7 @@ class _Further:
 
 
 def history(  # noqa: PLR0913 - a command's options are its parameters
-    places: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Folders with the .sketch files or .parquet tables of windows, or such files.", metavar="DIR"
-        ),
-    ],
+    places: WindowFiles,
     *,
     key: Annotated[
         str | None, option("Input", "KEY", "Key whose history is read. Needed if there are several.")
@@ -124,11 +117,7 @@ def history(  # noqa: PLR0913 - a command's options are its parameters
     if of not in get_args(Of):
         raise ss.InvalidInputError(f"--set of takes {'|'.join(get_args(Of))}, got {of!r:.40}")
     _check(wanted, length=length, every=every, picture=picture, output=output)
-    paths, secret = files_in(places)
-    series, others = load_windows(paths, signer=signer)
-    for what, names in (("as secret", secret), ("as their names are not those of windows", others)):
-        if names:
-            say(f"Left out, {what}: {join_names(names)}.")
+    series = load_windows(places, signer=signer)
     name, history = _history_of(series, key)
     if length is not None:
         if of == "changes":
