@@ -20,8 +20,8 @@ from streamsketch.estimation.estimate_arrays import Estimates
 from streamsketch.estimation.intervals import ErrorModel, Intervals, invert, invert_selected, miss_of, quantile
 from streamsketch.estimation.means import averages_of, check_defined, few_units, mean_distances_in, mean_norms_of
 from streamsketch.estimation.noise_effect import OutputNoise
-from streamsketch.features.columns import Category, Embedding, Number
-from streamsketch.features.features import JOINT, REST, Features
+from streamsketch.features.columns import Category, Number
+from streamsketch.features.features import REST, Features
 from streamsketch.features.features import Block as FeatureBlock
 from streamsketch.release.private_sketch import PrivateSketch
 
@@ -469,7 +469,7 @@ def _stretch(features: Features) -> float:
     """Return by how much a row may be longer in a sum than its features are, relative to them."""
     squares = 0
     for block in features.blocks:
-        waves = _waves(features, block)
+        waves = features.waves_of(block)
         own = waves * math.isqrt(block.amplitude**2 // waves) ** 2 if waves else block.amplitude**2
         squares += own if block.name != REST else 0
     return (1 << 15) / math.sqrt(squares) - 1 + 1 / (1 << 15)
@@ -484,7 +484,7 @@ def _parts(features: Features, x: AnySketch, y: AnySketch) -> tuple[Estimates, F
     categories vary as under `CountSketch`. Rows may be lengthened a little to 1.
     """
     first, second = pair_of(x, y)
-    waves = [_waves(features, block) for block in features.blocks]
+    waves = [features.waves_of(block) for block in features.blocks]
     places = [slice(0, features.dim), *(block.places for block in features.blocks)]
     for block, number in zip(features.blocks, waves, strict=True):
         places += [slice(block.first + 2 * wave, block.first + 2 * wave + 2) for wave in range(number)]
@@ -503,12 +503,6 @@ def _parts(features: Features, x: AnySketch, y: AnySketch) -> tuple[Estimates, F
         elif isinstance(column, Category) and column.values is None:
             relative[place] = 2 / (block.cells - 1)
     return estimates, relative + (2 * _stretch(features)) ** 2
-
-
-def _waves(features: Features, block: FeatureBlock) -> int:
-    """Return how many frequencies a block has."""
-    column = features.columns.get(block.name)
-    return column.waves if isinstance(column, Embedding) else features.joint if block.name == JOINT else 0
 
 
 def _sampled_reach(blocks: Sequence[FeatureBlock], x: AnySketch, y: AnySketch, tail: float) -> Floats:

@@ -55,7 +55,6 @@ REST = "(rest)"
 _MOST_COLUMNS = 1024
 _MOST_SEED = (1 << 64) - 1
 _ONE = 1 << UNIT_BITS
-_LEVEL_BITS = 10
 _FRACTION_BITS = 8  # of frequencies
 _SPREAD = Fraction(1, 5)  # of the distance between two rows, over the square root of the number of columns
 _PI = Fraction(31415926535897932385, 10**19)
@@ -224,6 +223,11 @@ class Features(AgreedFeatures):
         raise InvalidInputError(
             f"there is no column {short(name)}; columns are {short([block.name for block in self.blocks])}"
         )
+
+    def waves_of(self, block: Block) -> int:
+        """Return the number of random frequencies of a block."""
+        column = self.columns.get(block.name)
+        return column.waves if isinstance(column, Embedding) else self.joint if block.name == JOINT else 0
 
     def cell_of(self, name: str, value: str) -> tuple[int, int]:
         """Return which cell of its block a value of a hashed category is in, and with which sign, 1 or -1."""

@@ -14,7 +14,7 @@ import numpy as np
 from streamsketch.core.numbers import Floats, check_int, short
 from streamsketch.errors import InvalidInputError
 from streamsketch.features.columns import Category, Embedding, Number
-from streamsketch.features.features import JOINT, REST, Block, Features
+from streamsketch.features.features import JOINT, REST, Features
 
 _VALUES = 20  # of a hashed category, all as frequent
 _COSINE = 0.5  # of two people's embeddings
@@ -216,15 +216,9 @@ def random_share(features: Features, means: dict[str, Means]) -> float:
     whole = sum(mean.apart for mean in means.values())
     variance = 0.0
     for block in features.blocks:
-        if waves := waves_of(features, block):
+        if waves := features.waves_of(block):
             variance += 2 / waves * means[block.name].apart ** 2
     return variance / whole**2 if whole else 0.0
-
-
-def waves_of(features: Features, block: Block) -> int:
-    """Return the number of random frequencies of a block."""
-    column = features.columns.get(block.name)
-    return column.waves if isinstance(column, Embedding) else features.joint if block.name == JOINT else 0
 
 
 def _positive(value: object, name: str, most: float) -> float:

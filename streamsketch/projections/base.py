@@ -205,7 +205,6 @@ class Projection(ABC):
 
     # --- adding to state -----------------------------------------------------------------------------------
 
-    @abstractmethod
     def add_to(self, state: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
         """Add A x̃ of one batch to a sketch's cells; return Σ|q| and the largest |q| of its values.
 
@@ -225,6 +224,7 @@ class Projection(ABC):
         -----
         Cells are sums modulo 2^64.
         """
+        return self.add_to_rows(state.reshape(1, -1), np.zeros_like(indices), indices, values)
 
     @abstractmethod
     def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints) -> tuple[int, int]:

@@ -73,10 +73,6 @@ class Identity(Projection):
                 f"seed={self.seed}. Omit both"
             )
 
-    def add_to(self, state: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
-        """Add the values to their cells; see `Projection.add_to`."""
-        return self.add_to_rows(state.reshape(1, -1), np.zeros_like(indices), indices, values)
-
     def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
         """Add each value to its row's cell; see `Projection.add_to_rows`."""
         slots, indices, values = read_only(slots), read_only(indices), read_only(values)

@@ -113,10 +113,6 @@ class OPORP(Projection):
         _bins_and_signs(read_only(indices).view(np.uint64), self._coefficients, self.dim, self.sketch_dim, bins, signs)
         return bins, signs
 
-    def add_to(self, state: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
-        """Add A x̃ of one batch to a sketch's cells in O(1) an item; see `Projection.add_to`."""
-        return self.add_to_rows(state.reshape(1, -1), np.zeros_like(indices), indices, values)
-
     def add_to_rows(self, table: Ints, slots: Ints, indices: Ints, values: Ints) -> tuple[int, int]:
         """Add each item's column to its row of a table in O(1); see `Projection.add_to_rows`."""
         slots, indices, values = read_only(slots), read_only(indices), read_only(values)

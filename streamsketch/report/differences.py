@@ -24,6 +24,7 @@ from streamsketch.estimation.intervals import Interval
 from streamsketch.estimation.means import few_units
 from streamsketch.estimation.measures import By
 from streamsketch.release.private_sketch import PrivateSketch
+from streamsketch.report.pictures import round_step
 from streamsketch.report.text import shorten, templates
 
 _WIDTH, _LEFT, _RIGHT = 720.0, 210.0, 700.0
@@ -152,7 +153,7 @@ def bars_of(differences: Differences, first: str, second: str) -> Json:
     low, high = min([0.0, *ends]), max([0.0, *ends])
     if low == high:
         low, high = -1.0, 1.0
-    step = _round_step((high - low) / _TICKS)
+    step = round_step((high - low) / _TICKS)
 
     def across(value: float) -> float:
         inside = min(max(value, low), high)
@@ -216,8 +217,3 @@ def item_text(item: object) -> str:
     if isinstance(item, dict):
         return ", ".join(map(item_text, item.values()))
     return "(missing)" if item is None else printable(item.hex() if isinstance(item, bytes) else str(item))
-
-
-def _round_step(length: float) -> float:
-    power = 10.0 ** math.floor(math.log10(length))
-    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= length * (1 - 1e-9))
