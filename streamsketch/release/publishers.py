@@ -20,6 +20,20 @@ from streamsketch.sketching.table import SketchTable
 PublishedT = TypeVar("PublishedT")
 
 
+def check_for_tables(publisher: object) -> None:
+    """Raise `TypeError` unless this is a publisher whose guarantee holds for a table of keys."""
+    if not isinstance(publisher, Publisher):
+        raise TypeError(
+            "publisher must be a mechanism, such as AdditiveNoise(epsilon=…, neighbours=…), got a "
+            f"{type(publisher).__name__}"
+        )
+    if publisher.published is None:
+        raise TypeError(
+            f"{type(publisher).__name__} has no guarantee for a table of keys; use another mechanism, such as "
+            "AdditiveNoise"
+        )
+
+
 class Publisher(ABC, Generic[PublishedT]):
     """How something is published: a budget, a neighbour relation and a mechanism, for sketches of any projection.
 

@@ -10,7 +10,7 @@ from streamsketch.core.documents import TableKey
 from streamsketch.errors import InvalidInputError
 from streamsketch.release.agreed_publisher import publisher_of
 from streamsketch.release.published_table import PublishedTable
-from streamsketch.release.publishers import Publisher
+from streamsketch.release.publishers import Publisher, check_for_tables
 from streamsketch.sketching.bounding.units import SECRET_BYTES
 from streamsketch.spark.sketches import KeyedSketches, Work
 from streamsketch.spark.windows import check_windows
@@ -144,16 +144,7 @@ def _release_frame(
 
 def checked_publisher(publisher: Publisher[Any], data: Any) -> Publisher[Any]:
     """Return a publisher of tables, which counts units as the agreement of the data states, if they are counted."""
-    if not isinstance(publisher, Publisher):
-        raise TypeError(
-            "publisher must be a mechanism, such as AdditiveNoise(epsilon=…, neighbours=…), got a "
-            f"{type(publisher).__name__}"
-        )
-    if publisher.published is None:
-        raise TypeError(
-            f"{type(publisher).__name__} has no guarantee for a table of keys; use another mechanism, such as "
-            "AdditiveNoise"
-        )
+    check_for_tables(publisher)
     return publisher.counted_as(data.bounds, data.agreement)
 
 

@@ -34,7 +34,7 @@ from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.schedule import Schedule
 from streamsketch.projections.base import Projection
 from streamsketch.release.composition import compose
-from streamsketch.release.publishers import Publisher
+from streamsketch.release.publishers import Publisher, check_for_tables
 from streamsketch.release.terms_kept import keys_for
 from streamsketch.sketching.sketch import Sketch
 
@@ -414,16 +414,8 @@ class ReleasePerKey(beam.PTransform):
 
 
 def _check_publisher(publisher: Any, *, named: bool) -> None:
-    if not isinstance(publisher, Publisher | RoundContribution):
-        raise TypeError(
-            "publisher must be a mechanism, such as AdditiveNoise(epsilon=…, neighbours=…), got a "
-            f"{type(publisher).__name__}"
-        )
-    if publisher.published is None:
-        raise TypeError(
-            f"{type(publisher).__name__} has no guarantee for a table of keys; use another mechanism, such as "
-            "AdditiveNoise"
-        )
+    if not isinstance(publisher, RoundContribution):
+        check_for_tables(publisher)
     if named and (conditions := getattr(publisher, "conditions", ())):  # as Calibrated.check_public_keys
         raise InvalidInputError(
             f"{type(publisher).__name__} has no guarantee for keys without data: {'; '.join(conditions)}. Use "
