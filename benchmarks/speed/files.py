@@ -24,7 +24,7 @@ from benchmarks.rows import MILLISECONDS, NANOSECONDS, Effort, Row, Target, comp
 from benchmarks.timing import Work
 from streamsketch.storage import save_raw
 from streamsketch.storage.raw_files import append_raw
-from streamsketch.storage.sketches import RawSketch, empty_like
+from streamsketch.storage.sketches import RawHeader, RawSketch
 
 _DIM, _FEW = 1 << 40, 10
 _TARGETS = {"parquet": Target("ours", 1000 / 15), "csv": Target("ours", 1000 / 3)}
@@ -145,6 +145,6 @@ def _table(projection: ss.projections.Projection, keys: int) -> ss.SketchTable:
 
 def _appending(path: Path, table: ss.SketchTable) -> Work:
     save_raw(table, path)
-    added = empty_like(table)
+    added = RawHeader.of(RawSketch(table)).empty()
     added.merge(_table(table.projection, 20))  # type: ignore[arg-type]
     return Work(lambda: append_raw(RawSketch(added, 20), path))

@@ -162,7 +162,7 @@ def projection_from(path: Path | None, **options: int | str | None) -> ss.projec
     return load_projection(path)
 
 
-def load_projection(path: Path, of_agreement: str = "give --agreement") -> ss.projections.Projection:
+def load_projection(path: Path) -> ss.projections.Projection:
     """Return the projection in a file; errors name the file, and what to do with that of an agreement."""
     try:
         return ss.projections.Projection.from_json(path.read_bytes())
@@ -170,5 +170,5 @@ def load_projection(path: Path, of_agreement: str = "give --agreement") -> ss.pr
         reason: object = error
         with contextlib.suppress(ss.InvalidInputError):
             ss.Agreement.load(path)
-            reason = f"it is an agreement: {of_agreement}"
+            reason = "it is an agreement: give --agreement"
         raise ss.InvalidInputError(f"{path} is not a projection: {reason}") from None

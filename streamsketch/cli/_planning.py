@@ -219,12 +219,12 @@ def dim_of(text: str) -> int:
         raise ss.InvalidInputError(f"dim must be a whole number or 'hashed', got {text!r:.40}") from None
 
 
-def whole_number(text: str, option: str) -> int:
-    """Return the number in a text that may also be "all"."""
+def number_of_windows(text: str) -> int:
+    """Return the number in --set max-windows, which may also be "all"."""
     try:
         return int(text)
     except ValueError:
-        raise ss.InvalidInputError(f"{option} takes a number, or all, got {text!r:.40}") from None
+        raise ss.InvalidInputError(f"--set max-windows takes a number, or all, got {text!r:.40}") from None
 
 
 def range_of(text: str, window: str | None, windows: int) -> int | Literal["prefix"]:

@@ -19,13 +19,13 @@ from streamsketch.cli._planning import (
     WINDOWS,
     FurtherFacts,
     dim_of,
+    number_of_windows,
     numbers_in,
     range_of,
     refuse_to_miss,
     shift_of,
     units_of,
     units_of_sites,
-    whole_number,
     windows_in,
 )
 from streamsketch.cli._showing import AsJson, show_json
@@ -335,7 +335,7 @@ def windows(  # noqa: PLR0913 - a command's options are its parameters
         number,
         [range_of(text, length, number) for text in ranges or ["prefix"]],
         delta=(delta or 0.0) if terms is None else terms.budget.delta,
-        max_windows=None if more.max_windows == "all" else whole_number(more.max_windows, "--set max-windows"),
+        max_windows=None if more.max_windows == "all" else number_of_windows(more.max_windows),
         gap=more.gap,
         agreement=None if terms is None else base,
         epsilon=None if terms is None else terms.budget.epsilon,

@@ -246,7 +246,7 @@ class _Search:
         chosen = self.lines[line]
         gap = chosen.distance(min(max(chosen.nearest, 0.0), 1.0)) ** 2
         law = self._law(line, node)
-        squared_norm = chosen.squared_norm - self._noise_law(line, 0.0).of_noise[0]
+        squared_norm = chosen.squared_norm - self._noise_law(line).of_noise[0]
         return Proportional(min(p_value, 1.0), law, gap, squared_norm)
 
     def _first_cells(self) -> list[_Cell]:
@@ -302,14 +302,14 @@ class _Search:
             self._laws[line, t] = gap_law(self.projection, noise, self.place, self.tolerance, (), 0.0)
         return self._laws[line, t]
 
-    def _noise_law(self, line: int, t: float) -> GapLaw:
-        return gap_law(self.projection, self._noise(line, t), self.place, 0.0, (), 0.0)
+    def _noise_law(self, line: int) -> GapLaw:
+        return gap_law(self.projection, self._noise(line, 0.0), self.place, 0.0, (), 0.0)
 
     def _length(self, line: int, level: float, *, of_noise: bool = True) -> float:
         """Return the length that the noise of a line's first stream has with a probability of ``level`` at most."""
         asked = line, level, of_noise
         if asked not in self._lengths:
-            law = self._noise_law(line, 0.0) if of_noise else self._law(line, 0.0)
+            law = self._noise_law(line) if of_noise else self._law(line, 0.0)
             self._lengths[asked] = _length_of(law, level)
         return self._lengths[asked]
 
@@ -317,16 +317,14 @@ class _Search:
 @functools.lru_cache(maxsize=_KEPT)
 def _length_of(law: GapLaw, level: float) -> float:
     """Return a length that is reached with a probability of ``level`` at most."""
-    square = _square_beyond(law, 4)
+    square = _square_beyond(law)
     while _quick_tail(law, square) > level:
         square *= _FARTHER
     return math.sqrt(square)
 
 
-def _square_beyond(law: GapLaw, deviations: float) -> float:
-    return max(
-        *(mean + deviations * deviation for mean, deviation in (part.moments for part in law.laws)), _LEAST_SQUARE
-    )
+def _square_beyond(law: GapLaw) -> float:
+    return max(*(mean + 4 * deviation for mean, deviation in (part.moments for part in law.laws)), _LEAST_SQUARE)
 
 
 def _tail(law: GapLaw, length: float) -> float:
@@ -345,7 +343,7 @@ def _quick_tail(law: GapLaw, square: float) -> float:
 @functools.lru_cache(maxsize=_KEPT_TAILS)
 def _tails_of(law: GapLaw) -> tuple[Floats, Floats]:
     """Return squared lengths and their tails: those of all nodes in a series, whose laws would fill the memory."""
-    last = max(_length_of(law, _LEVELS[1]) ** 2, _square_beyond(law, 4))
+    last = max(_length_of(law, _LEVELS[1]) ** 2, _square_beyond(law))
     first = max(min(mean - _BELOW * deviation for mean, deviation in (part.moments for part in law.laws)), 0.0)
     squares = np.append(0.0, np.linspace(first, last, _KNOTS))
     return squares, np.max([part.rough_tails(squares) for part in law.laws], axis=0) + _ERROR

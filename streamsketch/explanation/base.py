@@ -31,7 +31,6 @@ _LABELS = 11  # columns
 _SUMS = 1e-12  # what sums of floats are off
 _UP = decimal.Context(prec=6, rounding=decimal.ROUND_CEILING)
 _VERDICTS: dict[Verdict, str] = {"too little": sentences.WARNING, "not checked": sentences.NOT_CHECKED}
-_NO_THEOREM = "none is known for a mechanism given as text."
 
 
 @dataclasses.dataclass(frozen=True)

@@ -34,12 +34,6 @@ def read_releases(folder: str) -> PrivateTable:
     return releases
 
 
-def read_comparisons(folder: str, by: By) -> pa.Table:
-    """Return the table of distances, cosines or distances of averages in a folder of results."""
-    with FileSystems.open(FileSystems.join(folder, f"{by}s.parquet")) as file:
-        return pq.read_table(pa.BufferReader(file.read()))
-
-
 def write_results(releases: PrivateTable, folder: str) -> None:
     """Write ``sketches/KEY.sketch``, and all distances and cosines as Parquet and CSV, nearest pair first.
 

@@ -11,7 +11,6 @@ from streamsketch.errors import InvalidInputError
 
 SUFFIX = ".rounds"
 """What the name of the file ends in, after the name of the key's."""
-_HEX = 64
 _LINE = re.compile(rb"([0-9a-f]{64})(?: ([0-9a-f]{64})(?: ([0-9a-f]{64}))?)?")
 _TORN = re.compile(rb"[0-9a-f ]{0,194}")  # what an interrupted write leaves; nothing was sent
 _MOST_BYTES = 1 << 28

@@ -17,20 +17,14 @@ from streamsketch.sketching.encoding import encode_batch
 
 
 def keyed_steps(
-    projection: Projection,
-    keys: object,
-    indices: object,
-    values: object,
-    *,
-    warn: bool = True,
-    last: "LastKeys | None" = None,
+    projection: Projection, keys: object, indices: object, values: object, last: "LastKeys"
 ) -> tuple[Sequence[Any], Codes, Ints, Ints]:
     """Return the arguments of `SketchTable.add_steps` for a batch; parameters and errors as in `SketchTable.update`."""
-    encoded, quantised = encode_batch(projection, indices, values, warn=warn)
+    encoded, quantised = encode_batch(projection, indices, values)
     column = table_keys(keys)
     if len(column) != encoded.size:
         raise InvalidInputError(f"keys and indices must have the same length, got {len(column)} and {encoded.size}")
-    return *(codes_of if last is None else last.codes_of)(column), encoded, quantised
+    return *last.codes_of(column), encoded, quantised
 
 
 def codes_of(column: "pa.Array") -> tuple[list[Any], Codes]:

@@ -150,7 +150,7 @@ class SketchTable(Mapping[TableKey, Sketch]):
         InvalidInputError
             As in `Sketch.update`, and for keys that cannot be hashed; the table is then unchanged.
         """
-        self.add_steps(*keyed_steps(self._projection, keys, indices, values, last=self._last_keys))
+        self.add_steps(*keyed_steps(self._projection, keys, indices, values, self._last_keys))
 
     def update_rows(
         self,

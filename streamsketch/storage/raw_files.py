@@ -135,7 +135,7 @@ def append_raw(raw: RawSketch, path: str | os.PathLike[str], *, new: bool = Fals
     Parameters
     ----------
     raw
-        The events to add. If `empty_like` made it from the file's sketch, it adds no data ids.
+        The events to add. If they were added to `RawHeader.empty` of the file, it adds no data ids.
     path
         The raw file.
     new

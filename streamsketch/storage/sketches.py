@@ -148,7 +148,14 @@ class RawHeader:
         return _neighbours(self.bounds, self.agreement)
 
     def empty(self, bounds: Bounds = NO_DATA) -> State:
-        """Return an empty sketch or table with the projection, agreement and data ids; see `empty_like`."""
+        """Return an empty sketch or table of this projection, agreement and data: what is added counts as these data.
+
+        Parameters
+        ----------
+        bounds
+            Bounds of the rows to come; by default, those with which the rows are added. If they are not clipped, pass
+            `UNKNOWN`: the bounds of the sum must not show whether any rows came.
+        """
         rows = 1 if self.keys is None else 0
         sums, masses = ExactSums(rows, self.projection.sketch_dim), np.zeros(rows, np.int64)
         return dataclasses.replace(self, bounds=bounds, largest=0).state([], sums, masses)
@@ -238,20 +245,6 @@ def _past_release(fields: Json) -> PastRelease:
 def distinct_releases(records: Iterable[Iterable[PastRelease]]) -> tuple[PastRelease, ...]:
     """Return all releases of several records, each once."""
     return tuple({past.release_id: past for record in records for past in record}.values())
-
-
-def empty_like(state: State, *, bounds: Bounds = NO_DATA) -> State:
-    """Return a new sketch or table with the data ids of another: its events count as the same data.
-
-    Parameters
-    ----------
-    state
-        The other one.
-    bounds
-        Bounds of the rows to come; by default, those with which the rows are added. If they are not clipped, pass
-        `UNKNOWN`: the bounds of the sum must not show whether any rows came.
-    """
-    return RawHeader.of(RawSketch(state)).empty(bounds)
 
 
 def check_size(projection: Projection, keys: int, most: int = _MAX_BYTES) -> None:

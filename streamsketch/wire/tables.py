@@ -256,4 +256,4 @@ def _keys(column: "pa.Array") -> list[TableKey]:
         raise WireFormatError("key", f"must be text, bytes, integers, dates or times, all present: {error}") from None
 
 
-PRIVATE_TABLES = enter_codec(Codec(PublishedTable, "table of releases", encode_table, decode_table))
+enter_codec(Codec(PublishedTable, "table of releases", encode_table, decode_table))

@@ -12,7 +12,6 @@ import pytest
 
 import streamsketch as ss
 from streamsketch.jobs import FilesJob, RunSecrets
-from streamsketch.jobs.results import read_comparisons
 from tests.jobs.running import command
 
 SALES = pa.table(
@@ -76,7 +75,7 @@ def exact(first: str, second: str) -> float:
 
 
 def distances(folder: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = read_comparisons(str(folder / "out"), "distance").to_pylist()
+    found: list[dict[str, Any]] = pq.read_table(folder / "out" / "distances.parquet").to_pylist()
     return found
 
 
@@ -96,7 +95,7 @@ def test_distances_of_the_users_files_come_out(sales: Path, finished: Path, name
 
 
 def test_cosines_come_out(finished: Path) -> None:
-    rows = read_comparisons(str(finished / "out"), "cosine").to_pylist()
+    rows = pq.read_table(finished / "out" / "cosines.parquet").to_pylist()
     assert [(row["first"], row["second"]) for row in rows[:3]] == [
         ("north", "west/1"), ("north", "south"), ("south", "west/1"),
     ]  # fmt: skip
@@ -262,7 +261,7 @@ def test_customers_count_the_same_and_are_counted_as_agreed_on(sales: Path) -> N
     assert table.guarantee.mechanism.layout.counting == PEOPLE.counting
     assert ss.squared_norm(table["north"]).value == pytest.approx(1 / 2, abs=0.05)  # half of Ann, in squares
     assert ss.squared_norm(table["south"]).value == pytest.approx(3 / 2, abs=0.05)
-    means = read_comparisons(str(sales / "out"), "mean").to_pylist()
+    means = pq.read_table(sales / "out" / "means.parquet").to_pylist()
     (met,) = [row["mean_distance"] for row in means if (row["first"], row["second"]) == ("north", "south")]
     assert met == pytest.approx(ss.estimation.mean_distance(table["north"], table["south"]).value)
     with pytest.raises(ss.InvalidInputError, match="the agreement has clip='equal', got 'scale'"):

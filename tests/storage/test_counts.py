@@ -12,7 +12,7 @@ from streamsketch.errors import InvalidInputError, WireFormatError
 from streamsketch.sketching.bounding.contributions import NO_KEY
 from streamsketch.storage import load_raw, release_raw, save_raw
 from streamsketch.storage.raw_files import append_raw
-from streamsketch.storage.sketches import RawSketch, empty_like, numbers_of
+from streamsketch.storage.sketches import RawHeader, RawSketch, numbers_of
 
 NEIGHBOURS = ss.L1(40, unit="customer", max_keys=2)
 PROJECTION = ss.SJLT(sketch_dim=16, sparsity=4, seed=3)
@@ -67,7 +67,7 @@ def test_what_is_appended_to_nothing_keeps_its_counts_and_more_ends_them(tmp_pat
     path = tmp_path / "a"
     save_raw(PROJECTION.table(), path)
     for rows, wanted in ((FIRST, [[2, 4], [1, 40]]), (MORE, None)):
-        added = empty_like(load_raw(path).state)
+        added = RawHeader.of(load_raw(path)).empty()
         added.merge(table_of(rows))  # type: ignore[arg-type]
         append_raw(RawSketch(added), path)
         assert counts_of(load_raw(path).state) == wanted

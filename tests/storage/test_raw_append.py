@@ -19,7 +19,7 @@ import pytest
 import streamsketch as ss
 from streamsketch.storage import load_raw, save_raw
 from streamsketch.storage.raw_files import append_raw, read_header
-from streamsketch.storage.sketches import RawSketch, empty_like
+from streamsketch.storage.sketches import RawHeader, RawSketch
 from tests.powered import synchronised_connect
 
 PROJECTION = ss.SJLT(dim=1000, sketch_dim=16, sparsity=4, seed=3)
@@ -46,7 +46,7 @@ def appended(path: Path, first: Any, more: list[Any]) -> Any:
     save_raw(RawSketch(first, 1), path)
     total = first.copy()
     for state in more:
-        added = empty_like(load_raw(path).state)
+        added = RawHeader.of(load_raw(path)).empty()
         added.merge(state)
         append_raw(RawSketch(added, 10), path)
         total.merge(state)
@@ -61,7 +61,7 @@ def test_what_is_appended_is_read_as_the_sum(first: Any, more: list[Any], tmp_pa
     assert state == total
     assert raw.events == header.events == 1 + 10 * len(more)
     assert header.keys == (None if isinstance(total, ss.Sketch) else len(total))
-    assert empty_like(raw.state) == header.empty()
+    assert RawHeader.of(raw).empty() == header.empty()
     assert raw.state.data_ids == header.empty().data_ids
     sketches = [(total, state)] if isinstance(total, ss.Sketch) else [(total[key], state[key]) for key in total]
     assert all(wanted.mass == got.mass for wanted, got in sketches)
@@ -73,7 +73,7 @@ def test_a_killed_append_leaves_the_file_as_it_was_or_complete(first: Any, tmp_p
     """Killed at any time, also while SQLite writes: what is there is what some number of appends make."""
     path, kills = tmp_path / "a", random.Random(4)  # noqa: S311 - it draws times
     save_raw(RawSketch(first), path)
-    added, expected, count = empty_like(first), first.copy(), 0
+    added, expected, count = RawHeader.of(RawSketch(first)).empty(), first.copy(), 0
     added.merge(first)
     for _ in range(6):
         done, told = os.pipe()
