@@ -23,6 +23,8 @@ from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.estimation.points import PointEstimator, Points, SharedCells, check_point_estimator, points_from
 from streamsketch.sketching.sketch import Sketch
 
+_ROUNDING = 1e-9  # of an estimate
+
 DifferenceBy: TypeAlias = Literal["distance", "mean"]
 """Whether sums differ, or averages over units."""
 
@@ -127,7 +129,12 @@ class Found(NamedTuple):
         low, high = invert(ErrorModel(*parts, -math.inf, math.inf), reach)
         if self.shared is not None and candidates > 1:
             least = np.maximum(least, self.shared.reach(self.numbers, miss))
-        return Intervals(np.minimum(low, self.value - least), np.maximum(high, self.value + least))
+        ends = np.minimum(low, self.value - least), np.maximum(high, self.value + least)
+        return Intervals(*(self._without_rounding(end) for end in ends))
+
+    def _without_rounding(self, ends: Floats) -> Floats:
+        """Return ends of intervals, 0 where they are 0 but for rounding: errors of few steps often are as large."""
+        return np.where(np.abs(ends) <= _ROUNDING * np.abs(self.value), 0.0, ends)
 
     def _least_widths(self, miss: float) -> Floats:
         """Return how far noise alone moves sums of few items, and 0 of others."""

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.rejects(1e-4)
 
 
 TRIALS = 24
+COARSE_TRIALS = 100
 ITEMS = 600
 CONFIDENCES = (0.5, 0.9, 0.95, 0.99)
 WEIGHTS = np.arange(1, ITEMS + 1) ** -1.1
@@ -151,3 +152,25 @@ def test_the_errors_of_the_numbers_of_units_are_most_of_what_all_have() -> None:
 def test_sums_of_medians_are_far_better_for_skewed_streams() -> None:
     errors = [trials_of(5, "distance", estimator)["categories"].errors[:, -1].std() for estimator in ("mean", "median")]
     assert errors[1] < 0.5 * errors[0]
+
+
+@pytest.mark.parametrize("estimator", ["mean", "median"])
+@pytest.mark.parametrize(("epsilon", "items"), [(2.0, 1), (4.0, 1), (4.0, 20)])
+def test_an_error_as_large_as_its_quantile_separates_nothing(
+    epsilon: float, items: int, estimator: PointEstimator
+) -> None:
+    """Noise of few steps often errs by just that: the interval ends at 0, wherever rounding puts that end."""
+    ends, separated = [], 0
+    for trial in range(COARSE_TRIALS):
+        projection = ss.CountSketch(dim=5000, sketch_dim=1024, seed=trial)
+        sketches = [projection.sketch(), projection.sketch()]
+        for sketch in sketches:
+            sketch.update(np.arange(200, 500), np.arange(300) % 7 + 1)
+        pair = [sketch.release(epsilon=epsilon, neighbours=ss.L1(1)) for sketch in sketches]
+        found = ss.top_differences(*pair, range(items), estimator=estimator, n=items)
+        ends += [end for name in ("low", "high") for end in found.table[name].to_pylist()]
+        separated += found.n_separated > 0
+    sizes = np.abs(ends)
+    assert sizes[sizes > 0].min() > 1e-9
+    most = 0.05 * COARSE_TRIALS
+    assert separated <= most + 4 * most**0.5

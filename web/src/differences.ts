@@ -32,6 +32,8 @@ export interface DifferenceOptions {
   readonly limits?: Partial<Limits>;
 }
 
+const ROUNDING = 1e-9; // of an estimate: an end of an interval that is 0 but for rounding is 0
+
 /**
  * Find the items of a public dictionary that separate two streams most: as `streamsketch.top_differences` of sums.
  *
@@ -59,8 +61,9 @@ export function topDifferences(x: Release, y: Release, dictionary: Iterable<Item
       widths.set(standardError, width);
       ends = { low: value - width, high: value + width };
     } else ends = found.intervalAmong(candidates, confidence);
-    if (ends.low > 0 || ends.high < 0) separated++;
-    return { item: names[place], estimate: value, error: standardError, low: ends.low, high: ends.high };
+    const [low, high] = [ends.low, ends.high].map((end) => (Math.abs(end) <= ROUNDING * Math.abs(value) ? 0 : end));
+    if (low > 0 || high < 0) separated++;
+    return { item: names[place], estimate: value, error: standardError, low, high };
   });
   rows.sort((a, b) => Math.abs(b.estimate) - Math.abs(a.estimate));
   return { rows: rows.slice(0, n), candidates, separated };
