@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from streamsketch.core.files import create_file
 from streamsketch.once.logs import log_event
-from streamsketch.once.slots import Slot
+from streamsketch.once.slots import Slot, no_longer
 
 _LOG = logging.getLogger(__name__)
+_LONGEST_NAME = 240  # of a file, with room for what stands around it while it is written
 
 REFUSED = "refused"
 """The ``result`` of an alarm whose window the ledger did not cover."""
@@ -83,7 +84,8 @@ def file_of(alarm: Alarm) -> tuple[str, bytes]:
     slot = alarm.slot
     fields = {**slot._asdict(), "window": slot.window, **alarm._asdict(), "slot": str(slot)}
     fields["noticed"] = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-    name = f"{slot.window} {slot.file}.{alarm.result}.json"
+    end = f".{alarm.result}.json"  # a table's name may be as long as a key's
+    name = f"{slot.window} {no_longer(slot.file, _LONGEST_NAME - len(slot.window) - 1 - len(end))}{end}"
     return name, json.dumps(fields, ensure_ascii=False).encode() + b"\n"
 
 

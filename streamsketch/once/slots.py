@@ -60,12 +60,15 @@ class Slot(NamedTuple):
         name = {"text": "", "integer": "=", "bytes": "=x"}[self.kind] + quote(self.key, safe=" ")
         if name.startswith("."):
             name = "%2E" + name[1:]
-        if len(name) <= _LONGEST_NAME:
-            return name
-        return "==" + hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
+        return no_longer(name, _LONGEST_NAME)
 
     def __str__(self) -> str:
         return f"{self.stream} {self.window} {self.file}"
+
+
+def no_longer(name: str, most: int) -> str:
+    """Return a name of a file, or a digest of one that has more characters than ``most``."""
+    return name if len(name) <= most else "==" + hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
 
 
 def check_stream(name: object) -> None:

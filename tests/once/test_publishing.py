@@ -1,12 +1,14 @@
 """Slots that are filled once, in stores of any kind, and the alarms of those that hold other bytes."""
 
 import hashlib
+import json
 import logging
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from streamsketch.once.alarms import OTHER_BYTES, OTHER_VERSION, REFUSED, WITHHELD
+from streamsketch.once.alarms import OTHER_BYTES, OTHER_VERSION, REFUSED, WITHHELD, Alarm, keep
 from streamsketch.once.logs import EVENT, OPERATOR
 from streamsketch.once.publishing import draw_window, put_slot, put_window
 from streamsketch.once.sinks import NamedObjects
@@ -173,3 +175,16 @@ def test_a_window_is_charged_before_it_is_drawn_and_only_if_it_can_be_published(
         assert (steps, found.release, found.put, results) == (["charge", "draw"], "mine", None, [])
     else:
         assert (steps, found.release, results) == (["charge"], None, [REFUSED] * 3)
+
+
+@pytest.mark.parametrize("table", ["releases", "t" * 54])
+@pytest.mark.parametrize("key", ["n", "n" * 200, "\u0447" * 33, "n" * 1000])
+@pytest.mark.parametrize("start", [0, 1])
+def test_an_alarm_has_a_file_whatever_the_names_of_its_key_and_table(
+    table: str, key: str, start: int, tmp_path: Path
+) -> None:
+    slots = [Slot("sales", start, "text", name) for name in (key, key[:-1] + "m")]
+    for _ in range(2):
+        keep([Alarm(slot, table, 1) for slot in slots], tmp_path)
+    read = [json.loads(path.read_bytes()) for path in tmp_path.iterdir()]
+    assert sorted(fields["key"] for fields in read) == sorted(slot.key for slot in slots)
