@@ -10,6 +10,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any, Literal
 
 from streamsketch.accounting.sensitivity import most_in_a_cell, sensitivity_of
+from streamsketch.accounting.store import DamagedLedgerError
 from streamsketch.core.documents import Json
 from streamsketch.core.numbers import check_int, short
 from streamsketch.core.text import check_text
@@ -252,15 +253,19 @@ class Book:
         """Take the next entry, once it is known to follow the one before."""
         before, number = (START, 0) if self.last is None else (self.last.digest, self.last.number)
         if entry.number != number + 1:
-            raise LedgerError(f"entry {entry.number} follows entry {number}: entries are missing or in another order")
+            raise DamagedLedgerError(
+                f"entry {entry.number} follows entry {number}: entries are missing or in another order"
+            )
         if entry.previous != before:
-            raise LedgerError(f"entry {entry.number} does not follow the entry before it: one of them was changed")
+            raise DamagedLedgerError(
+                f"entry {entry.number} does not follow the entry before it: one of them was changed"
+            )
         if entry.digest != digest_of(entry.number, entry.previous, entry.body):
-            raise LedgerError(f"entry {entry.number} was changed after it was written")
+            raise DamagedLedgerError(f"entry {entry.number} was changed after it was written")
         try:
             self._take(entry)
         except (KeyError, TypeError, ValueError, OverflowError):
-            raise LedgerError(f"entry {entry.number} is not an entry that a ledger writes") from None
+            raise DamagedLedgerError(f"entry {entry.number} is not an entry that a ledger writes") from None
         self.last = entry
 
     def _take(self, entry: Entry) -> None:

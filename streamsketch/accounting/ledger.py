@@ -23,7 +23,7 @@ from streamsketch.accounting.book import (
     spending_of,
     text_of,
 )
-from streamsketch.accounting.store import FileStore, FollowedStore, Row, Store, Transaction
+from streamsketch.accounting.store import DamagedLedgerError, FileStore, FollowedStore, Row, Store, Transaction
 from streamsketch.core.documents import Json
 from streamsketch.core.text import check_text
 from streamsketch.core.wrong import LEDGER, wrong_type
@@ -434,7 +434,7 @@ class Ledger:
         digests = {entry.number: entry.digest for entry in self.entries()}
         for receipt in receipts:
             if digests.get(receipt.number) != receipt.digest:
-                raise LedgerError(f"entry {receipt.number} in the ledger differs from its receipt")
+                raise DamagedLedgerError(f"entry {receipt.number} in the ledger differs from its receipt")
         return len(digests)
 
     def __repr__(self) -> str:
@@ -542,7 +542,7 @@ def _entry(row: Row) -> Entry:
     except (ValueError, RecursionError):
         valid = False
     if not valid:
-        raise LedgerError(f"entry {number} was changed after it was written")
+        raise DamagedLedgerError(f"entry {number} was changed after it was written")
     return Entry(number, previous, digest, body)
 
 

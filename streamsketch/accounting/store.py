@@ -28,6 +28,21 @@ class UnreachableLedgerError(InvalidInputError):
     reason = "ledger_unreachable"
 
 
+class DamagedLedgerError(LedgerError):
+    """Entries of a ledger were changed, removed or put in another order: what is left of its budgets is not known."""
+
+    reason = "ledger_damaged"
+
+
+class LostEntriesError(DamagedLedgerError):
+    """Entries that this process read or wrote are gone: an older copy was restored, or a standby lacks the newest ones.
+
+    Only this process knows of them. Were it to end, the next one would spend their budget again: it waits for them.
+    """
+
+    reason = "ledger_lost"
+
+
 class Transaction(Protocol):
     """A view of the table that is locked against other writers until it ends."""
 
@@ -52,7 +67,7 @@ def check_row(row: Any) -> Row:
     """Return a row as it was read, once its cells are of the types that were written."""
     number, previous, body, digest = row
     if type(number) is not int or not all(isinstance(text, str) for text in (previous, body, digest)):
-        raise LedgerError("the ledger holds a row that is not an entry: it was changed")
+        raise DamagedLedgerError("the ledger holds a row that is not an entry: it was changed")
     return number, previous, body, digest
 
 
@@ -89,7 +104,7 @@ class FollowedStore:
         rows = transaction.rows(number - 1)
         if not rows or (rows[0][0], rows[0][3]) != (number, digest):
             change = "is another one now" if rows else "is gone"
-            raise LedgerError(
+            raise LostEntriesError(
                 f"entry {number}, which was read or written before, {change}: an older copy was restored, or another "
                 "ledger is in its place. Restore the newest copy. Only if it is lost, open the ledger again, and "
                 "charge what was released since"
@@ -157,7 +172,7 @@ class FileStore:
                     f"{self._path} has been held by another writer for {PATIENCE} s; end that one"
                 ) from None
             if not self._path.exists():
-                raise LedgerError(
+                raise LostEntriesError(
                     f"the ledger {self._path} is gone. Restore its newest copy. Only if it is lost, open a new ledger, "
                     "and charge what was released before"
                 ) from None

@@ -11,6 +11,7 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg
 
 from streamsketch.accounting.ledger import Ledger
+from streamsketch.accounting.store import DamagedLedgerError
 from streamsketch.errors import LedgerError, StreamsketchError
 from streamsketch.local.report import Report
 from streamsketch.local.updates import ModelUpdates, is_reported
@@ -64,6 +65,8 @@ class UpdateMod:
         ledger = None if self._ledger is None else self._ledger(context)
         try:
             report = self._updates.report(update, ledger=ledger, dataset=self._dataset)
+        except DamagedLedgerError:
+            return Message(Error(ErrorCode.MOD_FAILED_PRECONDITION, "the ledger is damaged"), reply_to=message)
         except LedgerError:
             return Message(Error(ErrorCode.MOD_FAILED_PRECONDITION, "the privacy budget is spent"), reply_to=message)
         reply.content = RecordDict({REPORT: ConfigRecord({REPORT: report.to_bytes()})})

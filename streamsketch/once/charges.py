@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from streamsketch.accounting.ledger import Ledger
+from streamsketch.accounting.store import DamagedLedgerError
 from streamsketch.data.data_ids import DataIds
 from streamsketch.errors import InvalidInputError, LedgerError
 from streamsketch.once.logs import log_event
@@ -88,6 +89,8 @@ class LedgerCharge:
             self(guarantee, data_ids, once, note)
             if row is not None:
                 self.draw(once, *row)
+        except DamagedLedgerError:  # which says nothing of what is left of the budget
+            raise
         except LedgerError as error:
             text = f"nothing is released: {error}"
             log_event(_LOG, logging.ERROR, "refused", **where, dataset=self._dataset, text=text)

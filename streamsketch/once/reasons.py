@@ -34,6 +34,8 @@ REASONS = {
     "brokers_unreachable": Reason("no broker answers", continues=True),
     "sink_unreachable": Reason("the sink of the releases cannot be used", continues=True, is_public=False),
     "ledger_unreachable": Reason("the ledger cannot be reached", continues=True),
+    "ledger_lost": Reason("entries of the ledger are gone that were there before", continues=True),
+    "ledger_damaged": Reason("entries of the ledger were changed", continues=True),
     "budget": Reason("the ledger does not cover a window", continues=True),
     "in_use": Reason("another process uses the state", continues=True),
     "state_version": Reason("the state is of another version of the library", continues=False),

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from streamsketch.accounting.store import UnreachableLedgerError
+from streamsketch.accounting.store import LostEntriesError, UnreachableLedgerError
 from streamsketch.errors import StreamsketchError
 from streamsketch.once.logs import log_event
 from streamsketch.once.sinks import DatabaseSink, NamedObjects, Sink
@@ -39,6 +39,8 @@ def is_foreign(error: BaseException) -> bool:
 def is_away(error: BaseException) -> bool:
     """Return whether another attempt may succeed: the other end is down, full, locked, a standby, or refuses a login.
 
+    So it is where a ledger lost entries: its newest copy may be restored.
+
     Examples
     --------
     >>> import sqlite3
@@ -47,7 +49,7 @@ def is_away(error: BaseException) -> bool:
     >>> is_away(sqlite3.ProgrammingError()), is_away(ValueError())
     (False, False)
     """
-    if isinstance(error, UnreachableLedgerError):
+    if isinstance(error, UnreachableLedgerError | LostEntriesError):
         return True
     if isinstance(error, sqlite3.Error):
         code = getattr(error, "sqlite_errorname", "SQLITE_BUSY")

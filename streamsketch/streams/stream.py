@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from streamsketch.accounting.store import DamagedLedgerError
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.casts import Rows as Numbers
 from streamsketch.core.documents import Json, TableKey
@@ -384,6 +385,8 @@ class Stream:
                     alarms += self._publish()
                 if not self.windows.is_over:
                     return alarms
+        except DamagedLedgerError:
+            raise
         except LedgerError:
             alarms += [Alarm(slot, REFUSED, None) for slot in self._slots(self.windows.next)]
             raise

@@ -1,7 +1,9 @@
 """Sinks and ledgers that cannot be reached are waited for; what lasts ends a stream with a sentence."""
 
+import contextlib
 import json
 import logging
+import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 
 import streamsketch as ss
-from streamsketch.accounting.store import UnreachableLedgerError
+from streamsketch.accounting.store import DamagedLedgerError, LostEntriesError, UnreachableLedgerError
 from streamsketch.errors import LedgerError
 from streamsketch.once.charges import LedgerCharge
 from streamsketch.once.databases import connection
@@ -159,6 +161,53 @@ def test_a_ledger_is_waited_for_and_charged_once(tmp_path: Path) -> None:
             LedgerCharge(ledger, "sales", projection, lambda attempt: at_once().until("ledger", attempt))(
                 guarantee, [bytes([number + 1]) * 16], f"window {number + 2}"
             )
+
+
+def test_a_ledger_that_lost_entries_is_waited_for_until_they_are_restored(tmp_path: Path) -> None:
+    """The process that waits is the only one that knows of them."""
+    where, newest = tmp_path / "ledger.sqlite", tmp_path / "newest"
+    ledger = ss.Ledger(where)
+    ledger.dataset("sales", unit="person", epsilon=3.0)
+    older = shutil.copy(where, tmp_path / "older")
+    projection = ss.SJLT(sketch_dim=16, sparsity=2, seed=7)
+    guarantee = ss.AdditiveNoise(epsilon=1, neighbours=ss.L1(1, unit="person")).guarantee(projection).on("enforced")
+    waits: list[float] = []
+
+    def restore(seconds: float) -> None:
+        waits.append(seconds)
+        shutil.copy(newest, where)
+
+    waiting = Waiting(sleep=restore)
+    charge = LedgerCharge(ledger, "sales", projection, lambda attempt: waiting.until("ledger", attempt))
+    charge(guarantee, [b"\0" * 16], "window 1")
+    shutil.copy(where, newest)
+    for lost in (lambda: shutil.copy(older, where), where.unlink):
+        lost()
+        waits.clear()
+        assert charge.covers(guarantee, [b"\0" * 16], "window 1", "")
+        assert waits
+    assert ledger.left("sales").epsilon == pytest.approx(2.0)
+    shutil.copy(older, where)
+    waiting.stop = lambda: True
+    with pytest.raises(LostEntriesError) as ended:
+        charge.covers(guarantee, [b"\1" * 16], "window 2", "")
+    assert reason_of(ended.value) == "ledger_lost"
+
+
+def test_a_damaged_ledger_ends_a_stream_and_refuses_no_window(tmp_path: Path) -> None:
+    where = tmp_path / "ledger.sqlite"
+    ss.Ledger(where).dataset("sales", unit="person", epsilon=3.0)
+    ledger = ss.Ledger(where)
+    ss.Ledger(where).dataset("visits", unit="person", epsilon=3.0)
+    projection = ss.SJLT(sketch_dim=16, sparsity=2, seed=7)
+    guarantee = ss.AdditiveNoise(epsilon=1, neighbours=ss.L1(1, unit="person")).guarantee(projection).on("enforced")
+    with contextlib.closing(sqlite3.connect(where)) as connection:
+        connection.execute("UPDATE streamsketch_ledger SET previous = hash WHERE number = 2")
+        connection.commit()
+    charge = LedgerCharge(ledger, "sales", projection, lambda attempt: at_once().until("ledger", attempt))
+    with pytest.raises(DamagedLedgerError, match="does not follow") as ended:
+        charge.covers(guarantee, [b"\0" * 16], "window 1", "")
+    assert reason_of(ended.value) == "ledger_damaged"
 
 
 def test_errors_of_this_library_are_not_waited_for() -> None:
