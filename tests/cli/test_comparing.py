@@ -426,14 +426,14 @@ def test_joint_estimates_are_those_of_pairwise_and_marked(forks: Forks, months: 
 
 
 def test_a_report_of_joint_estimates_says_so(forks: Forks, months: list[Path]) -> None:
-    folder = months[0].parent
-    expected = ss.pairwise([ss.load(path) for path in months], by="cosine", together=True, order="time")
+    folder, some = months[0].parent, months[:3]  # whose three pairs may all be joint
+    expected = ss.pairwise([ss.load(path) for path in some], by="cosine", together=True, order="time")
     made = expected.model.to_dict()  # type: ignore[attr-defined]
     for name, options in (("joint", ["--joint"]), ("alone", [])):
         page = folder / f"{name}.html"
-        answer = forks.run("report", *months, "--by", "cosine", *options, "-o", page, "--json", cwd=folder)
+        answer = forks.run("report", *some, "--by", "cosine", *options, "-o", page, "--json", cwd=folder)
         facts = json.loads(answer.stdout)
-        assert (facts["by"], len(facts["compared"])) == ("cosine", len(months))
+        assert (facts["by"], len(facts["compared"])) == ("cosine", len(some))
         assert facts["joint"] == (made if options else None)
     joint, alone = ((folder / f"{name}.html").read_text("utf-8") for name in ("joint", "alone"))
     for mark in (

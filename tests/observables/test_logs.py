@@ -40,11 +40,15 @@ HERS: dict[str, bytes] = {
 }
 
 
+OTHERS = 48
+"""Rows of other units."""
+
+
 def consumed(folder: Path, hers: list[bytes], capfd: pytest.CaptureFixture[str], *options: str) -> tuple[int, str]:
     """Run ``stream kafka`` over a topic in which Eve has these rows; return its status and all that it printed."""
     folder.mkdir()
     log = topic.Topic(1)
-    log.write(0, *[row(f"p{place}", place % 50) for place in range(198)])
+    log.write(0, *[row(f"p{place}", place % 50) for place in range(OTHERS)])
     log.write(0, b"", second=70)
     if hers:
         log.write(0, *hers)
@@ -93,7 +97,7 @@ def test_text_and_counts_are_for_the_operator(tmp_path: Path, capfd: pytest.Capt
     hers = [HERS["late"]] * 5
     _, printed = consumed(tmp_path / "a", hers, capfd, "--set", f"counts={tmp_path}/counts")
     assert re.search(r"rows_dropped.*\b\d late", printed)
-    assert "secret: 198 events" in printed
+    assert f"secret: {OTHERS} events" in printed
     assert json.loads((tmp_path / "counts/consume.json").read_text())["late"] == 5
     assert CANARY not in printed
 
