@@ -438,7 +438,7 @@ class Projection(ABC):
 
     def check_same(self, other: "Projection") -> None:
         """Raise `IncompatibleProjectionsError`, listing the fields that differ, unless ``other`` is equal."""
-        if self == other:
+        if self is other or self == other:
             return
         mine, theirs = self.agreed_fields(), other.agreed_fields()
         differing = [

@@ -250,7 +250,11 @@ def copy_with(release: ReleaseT, **changed: Any) -> ReleaseT:
     """Return a copy of a release with other values in some slots, which nothing else depends on."""
     kind: Any = type(release)
     copy: ReleaseT = kind.__new__(kind)
-    for base in kind.__mro__:
-        for name in getattr(base, "__slots__", ()):
-            setattr(copy, name, changed.get(name, getattr(release, name)))
+    for name in _slots_of(kind):
+        setattr(copy, name, changed[name] if name in changed else getattr(release, name))
     return copy
+
+
+@functools.cache
+def _slots_of(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(name for base in kind.__mro__ for name in getattr(base, "__slots__", ()))

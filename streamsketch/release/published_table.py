@@ -89,7 +89,7 @@ class PublishedTable(Published, Mapping[TableKey, Row]):
                     "agreement and the other has none. Release all keys of one table"
                 )
             check_same(first, release)
-            if release.guarantee != first.guarantee:
+            if release.guarantee is not first.guarantee and release.guarantee != first.guarantee:
                 raise InvalidInputError(
                     f"a table is one release with one guarantee, got {first.guarantee} for the key {short(first_key)} "
                     f"and {release.guarantee} for the key {short(key)}. Release all keys with one guarantee, or save "

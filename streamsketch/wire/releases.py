@@ -163,11 +163,37 @@ _LAST: list[tuple[_Terms, _Fixed]] = []
 
 def _payload(release: PrivateSketch) -> bytes:
     """Return a release as the bytes of a message, of which the fields are in the order of their numbers."""
-    fixed, message = _fixed(release), wire_pb2.PrivateSketch
-    counts = b"" if release.counts is None else _bytes_of(message(counts=values_message(release.counts)))
-    values = _bytes_of(message(values=values_message(release.values)))
-    ids = _bytes_of(message(release_ids=release.release_ids, data_ids=release.data_ids))
-    return b"".join([fixed.before_values, values, fixed.after_values, ids, fixed.after_ids, counts, fixed.after_counts])
+    fixed = _fixed(release)
+    counts = () if release.counts is None else _values_field("counts", release.counts)
+    values = _values_field("values", release.values)
+    ids = *_id_fields("release_ids", release.release_ids), *_id_fields("data_ids", release.data_ids)
+    rest = *ids, fixed.after_ids, *counts, fixed.after_counts
+    return b"".join([fixed.before_values, *values, fixed.after_values, *rest])
+
+
+def _values_field(name: str, values: Ints) -> tuple[bytes, bytes]:
+    """Return a field of cells as bytes, in two parts: without a message, this takes a third of the time."""
+    width = _least_width(values)
+    return _before_cells(name, width, values.size), values.astype(f"<i{width}").tobytes()
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _before_cells(name: str, width: int, count: int) -> bytes:
+    size = width * count
+    field: Any = {name: wire_pb2.Values(width=width, cells=bytes(size))}
+    return _bytes_of(wire_pb2.PrivateSketch(**field))[:-size]
+
+
+def _id_fields(name: str, ids: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """Return a repeated field of ids, which all have one length, as bytes."""
+    before = _before_id(name, len(ids[0])) if ids else b""
+    return before, before.join(ids)
+
+
+@functools.cache
+def _before_id(name: str, size: int) -> bytes:
+    field: Any = {name: [bytes(size)]}
+    return _bytes_of(wire_pb2.PrivateSketch(**field))[:-size]
 
 
 def _fixed(release: PrivateSketch) -> _Fixed:

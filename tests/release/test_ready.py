@@ -290,7 +290,7 @@ def test_keys_that_are_drawn_together_are_those_drawn_one_by_one(agreed: str, me
     neighbours: Any = agreement.neighbours
     terms: dict[str, Any] = {"mechanism": mechanism, "delta": 1e-6 if mechanism == "gaussian" else 0}
     noise = AdditiveNoise(epsilon=1, neighbours=neighbours, counting=agreement.counting, **terms)
-    publishers = [noise.calibrated(agreement.projection)]
+    publishers: list[Any] = [noise.calibrated(agreement.projection)]
     if agreed == "values":
         publishers.append(ss.signs.DPSignLogistic(epsilon=1, neighbours=neighbours).calibrated(agreement.projection))
     for publisher in publishers:
