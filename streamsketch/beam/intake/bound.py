@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Container, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import apache_beam as beam
 import numpy as np
@@ -35,12 +35,10 @@ from streamsketch.intake.rows import Intake
 from streamsketch.privacy.neighbours import Clip, Neighbours
 from streamsketch.projections.base import Projection
 from streamsketch.sketching.bounding.clip import Bounded
+from streamsketch.sketching.bounding.contributions import Contributions
 from streamsketch.sketching.bounding.digests import UnitDigests
 from streamsketch.sketching.bounding.shards import by_shard, decoded
 from streamsketch.sketching.bounding.units import UnitBounds
-
-if TYPE_CHECKING:
-    from streamsketch.sketching.bounding.contributions import Contributions
 
 _CHUNK_ROWS = 1 << 20  # number of a bundle's rows, 40 bytes each, for all windows, at which they go to their shards
 
@@ -278,7 +276,8 @@ class Prepare(beam.DoFn):
     def _add(self, events: Events, window: BoundedWindow, public_keys: Container[Any] | None) -> None:
         if self._count and events.rows > len(events):
             Metrics.counter(METRICS, "rows_dropped").inc(events.rows - len(events))
-        contributions = self._bounds.contributions(events, self._digests, _timestamp(window))
+        last = int(window.max_timestamp().micros)
+        contributions = Contributions.of(events, self._digests, last, averaged=self._bounds.averaged)
         if public_keys is not None:
             public = np.array([key in public_keys for key, _ in contributions.slots], dtype=bool)
             contributions = contributions if public.all() else contributions.rows(public[contributions.codes])
@@ -314,10 +313,6 @@ class ClipUnits(beam.DoFn):
             for time, part in _by_window(left):
                 output = TimestampedValue(BoundedEvents(self._projection, part), Timestamp(micros=time))
                 yield output if is_the_one_pane(pane) else beam.pvalue.TaggedOutput(LATE, output)
-
-
-def _timestamp(window: BoundedWindow) -> int:
-    return int(window.max_timestamp().micros)
 
 
 def _by_window(left: Bounded) -> Iterator[tuple[int, Bounded]]:

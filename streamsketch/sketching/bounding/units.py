@@ -27,7 +27,7 @@ from streamsketch.privacy.neighbours import Clip, check_neighbours
 from streamsketch.projections.base import Projection
 from streamsketch.sketching.bounding.cells import bounded_cells
 from streamsketch.sketching.bounding.clip import MAX_LIMIT, Bounded, bounded, check_clip, summed
-from streamsketch.sketching.bounding.contributions import NO_KEY, WHOLE, Contributions
+from streamsketch.sketching.bounding.contributions import NO_KEY, Contributions
 from streamsketch.sketching.bounding.digests import RunDigests, UnitDigests
 from streamsketch.sketching.bounding.grouping import GroupedEvents
 from streamsketch.sketching.bounding.runs import Runs
@@ -289,12 +289,13 @@ class UnitBounds:
     ) -> None:
         check_clip(clip)
         limit = _limit(projection, neighbours, clip)
-        self._averaged = clip == "average"
+        self.averaged = clip == "average"
+        """Whether rows of features are counted beside them (`Contributions.of`)."""
         kept, together = _kept_keys(neighbours, max_keys)
         self._projection, self._in_cells = projection, neighbours.of_sketches
         self._bounds: dict[str, Any] = {"max_keys": kept, "limit": limit}
         if self._in_cells:
-            self._bounds |= {"projection": projection, "equal": clip == "equal", "averaged": self._averaged}
+            self._bounds |= {"projection": projection, "equal": clip == "equal", "averaged": self.averaged}
             self._bounds["first"] = rows is not None and rows.which == "first"
         else:
             self._bounds |= {"clip": clip, "together": together, "squared": neighbours.norm == "l2"}
@@ -307,7 +308,7 @@ class UnitBounds:
         digests, held = UnitDigests(secret), dict[type, Any]()  # a key of each type
         for batch in batches:
             summary.note(batch, self._projection)
-            contributions = self.contributions(batch, digests)
+            contributions = Contributions.of(batch, digests, averaged=self.averaged)
             wanted = self._wanted(contributions, held)
             if wanted is not None:
                 summary.rows_of_other_keys += int((~wanted).sum())
@@ -328,7 +329,8 @@ class UnitBounds:
             return None
         for run, summary in zip(runs, summaries, strict=True):
             summary.note(run, self._projection)
-        contributions, held = self.contributions(events, RunDigests(secrets, places)), dict[type, Any]()
+        contributions = Contributions.of(events, RunDigests(secrets, places), averaged=self.averaged)
+        held = dict[type, Any]()
         wanted = self._wanted(contributions, held)
         if wanted is not None:
             kept = np.append(0, np.cumsum(wanted))[places]
@@ -347,10 +349,6 @@ class UnitBounds:
         wanted = np.array([key in self._public for key, _ in events.slots], dtype=bool)
         return None if wanted.all() else wanted[events.codes]
 
-    def contributions(self, events: Events, digests: UnitDigests | RunDigests, window: int = WHOLE) -> Contributions:
-        """Return events that were read to be bounded, as `Contributions.of`, with what these bounds need."""
-        return Contributions.of(events, digests, window, averaged=self._averaged)
-
     def add_to(self, table: SketchTable, events: Contributions | Runs, secret: bytes, summary: BoundingSummary) -> None:
         """Add what the bounds leave of whole units, read with the same secret, to a table of the projection."""
         step = self._projection.cell_unit if self._in_cells else float(self._projection.grid)
@@ -368,7 +366,7 @@ class UnitBounds:
     @property
     def indices(self) -> int:
         """How many indices events may have: one more than the projection, of numbers of rows, where these count."""
-        return self._projection.dim + self._averaged
+        return self._projection.dim + self.averaged
 
     @property
     def known(self) -> Bounds:
