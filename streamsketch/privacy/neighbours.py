@@ -187,6 +187,23 @@ class Neighbours(ABC):
         del windows
         return self
 
+    def over_windows(self, schedule: Schedule, unit: str) -> "Neighbours":
+        """Return the relation for all windows of a unit, if this one holds in each of them (Theory 11.2).
+
+        Every engine judges rows of a schedule by this relation.
+
+        Parameters
+        ----------
+        schedule
+            States in how many windows a unit may be.
+        unit
+            The unit's text in the publisher. It is that of the relation if both name the same unit: it may state the
+            length of windows.
+        """
+        is_same = schedule.is_unit(unit) and unit.startswith(f"{self.unit} in ")
+        named = unit if is_same else schedule.unit_over_windows(self.unit)
+        return dataclasses.replace(self.over_rows(schedule.most), unit=named)
+
     # --- how far a unit moves a sketch ----------------------------------------------------------------------
 
     def sensitivity(self, projection: Moved) -> Sensitivity:

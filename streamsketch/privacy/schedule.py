@@ -278,6 +278,23 @@ class Schedule(ABC):
         length = length.removesuffix(apart) if length.endswith(apart) else ", of another gap"
         return bool(separator) and (not length or (length.startswith(" of ") and not length.endswith(" apart")))
 
+    def unit_over_windows(self, unit: str) -> str:
+        """Return the text of the unit in a guarantee, which states in how many windows it may be, if not all.
+
+        Raises
+        ------
+        InvalidInputError
+            If ``unit`` already states a number of windows, and the schedule has another one.
+        """
+        if self.is_unit(unit):
+            return unit
+        if f" of {self.horizon} windows" in unit:
+            raise InvalidInputError(
+                f"the unit is {unit!r}, and the noise of the schedule is for a unit{self.unit_text('')}: name the unit "
+                f"alone, or pass a schedule with this max_windows and gap"
+            )
+        return self.unit_text(unit)
+
     def to_dict(self) -> Json:
         """Return the schedule as a dict that JSON can hold."""
         return {"kind": self.kind, **dataclasses.asdict(self)}

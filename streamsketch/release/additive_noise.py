@@ -34,43 +34,6 @@ from streamsketch.sketching.exact import ExactSums
 from streamsketch.sketching.sketch import Sketch
 
 
-def _unit_over(unit: str, schedule: Schedule) -> str:
-    """Return the text of the unit in a schedule's guarantee, which states in how many windows it may be, if not all.
-
-    Raises
-    ------
-    InvalidInputError
-        If ``unit`` already states a number of windows, and the schedule has another one.
-    """
-    if schedule.is_unit(unit):
-        return unit
-    if f" of {schedule.horizon} windows" in unit:
-        raise InvalidInputError(
-            f"the unit is {unit!r}, and the noise of the schedule is for a unit{schedule.unit_text('')}: name the unit "
-            f"alone, or pass a schedule with this max_windows and gap"
-        )
-    return schedule.unit_text(unit)
-
-
-def relation_over_windows(each: Neighbours, schedule: Schedule, unit: str) -> Neighbours:
-    """Return the relation for all windows of a unit, from the relation that holds in each window (Theory 11.2).
-
-    Every engine judges rows of a schedule by this relation.
-
-    Parameters
-    ----------
-    each
-        What one unit may add to each window.
-    schedule
-        States in how many windows a unit may be.
-    unit
-        The unit's text in the publisher. It is that of the relation if both name the same unit: it may state the length
-        of windows.
-    """
-    own, same = each.unit, schedule.is_unit(unit) and unit.startswith(f"{each.unit} in ")
-    return dataclasses.replace(each.over_rows(schedule.most), unit=unit if same else _unit_over(own, schedule))
-
-
 def numbers_of(sketch: Sketch, neighbours: Neighbours, layout: Layout) -> Ints:
     """Return the exact numbers that noise is added to: the cells of a sketch, and its weighted counts behind them.
 
@@ -239,8 +202,8 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
             return bounds, agreed
         unit = self.guarantee.neighbours.unit
         if bounds.neighbours is not None and not over_windows:
-            bounds = dataclasses.replace(bounds, neighbours=relation_over_windows(bounds.neighbours, schedule, unit))
-        return bounds, None if agreed is None else relation_over_windows(agreed, schedule, unit)
+            bounds = dataclasses.replace(bounds, neighbours=bounds.neighbours.over_windows(schedule, unit))
+        return bounds, None if agreed is None else agreed.over_windows(schedule, unit)
 
     def numbers(self, sketch: Sketch) -> Ints:
         """Return the numbers of a sketch in the order of the layout; see `Calibrated.numbers`."""
@@ -411,7 +374,7 @@ class AdditiveNoise(Publisher[PrivateSketch]):
         layers, stated = sensitivity.layers, self.neighbours
         noise = calibration.choose(sensitivity, self.budget, self.mechanism)
         if self.schedule is not None:
-            stated = dataclasses.replace(stated, unit=_unit_over(stated.unit, self.schedule))
+            stated = dataclasses.replace(stated, unit=self.schedule.unit_over_windows(stated.unit))
         guarantee = guarantee_of(
             noise,
             self.budget,

@@ -28,7 +28,7 @@ from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.neighbours import Neighbours
 from streamsketch.privacy.schedule import Schedule
 from streamsketch.projections.base import Projection
-from streamsketch.release.additive_noise import AdditiveNoise, relation_over_windows
+from streamsketch.release.additive_noise import AdditiveNoise
 from streamsketch.schedules.rows import Row, RowSums
 from streamsketch.sketching.sketch import Sketch
 
@@ -174,7 +174,7 @@ def _held(facts: Known, of: ScheduledWindows) -> Neighbours | None:
         return held
     if held.unit == relation.unit and relation.of_sketches:  # all windows of a unit were clipped together
         return dataclasses.replace(relation, unit=of.unit(relation.unit))
-    return relation_over_windows(relation, of.schedule, of.unit(relation.unit))
+    return relation.over_windows(of.schedule, of.unit(relation.unit))
 
 
 def _check_periods(span: Span | None, of: ScheduledWindows) -> None:
