@@ -195,7 +195,7 @@ def json_fields(text: str | bytes, what: str, nested: Collection[str] = ()) -> d
             f"{what} must be JSON of at most {most} characters, got {len(text)}; raise max_json_bytes"
         )
     try:
-        fields = json.loads(text, object_pairs_hook=_no_repeats)
+        fields = read_json(text)
     except (ValueError, RecursionError) as error:
         problem = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise InvalidInputError(f"{what} must be one JSON object: {problem}") from None
@@ -205,6 +205,25 @@ def json_fields(text: str | bytes, what: str, nested: Collection[str] = ()) -> d
         if isinstance(value, list | dict) and name not in nested:
             raise InvalidInputError(f"{what} cannot hold lists or objects, got one for {name!r:.60}")
     return fields
+
+
+def read_json(text: str | bytes) -> Any:
+    """Return what JSON holds, in which no object has a name twice: readers differ in which of two values they take.
+
+    Raises
+    ------
+    ValueError, RecursionError
+        If it is no JSON, a name is there twice, or it is nested too deeply.
+
+    Examples
+    --------
+    >>> read_json('{"epsilon": 1}')
+    {'epsilon': 1}
+    >>> read_json('{"epsilon": 1, "epsilon": 1000}')
+    Traceback (most recent call last):
+    ValueError: a field appears twice
+    """
+    return json.loads(text, object_pairs_hook=_no_repeats)
 
 
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ try:
 except ImportError:
     raise ModuleNotFoundError("signed envelopes need pybase64 (the extra `parties` of streamsketch)") from None
 
-from streamsketch.core.limits import check_length, current_limits
+from streamsketch.core.limits import check_length, current_limits, read_json
 from streamsketch.errors import SignatureError
 from streamsketch.parties.keys import Key, PublicKey
 
@@ -64,7 +64,7 @@ def parse(data: bytes, *, max_bytes: int | None = None) -> Envelope:
     """Return the parts of an envelope, whose signature is not verified yet; raise `SignatureError` if it is none."""
     check_length(len(data), max_bytes or current_limits().max_bytes, "max_bytes")
     try:
-        fields = json.loads(data)
+        fields = read_json(data)
         payload = _bytes(fields["payload"])
         (signature,) = fields["signatures"]
         claimed, signature_bytes = _text(signature["keyid"]), _bytes(signature["sig"])

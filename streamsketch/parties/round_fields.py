@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from streamsketch.core.documents import Json
+from streamsketch.core.limits import read_json
 from streamsketch.core.numbers import short
 from streamsketch.core.wrong import check_json_text
 from streamsketch.errors import InvalidInputError
@@ -21,7 +22,7 @@ def fields_in(text: str | bytes) -> Json:
     check_json_text(text, "a round")
     if len(text) > _MOST_TEXT:
         raise InvalidInputError(f"a round is JSON of at most {_MOST_TEXT} characters, got {len(text)}")
-    fields: Json = json.loads(text)
+    fields: Json = read_json(text)
     if not isinstance(fields, dict):
         raise TypeError(f"it must be one JSON object, got a {type(fields).__name__}")
     if format_of(fields) not in (1, FORMAT):

@@ -11,7 +11,7 @@ from streamsketch._version import __version__
 from streamsketch.accounting.ledger import Receipt
 from streamsketch.agreement.agreement import Agreement
 from streamsketch.agreement.same import check_fingerprint
-from streamsketch.core.limits import current_limits
+from streamsketch.core.limits import current_limits, read_json
 from streamsketch.core.text import MAX_TEXT, check_text, is_printable
 from streamsketch.errors import InvalidInputError, SignatureError, StreamsketchError
 from streamsketch.parties import envelope
@@ -129,7 +129,7 @@ def decode_statement(payload: bytes, signer: PublicKey, content: bytes, *, insid
     if len(payload) > current_limits().max_json_bytes:
         raise SignatureError("the statement is longer than max_json_bytes")
     try:
-        fields = json.loads(payload)
+        fields = read_json(payload)
         if (fields["_type"], fields["predicateType"]) != (_TYPE, _PREDICATE):
             raise KeyError  # noqa: TRY301 - as for all that is missing
         (subject,) = fields["subject"]
@@ -159,7 +159,7 @@ def decode_statement(payload: bytes, signer: PublicKey, content: bytes, *, insid
 
 def _describe_json(data: bytes) -> Description:
     try:
-        names = set(json.loads(data))
+        names = set(read_json(data))
     except (ValueError, RecursionError):
         raise InvalidInputError("its JSON is damaged") from None
     if "payload" in names:

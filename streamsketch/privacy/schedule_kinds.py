@@ -1,10 +1,10 @@
 """How a schedule is read from JSON, whatever its kind."""
 
 import dataclasses
-import json
 from collections.abc import Mapping
 from typing import Any
 
+from streamsketch.core.limits import read_json
 from streamsketch.core.numbers import short
 from streamsketch.core.wrong import check_json_text
 from streamsketch.errors import InvalidInputError
@@ -53,7 +53,7 @@ def schedule_from_json(text: str) -> Schedule:
     """
     check_json_text(text, "a schedule")
     try:
-        fields = json.loads(text)
+        fields = read_json(text)
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"the schedule is not JSON ({type(error).__name__})") from None
     return schedule_of(fields)

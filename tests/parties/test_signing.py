@@ -14,7 +14,7 @@ import streamsketch as ss
 from streamsketch import local
 from streamsketch.errors import InvalidInputError, SignatureError
 from streamsketch.local import MeanAggregator
-from streamsketch.parties import Key, PublicKey, Round, envelope, sign, signing, verify
+from streamsketch.parties import Key, PublicKey, Round, envelope, sign, signing, statements, verify
 
 PROJECTION = ss.SJLT(sketch_dim=64, sparsity=4, seed=7)
 ONE = ss.L1(1, unit="visit")
@@ -49,6 +49,38 @@ def everything(folder: Path) -> dict[str, Path]:
     for kind, data in written.items():
         (folder / kind).write_bytes(data)
     return {kind: folder / kind for kind in written}
+
+
+def with_a_field_twice(text: str, name: str) -> str:
+    """Return JSON in which a field of the outermost object is there once more, before it, with another value."""
+    return "{" + json.dumps({name: 7})[1:-1] + "," + text[1:]
+
+
+def test_a_field_that_is_there_twice_is_refused_wherever_parties_read_json(tmp_path: Path) -> None:
+    """Of two values people see the first, and programs take either."""
+    files = {kind: path.read_text() for kind, path in everything(tmp_path).items() if path.read_bytes()[:1] == b"{"}
+    assert set(files) == {"Agreement", "Round", "Contribution"}
+    for kind, text in files.items():
+        for name in json.loads(text):
+            (tmp_path / kind).write_text(with_a_field_twice(text, name))
+            with pytest.raises(InvalidInputError):
+                sign(tmp_path / kind, NORTH)
+    for name in json.loads(files["Round"]):
+        with pytest.raises(InvalidInputError, match="a field appears twice"):
+            Round.from_json(with_a_field_twice(files["Round"], name))
+    inner = files["Round"].replace('"bound":', '"bound":"7","bound":')
+    with pytest.raises(InvalidInputError, match="a field appears twice"):
+        Round.from_json(inner)
+    bundle = sign(a_release(tmp_path, "signed.sketch"), NORTH)
+    line = bundle.read_text()
+    for name in json.loads(line):
+        bundle.write_text(with_a_field_twice(line, name))
+        with pytest.raises(SignatureError):
+            verify(tmp_path / "signed.sketch", NORTH.public)
+    stated = base64.b64decode(json.loads(line)["payload"]).decode()
+    bundle.write_bytes(envelope.seal(with_a_field_twice(stated, "subject").encode(), statements.MEDIA_TYPE, NORTH))
+    with pytest.raises(SignatureError, match="not a valid statement"):
+        verify(tmp_path / "signed.sketch", NORTH.public)
 
 
 def test_every_kind_of_file_is_signed_and_says_what_it_is(tmp_path: Path) -> None:
