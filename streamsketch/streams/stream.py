@@ -457,7 +457,7 @@ class Stream:
     def _publish(self) -> list[Alarm]:
         """Publish what the state on disk holds, in the order of windows; return alarms for slots with other bytes."""
         alarms: list[Alarm] = []
-        for number, data in self._waiting.items():
+        for number, data in [*self._waiting.items()]:
             contents = self._contents(number, data)
             conflicts = put_window(self.sink, contents, version=self._version_of_waiting(number)).alarms
             if conflicts and self._rows is not None:
@@ -465,6 +465,8 @@ class Stream:
             if not conflicts:
                 self.released += 1
                 self.newest_released = number
+                del self._waiting[number]  # once counted: another call goes on where this one fails
+                self._versions.pop(number, None)
             alarms += conflicts
         self._waiting, self._versions = {}, {}
         return alarms

@@ -163,3 +163,30 @@ def test_a_stream_with_a_sink_has_a_name_and_nothing_else_of_a_job(
 ) -> None:
     with pytest.raises(ss.InvalidInputError, match=said):
         Place(tmp_path, **changes).stream(Memory())
+
+
+class Failing(Memory):
+    """A sink that fails once, when so many slots were put before."""
+
+    def __init__(self, fails_at: int) -> None:
+        super().__init__()
+        self._fails_at = fails_at
+
+    def put(self, slot: Slot, content: bytes) -> bytes | None:
+        self._fails_at -= 1
+        if self._fails_at == -1:
+            raise OSError("no space left on the device")
+        return super().put(slot, content)
+
+
+@pytest.mark.parametrize("fails_at", range(WINDOWS * (len(KEYS) + 1)))
+def test_each_window_is_counted_once_if_the_sink_fails_and_saving_is_tried_again(fails_at: int, tmp_path: Path) -> None:
+    place, sink = Place(tmp_path), Failing(fails_at)
+    stream = place.stream(sink)
+    stream.add(batch_of(LOG), 1)
+    with pytest.raises(OSError, match="no space"):
+        stream.save({})
+    assert stream.save({}) == []
+    assert [sink.get(slot) is not None for slot in slots(KEYS)] == [True] * WINDOWS * len(KEYS)
+    assert stream.released == WINDOWS
+    assert len(place.charges) == WINDOWS
