@@ -125,3 +125,36 @@ class FewCells(Law):
             sums = np.add.outer(sums, places.astype(np.float64) ** 2).ravel()
             chances = np.outer(chances, law[places]).ravel()
         return sums, chances
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class OneSquare(Law):
+    """T = a², the square of one cell whose law is known at points, whatever the distance of their squares.
+
+    Parameters
+    ----------
+    points, weights
+        Absolute values of a, and their probabilities: (n,), in data units.
+    half
+        What a point stands for to both sides, alike; 0 if the points are the values of a.
+    """
+
+    points: Floats
+    weights: Floats
+    half: float
+
+    def tail(self, value: float) -> float:
+        """Return P(T ≥ value), at least `SMALLEST`."""
+        size = math.sqrt(max(value, 0.0))
+        if not self.half:
+            return min(max(float(self.weights @ (self.points >= size * (1 - _ROUNDING))), SMALLEST), 1.0)
+        above, below = (np.clip((end - size) / (2 * self.half) + 0.5, 0.0, 1.0) for end in (self.points, -self.points))
+        return min(max(float(self.weights @ (above + below)), SMALLEST), 1.0)
+
+    @functools.cached_property
+    def moments(self) -> tuple[float, float]:
+        """Mean and standard deviation."""
+        squares, own = self.points**2, self.half**2 / 3  # the variance of what a point stands for
+        mean = float(self.weights @ squares) + own
+        fourth = float(self.weights @ squares**2) + 6 * own * float(self.weights @ squares) + self.half**4 / 5
+        return mean, math.sqrt(max(fourth - mean**2, 0.0))

@@ -96,7 +96,7 @@ class GapLaw:
         Its relative error is below 1e-3. Values below `SMALLEST` are returned as `SMALLEST`. Without noise and
         tolerance it is 1 at 0, else 0.
         """
-        return max(law.tail(gap) for law in self.laws)
+        return 1.0 if gap <= 0 else max(law.tail(gap) for law in self.laws)
 
     def line(self, level: float = 0.05) -> float:
         """Return the smallest value of T whose p-value is at most ``level``, in squared data units.

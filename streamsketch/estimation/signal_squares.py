@@ -1,5 +1,6 @@
 """Laws of the sum of squares of cells that hold a signal and noise (Theory 4.7)."""
 
+import dataclasses
 import functools
 import math
 from collections.abc import Sequence
@@ -8,9 +9,10 @@ from typing import TypeAlias
 import numpy as np
 
 from streamsketch.core.numbers import Floats
+from streamsketch.estimation.few_cells import OneSquare
 from streamsketch.estimation.noise_law import Lattice, on_grid, with_normal
 from streamsketch.estimation.square_sums import FINE, LARGEST_GRID, LEAST_GRID, Hits, Squares
-from streamsketch.estimation.tail_law import WINDOW, Gamma, Law, Point
+from streamsketch.estimation.tail_law import WINDOW, Gamma, Law, Mixture, Point
 
 Signal: TypeAlias = tuple[Floats, Floats]
 """What is in a cell besides noise: sizes, in data units, and their probabilities; the sign is random."""
@@ -24,6 +26,7 @@ _REACH = 9.0  # of it, in standard deviations
 _MOST_HITS = 6  # of one cell, by a few items
 _MANY_COORDINATES = 1 << 16  # of noise before the map, beyond which its squared norm has nearly a Gamma law
 _ROUNDING = 1e-9
+_FAR = 500.0  # standard deviations of noise, in what an item adds to a cell: no grid has room for both
 _NOTHING: Signal = np.zeros(1), np.ones(1)
 _KEPT = 12  # laws of up to 12 MB
 
@@ -84,6 +87,9 @@ def of_sparse(noise: Lattice, count: int, items: int, size: float, chance: float
     """Return the law where each of a few items is in a cell with this chance, independently, with this size."""
     most = min(items, _MOST_HITS)
     hit = [math.comb(items, number) * chance**number * (1 - chance) ** (items - number) for number in range(most + 1)]
+    if size > _FAR * math.sqrt(noise.variance) > 0:
+        silent = dataclasses.replace(noise, step=0.0, weights=np.ones(1))
+        return _by_length(noise, count, items, of_sparse(silent, count, items, size, chance))
     walks = [_walk(number, size) for number in range(most + 1)]
     sizes = np.concatenate([walk[0] for walk in walks])
     chances = np.concatenate([weight * walk[1] for weight, walk in zip(hit, walks, strict=True)])
@@ -93,9 +99,24 @@ def of_sparse(noise: Lattice, count: int, items: int, size: float, chance: float
 def of_blocks(noise: Lattice, count: int, items: int, blocks: int, distance: float) -> Law:
     """Return the law of ‖S z + η‖² for so many items of one size, each in one cell of each block."""
     size = distance / math.sqrt(items * blocks)
+    if size > _FAR * math.sqrt(noise.variance) > 0:
+        silent = dataclasses.replace(noise, step=0.0, weights=np.ones(1))
+        return _by_length(noise, count, items * blocks, of_blocks(silent, count, items, blocks, distance))
     hits = Hits(items, blocks, count // blocks)
     signals = [_walk(number, size) for number in range(min(items, _MOST_HITS) + 1)]
     return _sum(noise, signals, (count,), size, hits)
+
+
+def _by_length(noise: Lattice, count: int, cells: int, lengths: Law) -> Law:
+    """Return the law of ‖S z + η‖² by the lengths of S z, which has few of them: they are far apart beside the noise.
+
+    The noise counts as where all of ``cells`` are of one size: exactly for normal noise, as nothing else matters there.
+    """
+    if not isinstance(lengths, Squares):
+        return of_entries(noise, count, min(cells, count), math.sqrt(lengths.moments[0]))
+    values, chances = lengths.values
+    laws = [of_entries(noise, count, min(cells, count), math.sqrt(value)) for value in values.tolist()]
+    return Mixture(chances, tuple(laws))
 
 
 def _walk(number: int, size: float) -> Signal:
@@ -123,29 +144,49 @@ def _sum(
     elif noise.weights.size > 1:
         unit = 0.0
     points, weights = noise.points, noise.weights
-    largest = (points[-1] + max(sizes.max() for sizes, _ in signals)) ** 2
+    ends = [_ends(points[-1], sizes) for sizes, _ in signals]
+    largest = max(end for _, end in ends)
+    widest = largest if hits is not None else max(end - least for least, end in ends)
     moments = float(weights @ points**2), float(weights @ points**4)
     if hits is None:
         spreads = [_deviation(moments, [signal], np.ones(1)) for signal in signals]
         deviation = math.sqrt(float(np.average(np.square(spreads), weights=counts)))
     else:
         deviation = _deviation(moments, signals, hits.chances(len(signals)))
-    spread = 2 * largest + WINDOW * math.sqrt(sum(counts)) * deviation
+    spread = 2 * widest + WINDOW * math.sqrt(sum(counts)) * deviation
     coarse = deviation <= _COARSE * unit**2 or sum(counts) <= _FEW_CELLS
     step, exact = unit**2, coarse and unit > 0 and spread <= LARGEST_GRID * unit**2
     if not exact:
         step = max(min(deviation / FINE, largest / LEAST_GRID), spread / LARGEST_GRID)
+    if sum(counts) == 1 and not exact:
+        return _one_square(noise, *signals[counts.index(1)])
     if noise.lumpy and not exact:
-        step = spread / LARGEST_GRID
+        step = (2 * largest + WINDOW * math.sqrt(sum(counts)) * deviation) / LARGEST_GRID
         size = math.ceil((math.sqrt(largest) + noise.step) ** 2 / step) + 2
         raised = tuple(_rounded_up(noise, signal, step, size) for signal in signals)
         return Squares(raised, counts, step, exact=True, hits=hits)
-    size = math.ceil(largest / step) + 2
-    laws = []
-    for sizes, chances in signals:
-        places = (points[:, None] + sizes) ** 2
-        laws.append(on_grid((places, weights[:, None] * chances), step, (0, size)))
-    return Squares(tuple(laws), counts, step, exact, hits, 0.0 if exact else unit**2 / 2)
+    laws, offset = [], 0
+    for place, (sizes, chances) in enumerate(signals):
+        least = 0 if exact or hits is not None else max(math.floor(ends[place][0] / step) - 1, 0)
+        size = math.ceil((largest if hits is not None else ends[place][1]) / step) + 2
+        squares = (points[:, None] + sizes) ** 2
+        laws.append(on_grid((squares, weights[:, None] * chances), step, (least, size)))
+        offset += least * (0 if hits is not None else counts[place])
+    return Squares(tuple(laws), counts, step, exact, hits, 0.0 if exact else unit**2 / 2, offset)
+
+
+def _one_square(noise: Lattice, sizes: Floats, chances: Floats) -> OneSquare:
+    """Return the law of the square of one cell: a grid of squares would be too coarse where they are near 0."""
+    points = np.abs(noise.points[:, None] + sizes)
+    if noise.lumpy and not noise.exact and sizes.any():
+        points += noise.step  # as noise is rounded away from 0, not from the signal
+    kept = 0.0 if noise.exact or noise.lumpy else noise.step / 2
+    return OneSquare(points.ravel(), (noise.weights[:, None] * chances).ravel(), kept)
+
+
+def _ends(reach: float, sizes: Floats) -> tuple[float, float]:
+    """Return the least and the largest square of a signal of such sizes with noise up to ``reach``."""
+    return max(float(sizes.min()) - reach, 0.0) ** 2, (float(sizes.max()) + reach) ** 2
 
 
 def _rounded_up(noise: Lattice, signal: Signal, step: float, size: int) -> Floats:

@@ -27,6 +27,7 @@ _NEGLIGIBLE = 1e-20  # of a transform
 _UNTILTED = 1e-6  # tails down to this are read from the untilted law
 _QUICK = 1e-9, 1e-12  # levels down to the first have lines that are read from it; the second is its error
 _ROUNDING = 1e-9
+_UNSEEN = 1e-12
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _GOLDEN_STEPS = 16
 _STEEPEST = 0.5  # tilt per step: a grid that keeps moments has a few weights below 0, which steeper ones would show
@@ -137,6 +138,15 @@ class Squares(Law):
         """Mean and standard deviation; without the covariance that hits of items make."""
         mean, deviation = self._moments
         return self.step * (self.offset + mean), self.step * deviation
+
+    @property
+    def values(self) -> tuple[Floats, Floats]:
+        """The values of T on the grid that it has with more than `_UNSEEN`, and their probabilities, whose sum is 1."""
+        start, tails = self._untilted
+        chances = tails - np.append(tails[1:], 0.0)
+        seen = np.flatnonzero(chances > _UNSEEN)
+        shares: Floats = chances[seen] / chances[seen].sum()
+        return self.step * (self.offset + start + seen.astype(np.float64)), shares
 
     @functools.cached_property
     def _moments(self) -> tuple[float, float]:

@@ -215,7 +215,7 @@ class Mixture(Law):
 
     def tail(self, value: float) -> float:
         """Return the mean of the tails, with an error of 1e-12."""
-        return self.rough_tail(value)
+        return max(self.rough_tail(value), SMALLEST)
 
     def rough_tail(self, value: float) -> float:
         """Return the mean of rough tails."""

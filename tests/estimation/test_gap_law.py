@@ -15,9 +15,11 @@ from scipy.stats import chi2, ncx2, norm
 import streamsketch as ss
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import GapLaw, NoiseTerm
-from streamsketch.estimation.square_sums import Squares
+from streamsketch.estimation.noise_law import lattice_of
+from streamsketch.estimation.signal_squares import of_blocks, of_entries, of_even
 from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.mechanism import NoisePlace
 from streamsketch.privacy.noise import Noise, NoiseMoments
 from streamsketch.projections import Identity, Projection, Rademacher
 from tests.crossed import crossed
@@ -272,7 +274,7 @@ def _collisions(items: int, cells: int) -> Mapping[int, float]:
 def test_tails_of_items_that_meet_in_cells_are_exact_far_beyond_the_noise(cells: int, tolerance: float) -> None:
     """At the squares that meetings make, where tails fall by as much as the noise is wide."""
     law = GapLaw(count_sketch(cells), (WIDE,), tolerance=tolerance)
-    laws = {one.hits.items: one for one in law.laws if isinstance(one, Squares) and one.hits is not None}
+    laws = dict(zip((1, 2, 3), law.laws[1:4], strict=True))  # behind that of many items
     for items in (1, 2, 3):
         met = _collisions(items, cells)
         assert sum(met.values()) == pytest.approx(1)
@@ -280,9 +282,49 @@ def test_tails_of_items_that_meet_in_cells_are_exact_far_beyond_the_noise(cells:
             value = (tolerance * math.sqrt(square / items) + z) ** 2
             chances = {one: ncx2.sf(value, cells, max(tolerance**2 * one / items, 1e-12)) for one in met}
             expected = sum(chance * chances[one] for one, chance in met.items())
-            if expected > 1e-12:
+            if expected > 1e-9:
                 assert laws[items].tail(value) == pytest.approx(expected, rel=0.03), (items, square, z)
                 assert law.p_value(value) >= 0.97 * expected
+
+
+@pytest.mark.parametrize("tolerance", [1e4, 1e6, 1e8])
+@pytest.mark.parametrize("cells", [1, 2, 64])
+def test_a_tolerance_far_beyond_the_noise_leaves_the_law_of_the_noise(cells: int, tolerance: float) -> None:
+    """T is then ``tolerance``² + 2·``tolerance``·Z, Z normal: no grid from 0 on has room for both."""
+    noise = lattice_of((WIDE,))
+    for law in (of_even(noise, cells, tolerance), of_entries(noise, cells, 1, tolerance)):
+        for z in (-2.0, 0.0, 1.0, 2.0, 3.0, 5.0):
+            value = (tolerance + z) ** 2 + (cells - 1)
+            assert law.tail(value) == pytest.approx(norm.sf(z), rel=0.03)
+
+
+@pytest.mark.parametrize("items", [1, 2, 5])
+def test_items_that_meet_far_beyond_the_noise_have_the_lengths_of_their_meetings(items: int) -> None:
+    noise, size = lattice_of((WIDE,)), 1e6
+    law = of_blocks(noise, 64, items, 1, size * math.sqrt(items))
+    met = _collisions(items, 64)
+    for square in sorted(met.keys() - {0}):
+        for z in (-1.0, 0.0, 2.0):
+            value = (size * math.sqrt(square) + z) ** 2 + 63
+            expected = sum(chance for one, chance in met.items() if one > square) + met[square] * norm.sf(z)
+            if expected > 1e-9:
+                assert law.tail(value) == pytest.approx(expected, rel=0.03)
+
+
+@pytest.mark.parametrize("place", ["output", "input"])
+@pytest.mark.parametrize("tolerance", [0.0, 1.0, 1e4])
+def test_no_difference_at_all_has_a_p_value_of_1(place: NoisePlace, tolerance: float) -> None:
+    for projection in (Identity(dim=1), Identity(dim=3), count_sketch(8)):
+        for noise in (DiscreteLaplace(Fraction(4)), DiscreteLaplace(Fraction(400)), DiscreteGaussian(Fraction(10**6))):
+            law = GapLaw(projection, (NoiseTerm(noise, projection.cell_unit),), place, tolerance)
+            assert law.p_value(0.0) == 1
+            assert law.p_value(1e-12) > 0.99
+
+
+def test_a_small_square_of_one_cell_has_the_p_value_of_its_root() -> None:
+    law, ratio = GapLaw(Identity(dim=1), (NoiseTerm(DiscreteLaplace(Fraction(400)), 1.0),)), math.exp(-1 / 400)
+    for size in (1, 5, 20, 100, 400, 2000, 9000):
+        assert law.p_value((size - 0.5) ** 2) == pytest.approx(2 * ratio**size / (1 + ratio), rel=3e-3)
 
 
 @pytest.mark.parametrize("level", [0.9, 0.99, 0.999])
