@@ -1,6 +1,7 @@
 """Processes of this machine that decode messages and read their rows, ahead of the one that adds them."""
 
 import contextlib
+import ctypes
 import logging
 import os
 import pickle
@@ -24,6 +25,7 @@ from streamsketch.streams.open_windows import ReadRows, WindowsOf
 
 _LOG = logging.getLogger(__name__)
 _ANSWERS = 2  # of each process, that wait to be added
+_PDEATHSIG = 1  # PR_SET_PDEATHSIG of prctl(2)
 _MOST = 1 << 26  # bytes of rows that a process returns at once
 _PATIENCE = 60.0  # seconds; far longer than messages of some megabytes take
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # which a terminal or systemd sends to all processes
@@ -43,8 +45,12 @@ class Readers:
     What they return is what this process would compute of the same messages, which depends on nothing that was added.
     So releases, counts and malformed messages are the same, however many there are. Messages with which one does not
     come to an end, because it was killed or an error was raised, are decoded by this process, which then raises the
-    error itself. So are those of a process that does not answer, as it was stopped. Processes end with the context, and
-    when this process is killed. Their memory is bounded: each has some megabytes of messages, and 64 MB of rows.
+    error itself. So are those of a process that does not answer, as it was stopped. Their memory is bounded: each has
+    some megabytes of messages, and 64 MB of rows.
+
+    Processes end with the context, and when this process is killed. On Linux the kernel kills them then, also those
+    that were stopped (SIGSTOP); and already when the thread ends that entered the context, so let the main thread do
+    that. Elsewhere they notice the end of their input, and one that was stopped ends once it continues.
 
     Parameters
     ----------
@@ -92,7 +98,7 @@ class Readers:
         path = os.pathsep.join(filter(None, [*sys.path, os.environ.get("PYTHONPATH")]))
         for _ in range(self._count):
             process = subprocess.Popen(  # noqa: S603 - our own module
-                [sys.executable, "-m", __name__],
+                [sys.executable, "-m", __name__, str(os.getpid())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,  # a traceback may hold data
@@ -259,8 +265,21 @@ class _Reader:
         return steps
 
 
+def _end_with(parent: int) -> None:
+    """Let the kernel kill this process when its parent ends, where it can: a stopped process sees no end of a pipe."""
+    if sys.platform != "linux":
+        return
+    try:
+        failed = ctypes.CDLL(None, use_errno=True).prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    except (OSError, AttributeError):  # a C library without it: the end of standard input remains
+        return
+    if not failed and os.getppid() != parent:  # which ended before the kernel was asked
+        os._exit(0)
+
+
 def main() -> None:
-    """Answer what comes on standard input, until it ends."""
+    """Answer what comes on standard input, until it ends or its parent does."""
+    _end_with(int(sys.argv[1]))
     for number in _ENDING:
         signal.signal(number, signal.SIG_IGN)
     with os.fdopen(os.dup(0), "rb") as source, os.fdopen(os.dup(1), "wb") as sink:

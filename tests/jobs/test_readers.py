@@ -274,7 +274,14 @@ def test_no_process_is_left(tmp_path: Path, is_error: bool) -> None:  # noqa: FB
     assert all(one.is_answered for one in asked), "none waits for ever"
 
 
-def test_no_process_is_left_of_one_that_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "is_stopped",
+    [
+        False,
+        pytest.param(True, marks=pytest.mark.skipif(sys.platform != "linux", reason="by its kernel")),
+    ],
+)
+def test_no_process_is_left_of_one_that_is_killed(tmp_path: Path, is_stopped: bool) -> None:  # noqa: FBT001 - by pytest
     code = f"""
 import sys, time
 from pathlib import Path
@@ -284,6 +291,8 @@ from tests.jobs.topic import policy_in
 folder = Path({str(tmp_path)!r})
 stream = Stream(*policy_in(folder / "out"), folder / "s.raw-stream", strict=True)
 with Readers(2, stream.windows.of, "json") as readers:
+    for asked in [readers.submit([b"{{}}"]) for _ in range(20)]:
+        asked.result()
     print(*readers.processes, flush=True)
     time.sleep(10**6)
 """
@@ -295,6 +304,9 @@ with Readers(2, stream.windows.of, "json") as readers:
             found = [int(one) for one in process.stdout.readline().split()]
             assert len(found) == 2
             assert not any(map(is_gone, found))
+            if is_stopped:
+                for one in found:
+                    os.kill(one, signal.SIGSTOP)
         finally:
             process.kill()
     wait_until(lambda: all(map(is_gone, found)), "the end of its processes")
