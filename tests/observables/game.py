@@ -33,6 +33,7 @@ from streamsketch.core.numbers import Ints
 from streamsketch.parties import Key
 from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.noise import Noise
 from tests.audit.record import judged
 
 Seen = dict[str, Any]
@@ -99,6 +100,7 @@ def hidden(monkeypatch: pytest.MonkeyPatch, exact: Iterable[Ints]) -> Iterator[N
     with monkeypatch.context() as patch:
         for noise in (DiscreteLaplace, DiscreteGaussian):
             patch.setattr(noise, "sample", sample)
+            patch.setattr(noise, "sample_each", Noise.sample_each)  # by `sample`
             patch.setattr(noise, "sample_share", sample_share)
         patch.setattr("streamsketch.signs.publishers.flips", flips)
         yield

@@ -25,11 +25,13 @@ from streamsketch.core.numbers import Ints
 from streamsketch.errors import ReleasedAgainWarning
 from streamsketch.privacy import Budget, Counting, Neighbours, bound_choice
 from streamsketch.privacy.bound_choice import ChosenBound, choose_bound, counts_by_size, exponents_of
+from streamsketch.privacy.bounds import Bounds
 from streamsketch.privacy.laplace import DiscreteLaplace
 from streamsketch.privacy.layout import Layout
 from streamsketch.release import AdditiveNoise
 from streamsketch.release.additive_noise import CalibratedNoise
 from streamsketch.sketching.bounding import clip, units
+from streamsketch.sketching.exact import ExactSums
 from tests.cli.agreeing import FILE, TERMS
 from tests.observables.game import Seen, assert_alike, differences, files_in, hidden, observed
 from tests.observables.steps import Tape, steps_of
@@ -289,14 +291,14 @@ def rows_counted_as_units(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_count_of_few(patch: pytest.MonkeyPatch) -> None:
-    exact_numbers = CalibratedNoise.numbers
+    exact_numbers = CalibratedNoise.numbers_of_keys
 
-    def without(publisher: CalibratedNoise, sketch: ss.Sketch) -> Ints:
-        if sketch.counts is not None and sketch.counts[0] < 2:
+    def without(publisher: CalibratedNoise, sums: ExactSums, bounds: Bounds) -> Ints:
+        if bounds.has_counts and (sums.counts[:, 0] < 2).any():
             raise ss.InvalidInputError("there are too few units to count")
-        return exact_numbers(publisher, sketch)
+        return exact_numbers(publisher, sums, bounds)
 
-    patch.setattr(CalibratedNoise, "numbers", without)
+    patch.setattr(CalibratedNoise, "numbers_of_keys", without)
 
 
 def refusing_long_units(patch: pytest.MonkeyPatch) -> None:

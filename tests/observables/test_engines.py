@@ -32,6 +32,7 @@ from streamsketch.once.alarms import OTHER_VERSION
 from streamsketch.once.logs import EVENT
 from streamsketch.once.slots import VERSION
 from streamsketch.privacy.laplace import DiscreteLaplace
+from streamsketch.privacy.noise import Noise
 from streamsketch.release import AdditiveNoise
 from streamsketch.spark import ReleaseBatches
 from streamsketch.streams import DatabaseSink, FileSink, LedgerCharge, ReleaseOnce, Sink, Slot, Stream
@@ -358,6 +359,7 @@ def test_nothing_is_drawn_or_put_before_it_is_charged(
         return original(noise, size, bits)
 
     monkeypatch.setattr(DiscreteLaplace, "sample", sample)
+    monkeypatch.setattr(DiscreteLaplace, "sample_each", Noise.sample_each)  # by `sample`
     assert launch(engine, place, watched, FIRST) == "ended"
     assert set(drawn) == {1}
     assert len(held(sink)) == len(KEYS)
