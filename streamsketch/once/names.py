@@ -17,16 +17,14 @@ from streamsketch.sketching.sketch import Sketch
 
 def drawn_numbers(sketch: Sketch, guarantee: Guarantee) -> list[Ints]:
     """Return all exact numbers of a sketch that a release shows behind noise: its cells, and its counts if counted."""
-    if not guarantee.mechanism.layout.is_counted:
-        return [sketch.state()]
-    sums = sketch.sums()
-    return [sums.cells[0], sums.counts[0]]
+    (numbers,) = drawn_numbers_of_keys([None], sketch.sums(), guarantee).values()
+    return numbers
 
 
 def drawn_numbers_of_keys(
     keys: Sequence[TableKey], sums: ExactSums, guarantee: Guarantee
 ) -> dict[TableKey, list[Ints]]:
-    """Return `drawn_numbers` of each of the keys whose sums these are, as views of them."""
+    """Return `drawn_numbers` of each of the keys whose sums these are: views of them."""
     if not guarantee.mechanism.layout.is_counted:
         return {key: [cells] for key, cells in zip(keys, sums.cells, strict=True)}
     return {key: [cells, counts] for key, cells, counts in zip(keys, sums.cells, sums.counts, strict=True)}
