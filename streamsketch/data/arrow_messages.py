@@ -34,7 +34,7 @@ def unpacked_size(batch: "pa.RecordBatch") -> int:
     return int(batch.nbytes) + sum(_decoded(column, -1) for column in batch.columns)
 
 
-def message_batches(data: "bytes | pa.Buffer", most: int) -> "tuple[pa.Schema, list[pa.RecordBatch]]":
+def message_batches(data: "bytes | memoryview | pa.Buffer", most: int) -> "tuple[pa.Schema, list[pa.RecordBatch]]":
     """Return the schema and the batches of an Arrow IPC stream, whose structure is valid; codes and text may not be.
 
     Parameters

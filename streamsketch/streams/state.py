@@ -38,7 +38,7 @@ _EARLIER = (
 _LATER = {"units_below_bound", "units_over_windows"}  # fields of the summary that states of earlier versions lack
 _COUNTS = ("events", "released", "bad_lines", "rows_late", "rows_before_start")
 
-Chunks: TypeAlias = Mapping[int, bytes]
+Chunks: TypeAlias = Mapping[int, bytes | memoryview]
 """Events of a window, in chunks that never change: each is written once, under a number that no other chunk has."""
 
 Content: TypeAlias = Chunks | RawSketch
@@ -114,7 +114,8 @@ def _chunks(saved: Saved) -> Iterator[tuple[str, tuple[Chunks, int]]]:
                 yield f"chunk {number} {chunk}", (content, chunk)
 
 
-def _write_bytes(database: Database, part: str, content: bytes, piece_bytes: int) -> str:
+def _write_bytes(database: Database, part: str, content: bytes | memoryview, piece_bytes: int) -> str:
+    content = memoryview(content)  # of which pieces are no copies
     pieces = range(0, len(content), piece_bytes)
     return database.write(
         part, {}, (Row(b"%06d" % place, 0, content[at : at + piece_bytes]) for place, at in enumerate(pieces))

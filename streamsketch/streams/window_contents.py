@@ -119,7 +119,7 @@ class UnitsWindow:
         return window
 
 
-class _Encoded(Mapping[int, bytes]):
+class _Encoded(Mapping[int, memoryview]):
     """Chunks of events in Arrow's stream format, each encoded when it is asked for."""
 
     def __init__(self, chunks: dict[int, Contributions]) -> None:
@@ -131,7 +131,7 @@ class _Encoded(Mapping[int, bytes]):
     def __len__(self) -> int:
         return len(self._chunks)
 
-    def __getitem__(self, number: int) -> bytes:
+    def __getitem__(self, number: int) -> memoryview:
         events = self._chunks[number].one_by_one()
         keys = pa.array([], pa.string()) if not events.slots else key_column([key for key, _ in events.slots], "key")
         start = str(events.slots[0][1] if events.slots else 0)
@@ -144,10 +144,10 @@ class _Encoded(Mapping[int, bytes]):
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema.with_metadata({"moment": start})) as writer:
             writer.write_batch(batch)
-        return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+        return memoryview(sink.getvalue())
 
 
-def _decoded(chunk: bytes, bounds: UnitBounds) -> Contributions:
+def _decoded(chunk: bytes | memoryview, bounds: UnitBounds) -> Contributions:
     """Return the events of a chunk; raise `WireFormatError` if no stream writes it."""
     try:
         schema, (batch,) = message_batches(chunk, current_limits().max_raw_bytes)
