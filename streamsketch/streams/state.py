@@ -28,7 +28,7 @@ _KIND = b"SSST"
 _NUMBER = "(?:0|-?[1-9][0-9]{0,18})"
 _PART = re.compile(rf"(?:window|waiting|held|units) {_NUMBER}|chunk {_NUMBER} {_NUMBER}", re.ASCII)
 _STREAM = "stream"
-_PIECE_BYTES = 1 << 18
+_PIECE_BYTES, _PAGE_BYTES = 1 << 18, 1 << 14
 _LARGEST = 1 << 61  # numbers of windows, and microseconds
 _SECRETS = {"stream": 16, "secret": SECRET_BYTES}
 _EARLIER = (
@@ -90,7 +90,7 @@ def write_state(saved: Saved, path: str | PathLike[str], piece_bytes: int = _PIE
         with opened(path, _KIND, write=True) as database:
             _write(database, saved, piece_bytes)
     except (FileNotFoundError, NotSQLiteError):  # a new one, or one of an earlier version
-        create(path, _KIND, lambda database: _write(database, saved, piece_bytes))
+        create(path, _KIND, lambda database: _write(database, saved, piece_bytes), page_bytes=_PAGE_BYTES)
 
 
 def _write(database: Database, saved: Saved, piece_bytes: int) -> None:
