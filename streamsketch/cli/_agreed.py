@@ -65,13 +65,7 @@ def _exact(agreed: ss.Agreement, paths: list[Path], reader: RowReader) -> ss.Ske
     published = agreed.published_keys
     listed = published if isinstance(published, tuple) else None
     exact = bound_batches(
-        read,
-        agreed,
-        public_keys=listed,
-        summary=summary,
-        time=time,
-        time_format=time_format,
-        windows=of_times,
+        read, agreed, public_keys=listed, summary=summary, time=time, time_format=time_format, windows=of_times
     )
     if summary.rows_dropped:
         say(f"secret: {100 * summary.rows_dropped / summary.rows_read:.2g} % of the rows were left out")

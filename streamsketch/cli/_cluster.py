@@ -41,13 +41,7 @@ class ClusterRelease:
     root_key: Path | None
 
     def run(
-        self,
-        patterns: list[str],
-        agreement: Path | None,
-        reading: Reading,
-        others: dict[str, object],
-        *,
-        as_json: bool,
+        self, patterns: list[str], agreement: Path | None, reading: Reading, others: dict[str, object], *, as_json: bool
     ) -> None:
         """Release the rows of files; refuse ``others``, if given."""
         if names := given_options(others):

@@ -24,8 +24,7 @@ _TAKEN = {  # what jobs import that is not in the base, and the extra with it
 _LOGIN = "schema.registry.basic.auth.user.info"
 
 AgreementFile = Annotated[
-    Path,
-    option("Input", "FILE", "Agreement that says what is published of each window: a JSON file.", "--agreement"),
+    Path, option("Input", "FILE", "Agreement that says what is published of each window: a JSON file.", "--agreement")
 ]
 JobFile = Annotated[
     Path,

@@ -38,11 +38,7 @@ _OF_TERMS = dict.fromkeys(
     _TERMS,
 )
 _WENT: dict[str, Mapping[str, str]] = {
-    "release": _OF_TERMS
-    | {
-        "keys-are-public": _TERMS,
-        "no-multiline": "Write --set multiline=no",
-    },
+    "release": _OF_TERMS | {"keys-are-public": _TERMS, "no-multiline": "Write --set multiline=no"},
     "sketch": _OF_AGREEMENTS
     | dict.fromkeys(("job", "policy", "follow", "messages", "accept-loss", "dead-letters"), _STREAMED)
     | {

@@ -185,12 +185,7 @@ class UnboundedLog:
         return Log(descriptor, reader, form, self._name, position, path=self.log, on_loss=lost)
 
     def _read(
-        self,
-        stream: Stream,
-        log: Log | Messages | DailyFiles,
-        bad: BadLines,
-        stop: Stop,
-        complaints: "_Complaints",
+        self, stream: Stream, log: Log | Messages | DailyFiles, bad: BadLines, stop: Stop, complaints: "_Complaints"
     ) -> None:
         snapshots, bad_before = Snapshots(self.job.every), stream.bad_lines
         complaints.begin(stream.row_counts)

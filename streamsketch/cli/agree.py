@@ -43,11 +43,7 @@ from streamsketch.release.agreed_publisher import publisher_of
 from streamsketch.storage.first_bytes import is_raw
 
 _WORTH_SAYING = 0.9  # of the error
-_REMEDIES = {
-    "units": "--units NUMBERS",
-    "items": "--set items=NUMBERS",
-    "catalogue": "--set catalogue=NUMBER",
-}
+_REMEDIES = {"units": "--units NUMBERS", "items": "--set items=NUMBERS", "catalogue": "--set catalogue=NUMBER"}
 
 
 def agree(  # noqa: PLR0913 - the fields of an agreement
@@ -136,10 +132,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
             "planned, unless it is stated; by default 2,000. Keys below the noise floor are named.",
         ),
     ] = None,
-    further: Annotated[
-        list[str] | None,
-        set_option("Further fields", FIELDS),
-    ] = None,
+    further: Annotated[list[str] | None, set_option("Further fields", FIELDS)] = None,
     as_json: AsJson = False,
 ) -> None:
     r"""Write down how all parties sketch, bound and release: one file.

@@ -130,13 +130,7 @@ def changes(  # noqa: PLR0913 - a command's options are its parameters
     samples = (agreed is not None and by == "mean") if more.samples is None else more.samples
     results = {
         name: ss.changes(
-            windows,
-            by=by,
-            against=more.against,
-            tolerance=allowed,
-            samples=samples,
-            level=level,
-            control=more.control,
+            windows, by=by, against=more.against, tolerance=allowed, samples=samples, level=level, control=more.control
         )
         for name, windows in wanted.items()
     }

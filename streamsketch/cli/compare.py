@@ -107,16 +107,7 @@ def compare(  # noqa: C901, PLR0913 - a command's options are its parameters
             )
         from streamsketch.cli._spelling import show_spelling  # noqa: PLC0415 - most comparisons load no rows or items
 
-        show_spelling(
-            files,
-            more.dictionary,
-            more.index,
-            agreement,
-            only=only,
-            signer=signer,
-            raw=raw,
-            as_json=as_json,
-        )
+        show_spelling(files, more.dictionary, more.index, agreement, only=only, signer=signer, raw=raw, as_json=as_json)
         return
     of_why = {"--set index": more.index, "--set category": more.category, "--set picture": more.picture}
     agreed_on_features = _features_file(agreement, {"--why": why, **of_why, "--norm": norm})

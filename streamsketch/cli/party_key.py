@@ -52,11 +52,7 @@ def new(
     )
 
 
-def show(
-    file: Annotated[Path, typer.Argument(help="A .pub or .pem file.")],
-    *,
-    as_json: AsJson = False,
-) -> None:
+def show(file: Annotated[Path, typer.Argument(help="A .pub or .pem file.")], *, as_json: AsJson = False) -> None:
     """Show a public key and its fingerprint, which two people compare.
 
     For a private key, its public half is shown.

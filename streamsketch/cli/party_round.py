@@ -47,9 +47,7 @@ def new(
     honest: Annotated[
         int | None,
         option(
-            "Privacy",
-            "NUMBER",
-            "Number of parties that follow the round and keep their shares secret. By default all.",
+            "Privacy", "NUMBER", "Number of parties that follow the round and keep their shares secret. By default all."
         ),
     ] = None,
     as_json: AsJson = False,
@@ -94,13 +92,7 @@ def show(file: RoundFile, *, as_json: AsJson = False) -> None:
     _show(file, _read(file), as_json=as_json)
 
 
-def sign(
-    file: RoundFile,
-    *,
-    key: KeyOption,
-    party: Parties = None,
-    as_json: AsJson = False,
-) -> None:
+def sign(file: RoundFile, *, key: KeyOption, party: Parties = None, as_json: AsJson = False) -> None:
     """Sign a round, in its file: you agree with it, and confirm that each key in it is its party's.
 
     Pass the keys that you know by --party. Each must have come over a channel that nobody can tamper with. A round with
@@ -151,11 +143,7 @@ def contribute(  # noqa: PLR0913 - a command's options are its parameters
                 f"is meant: the same people pay for each release"
             )
         sent = agreed.contribute(
-            loaded.state,
-            signer,
-            assert_bounds=assert_bounds,
-            ledger=ledger_for(ledger, dataset),
-            dataset=dataset,
+            loaded.state, signer, assert_bounds=assert_bounds, ledger=ledger_for(ledger, dataset), dataset=dataset
         )
         # recorded before it is sent, by an id that no other round has
         taken_part = agreed.session[:RELEASE_ID_BYTES].hex()

@@ -62,8 +62,7 @@ IndexOf = Annotated[
     ),
 ]
 Agreed = Annotated[
-    Path | None,
-    option("Output", "FILE", "Write the agreement to this .json file, for all parties.", "--output", "-o"),
+    Path | None, option("Output", "FILE", "Write the agreement to this .json file, for all parties.", "--output", "-o")
 ]
 
 
@@ -77,8 +76,7 @@ def streams(  # noqa: PLR0913 - a command's options are its parameters
         option("Streams", "NUMBER", "Squared distance that matters, in squared data units. Repeatable."),
     ] = None,
     relative_error: Annotated[
-        float | None,
-        option("Goal", "NUMBER", "Relative error to reach, e.g. 0.2. By default, the smallest possible."),
+        float | None, option("Goal", "NUMBER", "Relative error to reach, e.g. 0.2. By default, the smallest possible.")
     ] = None,
     settings: Annotated[list[str] | None, set_option("Further facts", STREAMS)] = None,
     index: IndexOf = None,
@@ -172,10 +170,7 @@ def units(  # noqa: PLR0913 - a command's options are its parameters
     facts: dict[str, Any] = {} if more.in_keys is None else {"keys": numbers_in(more.in_keys, "--set in-keys")}
     facts |= {} if cosine is None else {"cosine": numbers_in(cosine, "--cosine")}
     typical = ss.planning.TypicalUnit(
-        items=numbers_in(items, "--items"),
-        match=more.match,
-        catalogue=more.catalogue,
-        **facts,
+        items=numbers_in(items, "--items"), match=more.match, catalogue=more.catalogue, **facts
     )
     by_key = units_of(numbers)
     listed = list(by_key) if isinstance(by_key, dict) and key is not None and more.keys is None else more.keys
@@ -219,8 +214,7 @@ def sites(  # noqa: PLR0913 - a command's options are its parameters
     ],
     people: Annotated[str, option("Sites", "NUMBERS", "Number of units at a site, or at two: 2800,280.", "--units")],
     shift: Annotated[
-        float | None,
-        option("Sites", "DEVIATIONS", "Shift of a number that should be found, in standard deviations."),
+        float | None, option("Sites", "DEVIATIONS", "Shift of a number that should be found, in standard deviations.")
     ] = None,
     settings: Annotated[list[str] | None, set_option("Further facts", SITES)] = None,
     output: Agreed = None,

@@ -16,15 +16,7 @@ from streamsketch.cli._fields import Field, set_fields, set_option
 from streamsketch.cli._inputs import READING, Reading
 from streamsketch.cli._options import option
 from streamsketch.cli._reading import SIGNS, SKETCH, naming_raw
-from streamsketch.cli._releasing import (
-    Again,
-    DatasetOption,
-    LedgerOption,
-    ledger_for,
-    remaining_facts,
-    times,
-    together,
-)
+from streamsketch.cli._releasing import Again, DatasetOption, LedgerOption, ledger_for, remaining_facts, times, together
 from streamsketch.cli._showing import AsJson, guarantee_fields, show_result
 from streamsketch.cli._sketching import commands_of_release
 from streamsketch.release.agreed_publisher import publisher_of

@@ -61,15 +61,7 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
     *,
     output: Annotated[Path, option("Output", "FILE", "File to write, .html.", "--output", "-o")],
     settings: Annotated[list[str] | None, set_option("Output", FIELDS)] = None,
-    by: Annotated[
-        By | None,
-        option(
-            "Estimates",
-            "MEASURE",
-            BY_NAMES,
-            "--by",
-        ),
-    ] = None,
+    by: Annotated[By | None, option("Estimates", "MEASURE", BY_NAMES, "--by")] = None,
     joint: Joint = False,
     why: Annotated[
         Path | None,
@@ -132,12 +124,7 @@ def report(  # noqa: PLR0913 - a command's options are its parameters
     more = set_fields(_Further(), FIELDS, settings)
     title, plan, category, tolerance = more.title, more.plan, more.category, more.tolerance
     if viewer:
-        others: dict[str, object] = {
-            "set": settings,
-            "by": by,
-            "joint": joint,
-            "why": why,
-        }
+        others: dict[str, object] = {"set": settings, "by": by, "joint": joint, "why": why}
         others |= {"agreement": agreement, "share": share, "only": only, "signer": signer}
         if wrong := ", ".join([*map(str, places or ()), *filter(None, [given_options(others)])]):
             raise ss.InvalidInputError(f"--viewer writes a page without data: leave out {wrong}")

@@ -61,8 +61,7 @@ def sketch(
         option("Privacy", "", "Clip nothing: you assert that the rows keep to the bound already.", "--assert-bounds"),
     ] = False,
     summary: Annotated[
-        Path | None,
-        option("Output", "FILE", "Write what was dropped and clipped to a JSON file: secret."),
+        Path | None, option("Output", "FILE", "Write what was dropped and clipped to a JSON file: secret.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -72,13 +72,7 @@ def file(
     _follow(log, agreement, job, settings, as_json=as_json)
 
 
-def pipe(
-    *,
-    agreement: AgreementFile,
-    job: JobFile,
-    settings: Settings = None,
-    as_json: AsJson = False,
-) -> None:
+def pipe(*, agreement: AgreementFile, job: JobFile, settings: Settings = None, as_json: AsJson = False) -> None:
     """Release each window of standard input once, when it is over.
 
     As `stream file`, for a log that comes through a pipe. The job says its format. If the command is run again, the
@@ -98,12 +92,7 @@ def _follow(log: Path | None, agreement: Path, job: Path, settings: list[str] | 
 
 
 def kafka(
-    *,
-    agreement: AgreementFile,
-    job: JobFile,
-    settings: Settings = None,
-    once: Once = False,
-    as_json: AsJson = False,
+    *, agreement: AgreementFile, job: JobFile, settings: Settings = None, once: Once = False, as_json: AsJson = False
 ) -> None:
     """Release each window of a Kafka topic once, on one machine and without Java.
 
@@ -175,13 +164,7 @@ def _source_of(job: Job) -> "jobs.Source":
     return jobs.GrowingFolder(job.incoming)
 
 
-def watch(
-    *,
-    agreement: AgreementFile,
-    job: JobFile,
-    settings: Settings = None,
-    as_json: AsJson = False,
-) -> None:
+def watch(*, agreement: AgreementFile, job: JobFile, settings: Settings = None, as_json: AsJson = False) -> None:
     """Serve metrics and health of a stream, from what it has published alone.
 
     /metrics is for Prometheus. /health is one line of JSON with status 200 or 503. The command reads the releases,
@@ -242,12 +225,7 @@ def publish(*, job: JobFile, settings: Settings = None, once: Once = False, as_j
 
 
 def replay(
-    *,
-    agreement: AgreementFile,
-    job: JobFile,
-    settings: Settings = None,
-    epoch: Epoch = None,
-    as_json: AsJson = False,
+    *, agreement: AgreementFile, job: JobFile, settings: Settings = None, epoch: Epoch = None, as_json: AsJson = False
 ) -> None:
     r"""Compute a topic once more in this process, and compare: each release must have the same bytes.
 
