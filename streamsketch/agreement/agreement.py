@@ -400,11 +400,7 @@ class Agreement:
     # --- publishing -----------------------------------------------------------------------------------------
 
     def sketch(
-        self,
-        rows: object,
-        *,
-        summary: "BoundingSummary | None" = None,
-        folder: str | os.PathLike[str] | None = None,
+        self, rows: object, *, summary: "BoundingSummary | None" = None, folder: str | os.PathLike[str] | None = None
     ) -> "Any":
         """Return the exact, **secret** sketch of rows, with each unit clipped as agreed.
 

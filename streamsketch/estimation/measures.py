@@ -155,11 +155,7 @@ class Need:
     refusal: str = ""
 
 
-ABOVE_NOISE_FLOOR = Need(
-    below_noise_floor,
-    sentences.SQUARED_NORMS,
-    f"below the noise floor: {sentences.LIKE_EMPTY}",
-)
+ABOVE_NOISE_FLOOR = Need(below_noise_floor, sentences.SQUARED_NORMS, f"below the noise floor: {sentences.LIKE_EMPTY}")
 ENOUGH_UNITS = Need(
     lambda block, _: few_units(block),
     "numbers of units",

@@ -61,11 +61,7 @@ class Proportional(NamedTuple):
 
 
 def proportional(
-    projection: Projection,
-    place: NoisePlace,
-    cells: tuple[Floats, Floats],
-    noise_of: NoiseOf,
-    tolerance: float = 0.0,
+    projection: Projection, place: NoisePlace, cells: tuple[Floats, Floats], noise_of: NoiseOf, tolerance: float = 0.0
 ) -> Proportional:
     """Test whether ‖x - c·y‖ or ‖y - c·x‖ is at most ``tolerance`` for some c from 0 to 1.
 

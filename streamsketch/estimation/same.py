@@ -200,12 +200,7 @@ class SameTest:
 
 
 def sameness(
-    a: AnySketch,
-    b: AnySketch,
-    tolerance: float = 0.0,
-    *,
-    by: SameBy = "distance",
-    samples: bool = False,
+    a: AnySketch, b: AnySketch, tolerance: float = 0.0, *, by: SameBy = "distance", samples: bool = False
 ) -> SameTest:
     """Test whether two streams are the same, or at most ``tolerance`` apart, given the noise and the map's error.
 

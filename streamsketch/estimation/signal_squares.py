@@ -126,11 +126,7 @@ def _walk(number: int, size: float) -> Signal:
 
 
 def _sum(
-    noise: Lattice,
-    signals: Sequence[Signal],
-    counts: tuple[int, ...],
-    unit: float = 0.0,
-    hits: Hits | None = None,
+    noise: Lattice, signals: Sequence[Signal], counts: tuple[int, ...], unit: float = 0.0, hits: Hits | None = None
 ) -> Law:
     """Return the law of the sum of squares of cells: ``counts`` of each signal, or as items hit them.
 

@@ -12,12 +12,7 @@ from streamsketch.core import sentences
 from streamsketch.core.documents import Json
 from streamsketch.errors import InvalidInputError
 from streamsketch.estimation.estimate import Estimate, format_value
-from streamsketch.explanation.base import (
-    EXPLANATIONS,
-    BaseExplanation,
-    key_selection_sentence,
-    leading_digit,
-)
+from streamsketch.explanation.base import EXPLANATIONS, BaseExplanation, key_selection_sentence, leading_digit
 from streamsketch.explanation.registry import registry_entry
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.individual import IndividualGuarantee

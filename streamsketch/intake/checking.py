@@ -188,11 +188,7 @@ class RowCheck:
         done = sentences.BROUGHT_INTO_NFC if rule is not None and rule.form else sentences.NOT_IN_NFC
         note("not in NFC", names.where(lambda text: _FORM.apply(text) != text), done)
         done = sentences.BLANKS_AGREED if rule is not None and rule.blanks else sentences.OTHER_BY_BLANKS
-        note(
-            "blanks",
-            names.where(lambda text: _BLANKS.apply(text) != text),
-            sentences.BLANKS.format(done=done),
-        )
+        note("blanks", names.where(lambda text: _BLANKS.apply(text) != text), sentences.BLANKS.format(done=done))
         missing = [text for text in names.rows if text.strip().casefold() in LOOKS_MISSING]
         counted = sum(names.rows[text] for text in missing)
         note("looks missing", counted, sentences.LOOKS_MISSING.format(examples=_examples(missing)))

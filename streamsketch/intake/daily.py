@@ -114,11 +114,7 @@ class DailyFiles:
         self._log.read(piece, add)
 
     def pieces(
-        self,
-        *,
-        follow: bool = False,
-        stop: Stop | None = None,
-        wait: Callable[[], float | None] = lambda: None,
+        self, *, follow: bool = False, stop: Stop | None = None, wait: Callable[[], float | None] = lambda: None
     ) -> Iterator[bytes]:
         """Yield whole lines of all files, as `Log.pieces`; with ``follow``, wait for lines and for other files.
 

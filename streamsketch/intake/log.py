@@ -216,11 +216,7 @@ class Log:
         return {"bytes": self._consumed, "line": number, "header": header.hex(), **inside, **ends, **file}
 
     def pieces(
-        self,
-        *,
-        follow: bool = False,
-        stop: Stop | None = None,
-        wait: Callable[[], float | None] = lambda: None,
+        self, *, follow: bool = False, stop: Stop | None = None, wait: Callable[[], float | None] = lambda: None
     ) -> Iterator[bytes]:
         """Yield whole lines as they arrive, for `read`; empty bytes after ``wait()`` seconds without lines.
 

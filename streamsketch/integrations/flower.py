@@ -44,11 +44,7 @@ class UpdateMod:
     """
 
     def __init__(
-        self,
-        updates: ModelUpdates,
-        *,
-        ledger: Callable[[Context], Ledger] | None = None,
-        dataset: str = "updates",
+        self, updates: ModelUpdates, *, ledger: Callable[[Context], Ledger] | None = None, dataset: str = "updates"
     ) -> None:
         self._updates = updates
         self._ledger = ledger

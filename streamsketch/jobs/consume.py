@@ -479,12 +479,7 @@ class TopicStream:
 
 
 def dry_run(
-    stream: DryStream,
-    log: Log,
-    topic: str,
-    form: Format | Decoder,
-    stop: Stop,
-    kind: "type[TopicStream]" = TopicStream,
+    stream: DryStream, log: Log, topic: str, form: Format | Decoder, stop: Stop, kind: "type[TopicStream]" = TopicStream
 ) -> RowCounts:
     """Read what a topic holds into a strict stream that releases nothing, and return its counts of rows. Secret.
 

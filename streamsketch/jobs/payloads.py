@@ -327,12 +327,7 @@ class Payloads:
     """
 
     def __init__(
-        self,
-        agreement: Agreement,
-        time: str,
-        form: Format | Decoder,
-        malformed: Malformed,
-        ahead: Ahead | None = None,
+        self, agreement: Agreement, time: str, form: Format | Decoder, malformed: Malformed, ahead: Ahead | None = None
     ) -> None:
         self._decoder, self._time, self._malformed = MessageDecoder(agreement, time, form), time, malformed
         self._ahead = ahead

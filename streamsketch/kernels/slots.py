@@ -70,14 +70,7 @@ def _scatter_word_to_rows(
 
 @kernel
 def add_to_slots(
-    table: Ints,
-    slots: Ints,
-    keys: Words,
-    values: Ints,
-    coefficients: Words,
-    rows: int,
-    width: int,
-    rows_per_word: int,
+    table: Ints, slots: Ints, keys: Words, values: Ints, coefficients: Words, rows: int, width: int, rows_per_word: int
 ) -> None:
     """Add item i's column times ``values[i]`` to ``table[slots[i]]``, for every i; keys are in range."""
     word_block = np.empty(_BLOCK, dtype=np.uint64)
@@ -95,13 +88,7 @@ def add_to_slots(
 
 @kernel
 def put_in_order(
-    codes: Codes,
-    indices: Ints,
-    values: Ints,
-    counts: Ints,
-    masses: Ints,
-    ordered_indices: Ints,
-    ordered_values: Ints,
+    codes: Codes, indices: Ints, values: Ints, counts: Ints, masses: Ints, ordered_indices: Ints, ordered_values: Ints
 ) -> Ints:
     """Write items sorted by code, each code padded with zeros to whole tiles; return the starts of codes and the end.
 

@@ -8,16 +8,7 @@ import math
 
 _PORTABLE_BITS = 32
 _SHIFTED = 24.0  # from here on the series below errs by less than 1e-16
-_SERIES = (
-    -1 / 8,
-    1 / 128,
-    5 / 1024,
-    -21 / 32768,
-    -399 / 262144,
-    869 / 4194304,
-    39325 / 33554432,
-    -334477 / 2147483648,
-)
+_SERIES = (-1 / 8, 1 / 128, 5 / 1024, -21 / 32768, -399 / 262144, 869 / 4194304, 39325 / 33554432, -334477 / 2147483648)
 """Coefficients of Γ(x+½)/(Γ(x)√x) in 1/x, from the first power on: dyadic, so exact."""
 
 ROOT_PI = 1.7724538509055159

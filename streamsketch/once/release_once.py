@@ -19,12 +19,7 @@ from streamsketch.once.publishing import draw_window, in_order, put_window
 from streamsketch.once.root_keys import KEY_BYTES, RootKey, fetch_root_key
 from streamsketch.once.sinks import Sink
 from streamsketch.once.slots import Slot, check_stream, named_key, start_of
-from streamsketch.once.versions import (
-    Version,
-    version_of,
-    version_slot,
-    version_tag,
-)
+from streamsketch.once.versions import Version, version_of, version_slot, version_tag
 from streamsketch.privacy.assertions import conditions_of_keys, with_conditions
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.keys_to_release import sketches_to_release

@@ -127,10 +127,7 @@ class ErrorLaw:
         close = (high - low) * 2.0 ** -(_STEPS + 1)
         root = root_of(excess, low, high, xtol=close / 2, rtol=1e-12)
         below, above = max(root - close, low), min(root + close, high)
-        return (
-            below if self.miss_chance(below) > miss else low,
-            above if self.miss_chance(above) <= miss else high,
-        )
+        return (below if self.miss_chance(below) > miss else low, above if self.miss_chance(above) <= miss else high)
 
 
 @functools.lru_cache(maxsize=4096)

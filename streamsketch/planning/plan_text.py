@@ -5,12 +5,7 @@ from collections.abc import Iterable
 from streamsketch.core.text import filled
 
 
-def plan_text(
-    headline: str,
-    *sentences: str,
-    tables: Iterable[str] = (),
-    notes: Iterable[str] = (),
-) -> str:
+def plan_text(headline: str, *sentences: str, tables: Iterable[str] = (), notes: Iterable[str] = ()) -> str:
     """Return a plan as text: blocks with an empty line between them, in which what is empty is left out.
 
     Parameters

@@ -16,11 +16,7 @@ from streamsketch.estimation.estimate import format_value
 from streamsketch.features.columns import Embedding, FeatureColumn, Number
 from streamsketch.features.features import Features
 from streamsketch.planning.plan_text import plan_text
-from streamsketch.planning.site_facts import (
-    ShareShift,
-    SiteShift,
-    check_shift,
-)
+from streamsketch.planning.site_facts import ShareShift, SiteShift, check_shift
 from streamsketch.planning.site_power import Noisy, SitePower, SitePrediction, least, noise_of
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.guarantee import Guarantee

@@ -17,12 +17,7 @@ from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.estimation.sample_law import NORMAL_KURTOSIS, SAMPLE_ERRORS, kept_share, longest_norms, samples_apart
 from streamsketch.features.columns import Category
 from streamsketch.features.features import Features
-from streamsketch.planning.site_facts import (
-    Means,
-    SiteShift,
-    block_means,
-    random_share,
-)
+from streamsketch.planning.site_facts import Means, SiteShift, block_means, random_share
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.calibration import candidates
 from streamsketch.privacy.layout import Layout

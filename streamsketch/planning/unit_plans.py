@@ -18,10 +18,7 @@ from streamsketch.planning.plan_text import plan_text
 from streamsketch.planning.typical import either
 from streamsketch.planning.unit_facts import UnitFacts
 from streamsketch.planning.unit_keys import KeyPlanner, PlannedKey, Remedy
-from streamsketch.planning.unit_options import (
-    Question,
-    UnitOption,
-)
+from streamsketch.planning.unit_options import Question, UnitOption
 from streamsketch.privacy.budget import Budget
 from streamsketch.privacy.guarantee import Guarantee
 from streamsketch.privacy.neighbours import Clip, Neighbours

@@ -152,14 +152,7 @@ def _compare(exponent: int, buffer: Bytes, at: int, factors: Ints) -> int:
 
 @kernel
 def flip_samples(
-    out: Ints,
-    buffer: Bytes,
-    levels: Ints,
-    numerator: int,
-    shift: int,
-    surely: Ints,
-    maybe: Ints,
-    factors: Ints,
+    out: Ints, buffer: Bytes, levels: Ints, numerator: int, shift: int, surely: Ints, maybe: Ints, factors: Ints
 ) -> tuple[int, int, bool]:
     """Fill ``out`` while bytes last; return (signs, bytes used, whether the next sign needs more than four bytes)."""
     most = (1 << (_MOST_BITS + shift)) // numerator

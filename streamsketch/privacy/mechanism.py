@@ -24,11 +24,7 @@ MAX_STEPS = 16
 """More have no text of `MAX_TEXT` characters."""
 
 _MAX_LAYERS = 2
-_PLACES: dict[NoisePlace, str] = {
-    "output": "",
-    "input": sentences.ON_INPUT,
-    "hadamard": sentences.AFTER_HADAMARD,
-}
+_PLACES: dict[NoisePlace, str] = {"output": "", "input": sentences.ON_INPUT, "hadamard": sentences.AFTER_HADAMARD}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -375,12 +375,5 @@ class AdditiveNoise(Publisher[PrivateSketch]):
         noise = calibration.choose(sensitivity, self.budget, self.mechanism)
         if self.schedule is not None:
             stated = dataclasses.replace(stated, unit=self.schedule.unit_over_windows(stated.unit))
-        guarantee = guarantee_of(
-            noise,
-            self.budget,
-            stated,
-            layers=layers,
-            place=noise_place,
-            layout=self.layout,
-        )
+        guarantee = guarantee_of(noise, self.budget, stated, layers=layers, place=noise_place, layout=self.layout)
         return CalibratedNoise(projection, guarantee, noise, noise_place, layers)

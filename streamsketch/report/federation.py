@@ -278,12 +278,7 @@ def _drifts(
             many.append(shorten(site))
             continue
         result = changes(
-            windows,
-            against="first",
-            by="mean",
-            samples=True,
-            tolerance=tolerance,
-            level=level / len(several),
+            windows, against="first", by="mean", samples=True, tolerance=tolerance, level=level / len(several)
         )
         if all(test is None for test in result.tests):
             lost.append(shorten(site))

@@ -108,10 +108,7 @@ def _sites(federation: Federation) -> Json:
                 "chance": _chance(row["p_value"]) if row["stands_out"] else "",
                 "window": federation.windows.get(row["site"], ""),
                 "track": _track(_root(row["estimate"]), _root(row["low"]), _root(row["high"]), end),
-                "cells": [
-                    *_cells(row),
-                    "surely above" if row["p_value"] is None else f"{row['p_value']:.2g}",
-                ],
+                "cells": [*_cells(row), "surely above" if row["p_value"] is None else f"{row['p_value']:.2g}"],
             }
             for row in rows
         ],

@@ -97,15 +97,7 @@ def page_of(  # noqa: PLR0913 - what a page may show
         If the projections differ, or two releases share noise.
     """
     page, _ = page_with_facts(
-        releases,
-        published,
-        title=title,
-        plan=plan,
-        by=by,
-        why=why,
-        on=on,
-        together=together,
-        dictionary=dictionary,
+        releases, published, title=title, plan=plan, by=by, why=why, on=on, together=together, dictionary=dictionary
     )
     return page
 

@@ -22,15 +22,7 @@ from streamsketch.report.text import shorten
 Colour = tuple[int, int, int]
 
 _VIRIDIS = np.array(
-    [
-        (253, 231, 37),
-        (159, 218, 58),
-        (74, 193, 109),
-        (31, 161, 135),
-        (39, 127, 142),
-        (54, 92, 141),
-        (70, 50, 127),
-    ],
+    [(253, 231, 37), (159, 218, 58), (74, 193, 109), (31, 161, 135), (39, 127, 142), (54, 92, 141), (70, 50, 127)],
     dtype=np.float64,
 )
 _LEAST = 0.01  # of the cosines are darker than the scale

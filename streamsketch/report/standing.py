@@ -177,11 +177,7 @@ def _of_streams(names: Sequence[str], chosen: Chosen, groups: Groups, *, drawn: 
         error = float(np.median(numbers.error[places]))
         ends = float(numbers.low[places].min()), float(numbers.high[places].max())
         least, most = (format_value(end, error) for end in ends)
-        return Answer(
-            sentences.NO_DIFFERENCE,
-            sentences.ALL_WITHIN.format(title=title, least=least, most=most),
-            [],
-        )
+        return Answer(sentences.NO_DIFFERENCE, sentences.ALL_WITHIN.format(title=title, least=least, most=most), [])
     return _of_pairs(names, chosen)
 
 

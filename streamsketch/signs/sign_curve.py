@@ -67,8 +67,7 @@ def sign_curve(pairs: list[tuple[Gain, Gain]]) -> SignCurve:
         rates[place] = np.mean([first @ density @ second for first, second in jumps])
     rises = _integrals(rates, phi[1])
     return SignCurve(
-        np.concatenate([np.pi / 2 - phi[::-1], np.pi / 2 + phi[1:]]),
-        np.concatenate([rises[::-1], -rises[1:]]),
+        np.concatenate([np.pi / 2 - phi[::-1], np.pi / 2 + phi[1:]]), np.concatenate([rises[::-1], -rises[1:]])
     )
 
 

@@ -90,10 +90,7 @@ class SignIndex:
 
     @classmethod
     def from_files(
-        cls,
-        paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
-        *,
-        signer: object = None,
+        cls, paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, signer: object = None
     ) -> Self:
         """Return the index of releases in files, read in parts, without an object for each release.
 

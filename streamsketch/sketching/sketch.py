@@ -14,14 +14,7 @@ from streamsketch.data.data_ids import DataIds
 from streamsketch.kernels.slots import add_dense
 from streamsketch.privacy.bounds import NO_DATA, UNKNOWN, Bounds
 from streamsketch.projections.base import MAX_MASS, Projection
-from streamsketch.sketching.encoding import (
-    agreed_by,
-    check_disjoint,
-    check_state,
-    encode_batch,
-    events_of,
-    parts_of,
-)
+from streamsketch.sketching.encoding import agreed_by, check_disjoint, check_state, encode_batch, events_of, parts_of
 from streamsketch.sketching.exact import ExactSums
 
 if TYPE_CHECKING:

@@ -20,13 +20,7 @@ from streamsketch.intake.rows import Intake
 from streamsketch.kernels.slots import Codes, add_dense, add_to_cells, check_codes, looked_up, seen
 from streamsketch.privacy.bounds import NO_DATA, UNKNOWN, Bounds
 from streamsketch.projections.base import MAX_MASS, Projection
-from streamsketch.sketching.encoding import (
-    agreed_by,
-    check_array,
-    check_disjoint,
-    events_of,
-    parts_of,
-)
+from streamsketch.sketching.encoding import agreed_by, check_array, check_disjoint, events_of, parts_of
 from streamsketch.sketching.exact import ExactSums
 from streamsketch.sketching.keyed import LastKeys, keyed_steps, python_keys, table_keys
 from streamsketch.sketching.sketch import Sketch

@@ -112,14 +112,7 @@ def release(
     return released
 
 
-def _release_frame(
-    df: Any,
-    agreement: Agreement,
-    *,
-    again: bool,
-    ledger: Ledger | None,
-    dataset: str | None,
-) -> Any:
+def _release_frame(df: Any, agreement: Agreement, *, again: bool, ledger: Ledger | None, dataset: str | None) -> Any:
     """Return the release of a data frame as its agreement says, as ``agreement.release(rows)`` does of rows."""
     if isinstance(df, KeyedSketches):
         raise TypeError("an agreement releases a data frame, which it bounds itself; got the output of sketch_per_key")

@@ -35,6 +35,5 @@ def is_old_sketch(start: bytes) -> bool:
 
 
 OTHER_FILES.enter(
-    "raw sketch",
-    OtherFile(is_raw, "a raw sketch, which is secret: read it with streamsketch.storage.load_raw(path)"),
+    "raw sketch", OtherFile(is_raw, "a raw sketch, which is secret: read it with streamsketch.storage.load_raw(path)")
 )

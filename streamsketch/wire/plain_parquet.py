@@ -158,8 +158,7 @@ def _chunk(file: BinaryIO, column: object, element: Element) -> Iterator[Any]:
             items = [dictionary[place] for place in places]
         elif count:
             raise WireFormatError(
-                "parquet",
-                f"has values in encoding {page.encoding}, which need Arrow: install streamsketch itself",
+                "parquet", f"has values in encoding {page.encoding}, which need Arrow: install streamsketch itself"
             )
         else:
             items = []
@@ -222,8 +221,7 @@ def _unpacked(body: bytes, codec: int, size: int) -> bytes:
             raise _invalid() from None
     elif codec != _STORED:
         raise WireFormatError(
-            "parquet",
-            f"is compressed by {_CODECS.get(codec, codec)}, which needs Arrow: install streamsketch itself",
+            "parquet", f"is compressed by {_CODECS.get(codec, codec)}, which needs Arrow: install streamsketch itself"
         )
     if len(body) != size:
         raise _invalid()

@@ -156,10 +156,7 @@ def _naming(path: str | os.PathLike[str]) -> "Iterator[None]":
 
 
 def table_in(
-    file: BinaryIO,
-    path: str | os.PathLike[str],
-    signer: "Signer | Iterable[Signer] | None",
-    max_bytes: int | None,
+    file: BinaryIO, path: str | os.PathLike[str], signer: "Signer | Iterable[Signer] | None", max_bytes: int | None
 ) -> tuple[BinaryIO, int]:
     """Return a Parquet file, and its size, once it is known to be signed, if it has to be."""
     size = _size_of(file)

@@ -426,8 +426,7 @@ def values_of(where: str, message: wire_pb2.Values, count: int) -> Ints:
         raise WireFormatError(f"{where}.width", f"must be one of {_WIDTHS}, got {message.width}")
     if len(message.cells) != message.width * count:
         raise WireFormatError(
-            f"{where}.cells",
-            f"{len(message.cells)} bytes, but {count} cells of {message.width} bytes were announced",
+            f"{where}.cells", f"{len(message.cells)} bytes, but {count} cells of {message.width} bytes were announced"
         )
     return np.frombuffer(message.cells, dtype=f"<i{message.width}").astype(np.int64)
 

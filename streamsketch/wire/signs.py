@@ -10,14 +10,7 @@ from streamsketch.wire import wire_pb2
 from streamsketch.wire.codecs import Codec, enter_codec
 from streamsketch.wire.guarantees import guarantee_message, guarantee_of, law_message, law_of
 from streamsketch.wire.parsing import at, parse
-from streamsketch.wire.releases import (
-    agreement_bytes,
-    agreement_of,
-    frame,
-    projection_message,
-    projection_of,
-    unframe,
-)
+from streamsketch.wire.releases import agreement_bytes, agreement_of, frame, projection_message, projection_of, unframe
 
 
 def encode_signs(release: Signs) -> bytes:

@@ -299,11 +299,7 @@ class ClipUnits(beam.DoFn):
         self._projection, self._bounds, self._label, self._count = projection, bounds, label, count
 
     def process(
-        self,
-        group: tuple[int, Iterable[bytes]],
-        pane: PaneInfo = beam.DoFn.PaneInfoParam,
-        *,
-        run: RunSecret,
+        self, group: tuple[int, Iterable[bytes]], pane: PaneInfo = beam.DoFn.PaneInfoParam, *, run: RunSecret
     ) -> Iterator[Any]:
         """Yield the contributions of one shard's units, clipped."""
         for left in self._bounds.clipped_parts(decoded(group[1]), run.derive("bounds", self._label), totals=False):

@@ -68,9 +68,7 @@ class RowsToBatches(beam.PTransform):
     ) -> None:
         super().__init__()
         self._intake = Intake(
-            agreement,
-            on_bad="refuse" if agreement.unit is None else "drop",
-            bounded=agreement.unit is not None,
+            agreement, on_bad="refuse" if agreement.unit is None else "drop", bounded=agreement.unit is not None
         )
         if columns is None and agreement.unit is not None:
             raise InvalidInputError(

@@ -38,12 +38,7 @@ class InOrder(beam.PTransform):
         Whether a value lets its key and window be published. If none does, all of them came late.
     """
 
-    def __init__(
-        self,
-        kind: Any,
-        shards: int | None = None,
-        opens: Callable[[Any], bool] | None = None,
-    ) -> None:
+    def __init__(self, kind: Any, shards: int | None = None, opens: Callable[[Any], bool] | None = None) -> None:
         super().__init__()
         self._kind, self._opens = kind, opens
         self._shards = _SHARDS if shards is None else shards

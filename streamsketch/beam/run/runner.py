@@ -6,13 +6,7 @@ from apache_beam.options.pipeline_options import DebugOptions, DirectOptions
 from streamsketch.errors import InvalidInputError
 
 _KEEP_SHUFFLES = frozenset(
-    {
-        "BundleBasedDirectRunner",
-        "DataflowRunner",
-        "FnApiRunner",
-        "PrismRunner",
-        "SwitchingDirectRunner",
-    }
+    {"BundleBasedDirectRunner", "DataflowRunner", "FnApiRunner", "PrismRunner", "SwitchingDirectRunner"}
 )
 """Runners that never recompute steps upstream of a shuffle that was read."""
 

@@ -11,14 +11,7 @@ import numpy as np
 from streamsketch.core.libraries import pa, pa_json
 from streamsketch.data.decimals import exact_decimal
 from streamsketch.data.lenient import decimal_text, lenient_json, lenient_text, text_of_json
-from streamsketch.data.readers.opening import (
-    NUMBER_FORM,
-    NUMBER_PLACES,
-    arrows_own,
-    not_utf8,
-    number_type,
-    other_kind,
-)
+from streamsketch.data.readers.opening import NUMBER_FORM, NUMBER_PLACES, arrows_own, not_utf8, number_type, other_kind
 from streamsketch.errors import InvalidInputError
 
 _BLANKS = b" \t\n\r"  # of JSON; others around an object are an error

@@ -88,11 +88,7 @@ def _assumed_otherwise(
     if alike(noise, used):
         return None
     return sentences.OTHER_NOISE.format(
-        noise=what,
-        stated2=f"{noise.k2:.6g}",
-        stated4=f"{noise.k4:.6g}",
-        used2=f"{used.k2:.6g}",
-        used4=f"{used.k4:.6g}",
+        noise=what, stated2=f"{noise.k2:.6g}", stated4=f"{noise.k4:.6g}", used2=f"{used.k2:.6g}", used4=f"{used.k4:.6g}"
     )
 
 
