@@ -171,6 +171,7 @@ ANOTHER_RELEASE = "Another release of the same data, here or elsewhere: it adds 
 WHO_TAKES_PART = "Who takes part, and under which key: the existence of the release shows it."
 SECOND_INTRUSION = "A second intrusion: one intrusion and the release are covered."
 EXACT_SKETCH = "The exact sketch, and any process or pipeline that held it or the secret of the noise."
+INDIVIDUAL_GUARANTEE = "individual differential privacy only (not differential privacy): {guarantee}"
 INDIVIDUAL_ALONE = "Individual differential privacy, which is not differential privacy"
 INDIVIDUAL = "Its guarantee is individual differential privacy, which is not differential privacy."
 HOLDS_ONLY_IF = "It holds only if: {conditions}."

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import ClassVar
 
+from streamsketch.core import sentences
 from streamsketch.core.documents import Json
 from streamsketch.errors import InvalidInputError
 from streamsketch.privacy.bounds import Basis
@@ -91,4 +92,4 @@ class IndividualGuarantee:
         return self._as_guarantee.to_dict()
 
     def __str__(self) -> str:
-        return f"individual differential privacy only (not differential privacy): {self._as_guarantee}"
+        return sentences.INDIVIDUAL_GUARANTEE.format(guarantee=self._as_guarantee)

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const here = fileURLToPath(new URL("..", import.meta.url));
-const KIT = ["combine", "estimates", "features", "frequencies", "history", "joint", "rounds", "rows", "sameness", "tables", "written"];
+const KIT = ["combine", "estimates", "features", "frequencies", "history", "joint", "rounds", "rows", "sameness", "tables", "words", "written"];
 const wanted = process.argv.slice(2);
 const mutants = JSON.parse(readFileSync(`${here}tests/mutants.json`, "utf8")).filter((one) => wanted.length === 0 || wanted.some((name) => JSON.stringify(one).includes(name)));
 

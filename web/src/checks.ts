@@ -169,7 +169,7 @@ function checkCounts(message: PrivateSketchMessage): Integers {
   return found;
 }
 
-const INDIVIDUAL = ["iDP-SignRP-G", "iDP-SignRP-RR", "iDP-SignOPORP", "iDP-SignOPORP-G"];
+export const INDIVIDUAL = ["iDP-SignRP-G", "iDP-SignRP-RR", "iDP-SignOPORP", "iDP-SignOPORP-G"];
 
 /** Refuse published signs of either kind that are not valid. */
 export function checkSigns(message: SignSketchMessage | IndividualSignSketchMessage): void {

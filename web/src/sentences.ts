@@ -116,6 +116,7 @@ export const ANOTHER_RELEASE = "Another release of the same data, here or elsewh
 export const WHO_TAKES_PART = "Who takes part, and under which key: the existence of the release shows it.";
 export const SECOND_INTRUSION = "A second intrusion: one intrusion and the release are covered.";
 export const EXACT_SKETCH = "The exact sketch, and any process or pipeline that held it or the secret of the noise.";
+export const INDIVIDUAL_GUARANTEE = "individual differential privacy only (not differential privacy): {guarantee}";
 export const INDIVIDUAL_ALONE = "Individual differential privacy, which is not differential privacy";
 export const INDIVIDUAL = "Its guarantee is individual differential privacy, which is not differential privacy.";
 export const HOLDS_ONLY_IF = "It holds only if: {conditions}.";

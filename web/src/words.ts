@@ -1,6 +1,6 @@
 /** Guarantees in words, and warnings, as Python's `explain` has them. */
 import { equalBytes } from "./bytes.ts";
-import { ANY_NUMBER, scheduleOf } from "./checks.ts";
+import { ANY_NUMBER, INDIVIDUAL, scheduleOf } from "./checks.ts";
 import { doubleText, integerRoot, Ratio } from "./exact.ts";
 import { singleNoise, textOfNoise, textOfSteps } from "./mechanisms.ts";
 import { normalBelow, scaledErfc } from "./normal.ts";
@@ -49,8 +49,15 @@ function budgetOf(value: number): string {
   return doubleText(value).replace(/\.0$/, "");
 }
 
-/** Return the guarantee as one sentence, as Python prints it. */
+/** Return the guarantee as one sentence, as Python prints it: of signs that are no differential privacy, that comes first. */
 export function guaranteeText(guarantee: Readonly<Guarantee>): string {
+  const isIndividual = guarantee.steps === undefined && INDIVIDUAL.includes(guarantee.mechanism);
+  const text = statedText(guarantee);
+  return isIndividual ? say(sentences.INDIVIDUAL_GUARANTEE, { guarantee: text }) : text;
+}
+
+/** Return what a guarantee states, of whatever kind it is. */
+function statedText(guarantee: Readonly<Guarantee>): string {
   const { neighbours, conditions, basis } = guarantee;
   const inCells = neighbours.kind === "sketch-l2";
   const many = Math.max(neighbours.maxKeys, 1);
@@ -233,7 +240,7 @@ export function guaranteeInWords(release: Release | Signs): Section[] {
   const out: Section[] = isIndividual
     ? [{ heading: "Individual", sentences: [`${sentences.INDIVIDUAL_ALONE}: it protects against what is calibrated to this data set alone.`] }]
     : [];
-  out.push({ heading: "Guarantee", sentences: [`${guaranteeText(guarantee)}.`] }, { heading: "Protected", sentences: [`${protectedUnit(guarantee)}.`] });
+  out.push({ heading: "Guarantee", sentences: [`${statedText(guarantee)}.`] }, { heading: "Protected", sentences: [`${protectedUnit(guarantee)}.`] });
   if (guarantee.conditions.length > 0) out.push({ heading: "Only if", sentences: guarantee.conditions.map((one) => `${one}.`) });
   out.push({ heading: "Meaning", sentences: [`${meaning(guarantee)}.`] });
   if ("cells" in release) {

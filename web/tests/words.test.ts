@@ -1,7 +1,7 @@
 /** Guarantees in words: what Python says of the same releases. */
 import assert from "node:assert/strict";
 import test from "node:test";
-import { checkNoise, guaranteeInWords, readRelease, readSigns, Release, unhex, warnings } from "../src/index.ts";
+import { checkNoise, guaranteeInWords, guaranteeText, readRelease, readSigns, Release, unhex, warnings } from "../src/index.ts";
 import { say } from "../src/say.ts";
 import * as sentences from "../src/sentences.ts";
 import { KIT, named } from "./kit.ts";
@@ -24,6 +24,18 @@ for (const one of words) {
     }
   });
 }
+
+test("the text of an individual guarantee says first that it is no differential privacy", () => {
+  const kinds = new Map<string, number>();
+  for (const one of KIT.signs) {
+    const signs = readSigns(unhex(one.bytes));
+    const text = guaranteeText(signs.guarantee);
+    assert.equal(text.startsWith("individual differential privacy only (not differential privacy): ε = "), signs.kind === "IndividualSignSketch", one.name);
+    assert.equal(text.startsWith("ε = "), signs.kind === "SignSketch", one.name);
+    kinds.set(signs.kind, (kinds.get(signs.kind) ?? 0) + 1);
+  }
+  assert.equal(kinds.size, 2);
+});
 
 test("most releases of the kit are checked", () => {
   const verdicts = KIT.releases.map((one) => checkNoise(readRelease(unhex(one.bytes))).verdict);
