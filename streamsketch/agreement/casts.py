@@ -17,6 +17,7 @@ from streamsketch.core.documents import TableKey
 from streamsketch.core.libraries import pa, pc
 from streamsketch.data.columns import arrow_column, bytes_of_texts, is_bytes_type, is_text_type, keys_named
 from streamsketch.data.decimals import DIGITS, decimals_of
+from streamsketch.data.formats import ZONED
 from streamsketch.errors import InvalidInputError
 
 _VALUE_PLACES = 12
@@ -25,7 +26,6 @@ _WHOLE = r"^[+-]?[0-9]+(\.0*)?$"
 _DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)$"
 _COMMA = re.compile(r"\s*[-+]?[0-9.]*[0-9],[0-9]+\s*")
 _GROUPED = re.compile(r"\s*[-+]?[0-9]{1,3}([,.;'\u2019_\s][0-9]{3})+([.,][0-9]*)?\s*")
-_ZONE = r":.*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 _DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 _EXACT_FLOAT = 1 << 53
 _TYPES = {"text": "string", "bytes": "binary", "date": "date32", "timestamp": "timestamp[us]"}
@@ -213,7 +213,7 @@ def _times(array: "pa.Array", kind: "pa.DataType", units: Sequence[str]) -> "pa.
         return array.cast(pa.timestamp("s"))
     if pa.types.is_timestamp(kind):  # an instant, of which the zone says only how it is written
         return array.cast(pa.int64()).cast(pa.timestamp(kind.unit))
-    zoned = pc.match_substring_regex(array, _ZONE)
+    zoned = pc.match_substring_regex(array, ZONED)
     for unit in units:  # of nanoseconds, years 1678 to 2261
         try:
             plain = pc.if_else(zoned, None, array).cast(pa.timestamp(unit))

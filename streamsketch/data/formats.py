@@ -1,5 +1,6 @@
-"""Times in text of a stated format, by Arrow; dates that the calendar does not have are refused."""
+"""Times in text, in ISO 8601 or a stated format, by Arrow; dates that the calendar does not have are refused."""
 
+import contextlib
 import datetime as dt
 import functools
 import re
@@ -11,6 +12,10 @@ from streamsketch.core.libraries import pa, pc
 from streamsketch.core.numbers import short
 from streamsketch.errors import InvalidInputError
 
+ZONED = r"[T ].*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
+"""A time of ISO 8601 that states its offset from UTC."""
+
+_NANOS = r"(:[0-9]{2}\.[0-9]{6})[0-9]{1,3}"
 _DAY = np.timedelta64(1, "D")
 _SPRING = np.timedelta64(100, "D")
 _MOST_SHIFTED = np.timedelta64(5, "D")  # an impossible date is read as day 1, 2 or 3, which a zone moves by one at most
@@ -57,6 +62,40 @@ def _reads(form: str, time: dt.datetime) -> bool:
     except (pa.ArrowException, ValueError):
         return False
     return bool(instant.astype("datetime64[D]") == np.datetime64(time.date()))
+
+
+def times_of_text(column: "pa.Array") -> "pa.Array":
+    """Return text in ISO 8601 as times in microseconds, of every engine and format; those with a zone become UTC.
+
+    A date, and behind T or a space hours, minutes, seconds and up to nine digits of them, of which seven and more are
+    rounded down; then no zone, Z, or an offset of hours, or of hours and minutes.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        For other text.
+
+    Examples
+    --------
+    >>> times_of_text(pa.array(["2024-05-31T10Z", "2024-05-31 10:30:00.25+02", None])).to_pylist()
+    [datetime.datetime(2024, 5, 31, 10, 0), datetime.datetime(2024, 5, 31, 8, 30, 0, 250000), None]
+    """
+    for zone in _zones(column):
+        with contextlib.suppress(pa.ArrowInvalid):
+            return column.cast(pa.timestamp("us", tz=zone)).cast(pa.timestamp("us"))
+    column = pc.replace_substring_regex(column, _NANOS, r"\1")  # rounded down, as nanoseconds of other types
+    zoned = pc.match_substring_regex(column, ZONED)  # some have a zone, others have none
+    plain = pc.if_else(zoned, None, column).cast(pa.timestamp("us"))
+    instants = pc.if_else(zoned, column, None).cast(pa.timestamp("us", tz="UTC"))
+    return pc.coalesce(plain, instants.cast(pa.timestamp("us")))
+
+
+def _zones(column: "pa.Array") -> "tuple[str | None, ...]":
+    """Return the zones to try for text, first that of the first row: to refuse a row costs many times a reading."""
+    with contextlib.suppress(pa.ArrowInvalid):
+        column[:1].cast(pa.timestamp("us"))
+        return None, "UTC"
+    return "UTC", None
 
 
 def times_by_format(column: "pa.Array", form: str) -> "pa.Array":

@@ -1,6 +1,5 @@
 """Event time: tumbling windows, and times and lengths in columns and text."""
 
-import contextlib
 import datetime as dt
 import re
 from fractions import Fraction
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from streamsketch.core.libraries import pa, pc
 from streamsketch.core.numbers import Ints, short
 from streamsketch.data.columns import value_type
-from streamsketch.data.formats import times_by_format
+from streamsketch.data.formats import times_by_format, times_of_text
 from streamsketch.errors import InvalidInputError
 
 _SECOND, _MINUTE, _DAY = 10**6, 60 * 10**6, 86_400 * 10**6
@@ -27,8 +26,6 @@ _WEEK = re.compile(r"(\d{4})-W(\d{2})", re.ASCII)
 _1970 = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 _BEGINS = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_NANOS = r"(:[0-9]{2}\.[0-9]{6})[0-9]{1,3}"
-_ZONED = r"[T ].*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 
 Whole = TypeVar("Whole", int, Ints)
 
@@ -151,26 +148,11 @@ def times_in(column: "pa.Array", name: str, form: str | None = None) -> "pa.Arra
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
             if form is not None:
                 return times_by_format(column, form)
-            for zone in _zones(column):
-                with contextlib.suppress(pa.ArrowInvalid):
-                    return column.cast(pa.timestamp("us", tz=zone)).cast(pa.timestamp("us"))
-            column = pc.replace_substring_regex(column, _NANOS, r"\1")  # rounded down, as nanoseconds of other types
-            zoned = pc.match_substring_regex(column, _ZONED)  # some have a zone, others have none
-            plain = pc.if_else(zoned, None, column).cast(pa.timestamp("us"))
-            instants = pc.if_else(zoned, column, None).cast(pa.timestamp("us", tz="UTC"))
-            return pc.coalesce(plain, instants.cast(pa.timestamp("us")))
+            return times_of_text(column)
     except pa.ArrowException:
         # Arrow's own message quotes the cell, which is private
         raise InvalidInputError(not_a_time(name, form)) from None
     raise InvalidInputError(f"the column {name} must hold times, dates, or text with times or dates; got {kind}")
-
-
-def _zones(column: "pa.Array") -> "tuple[str | None, ...]":
-    """Return the zones to try for text, first that of the first row: to refuse a row costs many times a reading."""
-    with contextlib.suppress(pa.ArrowInvalid):
-        column[:1].cast(pa.timestamp("us"))
-        return None, "UTC"
-    return "UTC", None
 
 
 def not_a_time(name: str, form: str | None = None) -> str:

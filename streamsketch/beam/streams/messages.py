@@ -1,6 +1,5 @@
 """Messages of a log as Arrow record batches, with many rows in one element."""
 
-import datetime as dt
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +25,8 @@ from streamsketch.beam.streams.lateness import PartitionClock, micros_of
 from streamsketch.core.documents import TableKey
 from streamsketch.core.limits import current_limits
 from streamsketch.data.arrow_messages import message_batches, most_unpacked
-from streamsketch.data.columns import key_column
+from streamsketch.data.columns import is_text_type, key_column
+from streamsketch.data.formats import times_of_text
 from streamsketch.data.lenient import decimal_text, lenient_column, lenient_json
 from streamsketch.data.windows import Tumbling, microseconds
 from streamsketch.errors import InvalidInputError
@@ -327,9 +327,6 @@ class _Decode(beam.DoFn):
         row = lenient_json(line) if self._features else json.loads(line, parse_float=Decimal)
         if not isinstance(row, dict):
             raise TypeError("a row must be a JSON object")
-        if isinstance(text := row.get(self._time), str):
-            instant = dt.datetime.fromisoformat(text)
-            row = row | {self._time: instant.astimezone(dt.UTC) if instant.tzinfo else instant.replace(tzinfo=dt.UTC)}
         return [row.get(name) if name in self._features else self._cell(name, row.get(name)) for name in self._names]
 
     def _cell(self, name: str, field: Any) -> Any:
@@ -355,7 +352,8 @@ class _Decode(beam.DoFn):
             column.validate(full=True)  # anyone may have sent it, and Arrow's kernels do not check their input
         columns = {name: plain(column) for name, column in columns.items()}
         if self._time not in self._intake.agreement.names:
-            columns[self._time] = columns[self._time].cast(_TIME)
+            times = columns[self._time]
+            columns[self._time] = (times_of_text(times) if is_text_type(times.type) else times).cast(_TIME)
         # without the message's own schema, which might state that it was cast already
         cast = self._intake.cast(pa.RecordBatch.from_pydict(columns))
         if cast.num_rows < batch.num_rows:
