@@ -439,10 +439,11 @@ class ReadyKeys(Mapping[TableKey, Ready[PublishedT]]):
 
     def draw(self, bits_of: BitsOfKey, ids: DataIds | None) -> dict[TableKey, PublishedT]:
         """Return a release of each key, all in one pass; see `ReadyTable.draw`."""
-        published = (ids or self._ids).published_of_keys(self)
-        drawn = self._calibrated._draw_each(  # noqa: SLF001 - made for this
-            self._exact, [bits_of(key) for key in self], self._stated, published
-        )
+        published, sources = (ids or self._ids).published_of_keys(self), [bits_of(key) for key in self]
+        if len({*map(id, sources)}) < len(sources):  # of one source, each key reads all that it needs before the next
+            each = zip(self, sources, published, strict=True)
+            return {key: self[key].draw(bits, ids=its_ids) for key, bits, its_ids in each}
+        drawn = self._calibrated._draw_each(self._exact, sources, self._stated, published)  # noqa: SLF001 - made for this
         return dict(zip(self, drawn, strict=True))
 
 

@@ -301,6 +301,12 @@ def test_keys_that_are_drawn_together_are_those_drawn_one_by_one(agreed: str, me
         )
         assert list(together) == list(alone) == keys
         assert [row.to_bytes() for row in together.values()] == [row.to_bytes() for row in alone.values()]
+        for draw in (ready.draw, one_by_one(ready)):  # of one source, which the keys read one after another
+            bits = KeyedBits(bytes(32), b"all")
+            shared = [row.to_bytes() for row in draw(lambda _, bits=bits: bits).values()]
+            assert shared == [
+                row.draw(source).to_bytes() for source in [KeyedBits(bytes(32), b"all")] for row in ready.values()
+            ]
 
 
 def one_by_one(ready: Any) -> Callable[[Callable[[str], KeyedBits]], dict[str, Any]]:
