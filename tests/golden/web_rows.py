@@ -68,7 +68,8 @@ def released(agreement: Agreement, text: str, bits: KnownBits) -> dict[str, Any]
     if agreement.key is None:
         return {"": calibrated.for_data(table.sketch_of(NO_KEY)).draw(bits, ids=ids)}
     ready: Any = calibrated.for_data(table, public_keys=listed, keys_are_public=listed is None)
-    return {key: row.draw(bits, ids=ids.of_key(key)) for key, row in ready.items()}
+    drawn: dict[str, Any] = ready.draw(lambda _: bits, ids=ids)
+    return drawn
 
 
 def _codes(keys: list[Any], rows: int) -> Any:
