@@ -9,7 +9,7 @@ from streamsketch.core.documents import Json
 from streamsketch.errors import InvalidInputError, with_reason
 from streamsketch.jobs.consume import TopicStream
 from streamsketch.jobs.partitions import Bounds
-from streamsketch.jobs.payloads import Malformed, Message, Payloads
+from streamsketch.jobs.payloads import Begun, Malformed, Message, Payloads
 from streamsketch.jobs.shards import Shard, Shards
 from streamsketch.streams.stream import Stream
 
@@ -49,6 +49,7 @@ class ShardStream(TopicStream):
         self._done = set[int]()  # shards that were read, as long as they are listed or their clocks wait for others
         # in milliseconds: all records of a shard that arrived before are read; and when the last one arrived
         self._until, self._arrived = dict[int, int](), dict[int, int]()
+        self._begun = dict[int, int]()  # until which time messages of this step are begun, added or not
         super().__init__(stream, log, topic, payloads, malformed, **options)
 
     def _restore(self, position: Mapping[str, Any]) -> None:
@@ -150,6 +151,7 @@ class ShardStream(TopicStream):
 
     def step(self, seconds: float) -> None:
         """Add the messages that arrive within so many seconds, and go on to later shards where one ended."""
+        self._begun.clear()  # it is added, or will be read again
         super().step(seconds)
         now = self._clock()
         if self._shards.finished() & self._next.keys() and now - self._turned >= _SOONEST:
@@ -157,20 +159,26 @@ class ShardStream(TopicStream):
             self._look_again()
 
     def _unread(self, number: int, messages: list[Message]) -> list[Message]:
-        """Return the messages that were not read before, and note up to which time the shard is read."""
+        """Return the messages that were not read before, and note up to which time they are begun."""
         first = self._last[number][0] if number in self._checking else self._next[number]
         messages = [message for message in messages if message.offset >= first]
         if not messages:
             return messages
         if self._is_removed(number):
             self._lose_records(number)
-        self._arrived[number] = messages[-1].timestamp
-        self._until[number] = max(self._until.get(number, 0), messages[-1].timestamp)
+        self._begun[number] = max(self._begun.get(number, 0), messages[-1].timestamp)
         return super()._unread(number, messages)
+
+    def _add(self, number: int, messages: list[Message], begun: Begun) -> None:
+        """Add messages; only then is the shard read up to their time, which the state has."""
+        super()._add(number, messages, begun)
+        if messages:
+            self._arrived[number] = messages[-1].timestamp
+            self._until[number] = max(self._until.get(number, 0), messages[-1].timestamp)
 
     def _is_removed(self, number: int) -> bool:
         """Return whether records that were not read may have been removed."""
-        return self._until.get(number, float("inf")) < self._shards.horizon
+        return max(self._begun.get(number, 0), self._until.get(number, float("inf"))) < self._shards.horizon
 
     def _lose_records(self, number: int) -> None:
         until = self._until.pop(number, None)

@@ -210,6 +210,30 @@ def test_records_that_may_have_been_removed_end_the_stream_or_are_accepted(tmp_p
     assert read.row_counts.read == 6, "what is there"
 
 
+def test_messages_that_were_begun_and_not_added_do_not_count_as_read(
+    tmp_path: Path, opened: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else records that retention removes before the next start would be missed by nobody."""
+    stream = DataStream(1)
+    stream.write(0, *as_json(rows(0, 4)))
+    silent(opened, stream, tmp_path)
+    at(stream, 10 * HOUR)
+    stream.write(0, *as_json(rows(1, 4)))
+    read = reading(opened(stream), tmp_path)
+
+    def add(*_: Any, **__: Any) -> None:
+        raise OSError("no memory")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(read.stream, "add", add)
+        with pytest.raises(OSError, match="no memory"):
+            to_end(read)
+    read.save()
+    at(stream, 26 * HOUR)
+    with pytest.raises(LostLogError, match="may have removed records of shard 0"):
+        reading(opened(stream), tmp_path)
+
+
 def test_a_shard_that_is_silent_for_longer_than_retention_loses_nothing(tmp_path: Path, opened: Any) -> None:
     stream, seconds = DataStream(1), [0.0]
     stream.write(0, *as_json(rows(0, 4)))
