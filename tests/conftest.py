@@ -4,10 +4,8 @@ import os
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # of NumPy, when it is imported: tests run beside each other
 
-import functools
 import gc
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
@@ -20,12 +18,9 @@ from hypothesis import settings
 from tests.audit.record import taken
 from tests.noise import CHANCE, SALT, fixed_noise
 from tests.powered import stay_powered
-from tests.shares import FOLDER, Shares
-from tests.workers import BriefReports, exit_at_once
+from tests.workers import BriefReports, exit_at_once, import_in_turn
 
 if TYPE_CHECKING:
-    from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
-
     from tests.cli.running import Forks
 
 # No test asserts a time: an example may be the one that compiles a kernel. What finds a fault in hundreds of examples
@@ -67,8 +62,8 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
         if hasattr(config, "workerinput"):  # one of several processes
             exit_at_once(config)
             folders = [path for path in map(config.invocation_params.dir.joinpath, config.args) if path.is_dir()]
-            if folders and len(folders) == len(config.args):
-                config.pluginmanager.register(Shares(config, folders))
+            found = sorted(file for folder in folders for file in folder.rglob("test_*.py"))
+            import_in_turn(config, [file for file in found if not _ignored(file, config)])
             if BriefReports.suffice(config):
                 config.pluginmanager.register(BriefReports())
         return (yield)
@@ -139,9 +134,6 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if collection_path.is_file() and _ignored(collection_path, config) else None
 
 
-SHARED = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
-"""Where processes that run tests write the names of these, for the others."""
-
 DRAWN = pytest.StashKey[Mapping[str, object]]()
 """What a test has drawn: empty for one that draws no secret bits."""
 
@@ -153,32 +145,23 @@ ELSEWHERE = {
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the longest tests begin first; mark tools, and what runs on Prism, by a fixture or by a runner's name.
-
-    A process is asked again for each file of another's share that it comes to.
-    """
+    """Let the longest tests begin first; mark tools, and what runs on Prism, by a fixture or by a runner's name."""
     for item in items:
         if "prism" in getattr(item, "fixturenames", ()) or "prism" in item.name.partition("[")[2].lower():
             item.add_marker("prism")
         if item.nodeid.startswith(TOOLS):
             item.add_marker("tools")
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
-    if "apache_beam" in sys.modules:
-        make_pipelines_cheap()
-
-
-@functools.cache
-def make_pipelines_cheap() -> None:
-    """Let Beam remember what it asks for each small pipeline."""
-    from tests.beam.quick import remember  # noqa: PLC0415 - it needs Beam
-
-    remember()
 
 
 def pytest_collection_finish() -> None:
-    """Let the garbage collector pass over what was loaded."""
+    """Let the garbage collector pass over what was loaded, and make small pipelines cheap where a test runs any."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)  # tests leave little garbage, and pipelines make much that is soon gone
+    if "apache_beam" in sys.modules:
+        from tests.beam.quick import remember  # noqa: PLC0415 - it needs Beam
+
+        remember()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -215,16 +198,6 @@ def pytest_fixture_setup(
         return (yield)
     with fixed_noise(f"{fixturedef.baseid}::{fixturedef.argname}[{getattr(request, 'param_index', 0)}]"):
         return (yield)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: "WorkerController") -> None:
-    """Give all processes that run tests one folder, in which they write the names of their tests."""
-    stash = node.config.stash
-    if SHARED not in stash:
-        folder = stash[SHARED] = tempfile.TemporaryDirectory()
-        node.config.add_cleanup(folder.cleanup)
-    node.workerinput[FOLDER] = stash[SHARED].name
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

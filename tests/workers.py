@@ -2,10 +2,37 @@
 
 import atexit
 import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
+from _pytest.outcomes import OutcomeException
+from _pytest.pathlib import import_path
 from _pytest.runner import runtestprotocol
 from _pytest.unraisableexception import gc_collect_iterations_key
+
+from tests.noise import fixed_noise
+
+
+def import_in_turn(config: pytest.Config, files: Sequence[Path]) -> None:
+    """Import the tests' files before pytest does, in another order in each process.
+
+    All processes need all files, and what these import. In one order, each would compile the same modules and rewrite
+    the same asserts at the same time, and wait for the same kernels. Of two, one begins at the end, and finds most of
+    what it meets after the middle compiled.
+    """
+    worker = config.workerinput  # type: ignore[attr-defined] # of xdist
+    pair, backwards = divmod(int(worker["workerid"].removeprefix("gw")), 2)
+    first = len(files) * 2 * pair // worker["workercount"]
+    order = (*files[first:], *files[:first])
+    for path in reversed(order) if backwards else order:
+        try:
+            with fixed_noise(path.relative_to(config.rootpath).as_posix()):  # as where pytest collects the file
+                import_path(path, mode="importlib", root=config.rootpath, consider_namespace_packages=False)
+        except (Exception, OutcomeException):  # noqa: BLE001 - pytest imports it again, and reports what is wrong
+            for name in [name for name, module in sys.modules.items() if getattr(module, "__file__", "") == str(path)]:
+                del sys.modules[name]
 
 
 def exit_at_once(config: pytest.Config) -> None:

@@ -22,7 +22,6 @@ import pytest
 from streamsketch.once.dead_letters import DeadLetters
 from streamsketch.streams import Stream
 from tests.cli.running import ENVIRONMENT
-from tests.jobs.forked_readers import forked_readers
 from tests.jobs.own_format import own_rows
 from tests.jobs.topic import MINUTE, Topic, arrow, as_json, policy_in, read_to_end, released, rows
 from tests.patience import wait_until
@@ -32,13 +31,6 @@ pytest.importorskip("confluent_kafka")
 from streamsketch.jobs import Malformed, Message, Payloads, Readers, TopicStream
 
 MINUTES, ROWS = 4, 400  # of a minute in a partition: more than is decoded here at once
-
-
-@pytest.fixture
-def forked() -> Iterator[None]:
-    """Fork processes."""
-    with forked_readers():
-        yield
 
 
 class Waiting(Topic):
@@ -116,16 +108,9 @@ class _Counted:
 
 
 @contextlib.contextmanager
-def reading(
-    count: int, form: str, *, is_helped: bool = False, is_new: bool = False
-) -> Iterator[Callable[[Stream], Any]]:
-    """Return a function that starts so many processes for a stream; they end with the block, and have answered.
-
-    They are forks, or new ones that import the library and the user's own format.
-    """
+def reading(count: int, form: str, *, is_helped: bool = False) -> Iterator[Callable[[Stream], Any]]:
+    """Return a function that starts so many processes for a stream; they end with the block, and have answered."""
     with contextlib.ExitStack() as stack:
-        if not is_new:
-            stack.enter_context(forked_readers())
         started: list[Watched] = []
 
         def begin(stream: Stream) -> Any:
@@ -177,7 +162,7 @@ def test_releases_counts_and_malformed_messages_do_not_depend_on_the_processes(
     found = []
     for count, seed, is_helped in [(0, 0, False), (processes, 1, processes == 1)]:
         folder = shutil.copytree(tmp_path / "begun", tmp_path / f"{count} {seed}")
-        with reading(count, form, is_helped=is_helped, is_new=form == "own") as ahead:
+        with reading(count, form, is_helped=is_helped) as ahead:
             found.append(outcome(folder, form, ahead=ahead, policy=policy, seed=seed))
     assert len(found[0][0]) == MINUTES - 1
     assert found[0][2]
@@ -187,7 +172,6 @@ def test_releases_counts_and_malformed_messages_do_not_depend_on_the_processes(
     assert found[0] == found[1]
 
 
-@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("killed", [[0], [0, 1]])
 def test_processes_that_are_killed_change_nothing(
     killed: list[int], tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -215,7 +199,6 @@ def test_processes_that_are_killed_change_nothing(
     assert len(ended) == len(killed)
 
 
-@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("stopped", [[0], [0, 1]])
 def test_processes_that_do_not_answer_change_nothing(stopped: list[int], tmp_path: Path) -> None:
     read_to_end(Topic(2), tmp_path / "begun")
@@ -238,7 +221,6 @@ def test_processes_that_do_not_answer_change_nothing(stopped: list[int], tmp_pat
     assert found == [plain]
 
 
-@pytest.mark.usefixtures("forked")
 def test_an_answer_after_all_patience_is_not_waited_for(tmp_path: Path) -> None:
     stream = Stream(*policy_in(tmp_path / "out"), tmp_path / "s.raw-stream", strict=True)
     patience = 0.05
@@ -280,7 +262,6 @@ def is_gone(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
 
 
-@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("is_error", [False, True])
 def test_no_process_is_left(tmp_path: Path, is_error: bool) -> None:  # noqa: FBT001 - by pytest
     stream = Stream(*policy_in(tmp_path / "out"), tmp_path / "s.raw-stream", strict=True)
@@ -331,7 +312,6 @@ with Readers(2, stream.windows.of, "json") as readers:
     wait_until(lambda: all(map(is_gone, found)), "the end of its processes")
 
 
-@pytest.mark.usefixtures("forked")
 def test_few_answers_wait_at_once(tmp_path: Path) -> None:
     stream = Stream(*policy_in(tmp_path / "out"), tmp_path / "s.raw-stream", strict=True)
     with Readers(1, stream.windows.of, "json") as readers:
