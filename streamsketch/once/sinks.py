@@ -280,10 +280,10 @@ class DatabaseSink(Sink):
             self._check_slots(table)
 
     def _check_slots(self, table: str) -> None:
-        """Raise `InvalidInputError` if a table that was there takes a slot twice, by a statement that adds no row."""
+        """Raise `InvalidInputError` if a table that was there takes a slot twice, by a plan that runs nothing."""
         nothing = f"SELECT {_SLOT}, release FROM {table} WHERE 1 = 0"  # noqa: S608 - a checked name
         try:
-            self._run((f"INSERT INTO {table} ({_SLOT}, release) {nothing} {_ONCE}",))
+            self._run((f"EXPLAIN INSERT INTO {table} ({_SLOT}, release) {nothing} {_ONCE}",))
         except Exception as error:
             if "ON CONFLICT" not in str(error):
                 raise
@@ -316,7 +316,7 @@ class DatabaseSink(Sink):
     def put_all(self, contents: Sequence[tuple[Slot, bytes]]) -> list[bytes | None]:
         """Insert the rows of slots in one transaction; see `Sink.put_all`. Errors are as in `put`."""
         marks = ", ".join([self._mark] * 5)
-        insert = "INSERT INTO {} VALUES (" + marks + f") {_ONCE}"  # noqa: S608 - of checked names
+        insert = f"INSERT INTO {{}} ({_SLOT}, release) VALUES (" + marks + f") {_ONCE}"  # noqa: S608 - of checked names
         cursors = self._run(*((insert.format(self._table(slot)), *slot, content) for slot, content in contents))
         counts = [cursor.rowcount for cursor in cursors]
         return [None if count == 1 else self._held(slot) for count, (slot, _) in zip(counts, contents, strict=True)]

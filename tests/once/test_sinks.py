@@ -153,6 +153,29 @@ def test_a_table_that_takes_a_slot_twice_is_refused_before_anything_is_written(
         assert [sink.put(SLOTS[0], content) for content in (b"first", b"other")] == [None, b"first"]
 
 
+def test_a_table_of_other_columns_beside_its_own_in_any_order_takes_a_slot_once(tmp_path: Path) -> None:
+    """As one that an operator made: by place, the content would be its key, and each version another slot."""
+    connect = functools.partial(sqlite3.connect, tmp_path / "releases.sqlite")
+    with contextlib.closing(connect()) as opened:
+        opened.execute(
+            "CREATE TABLE releases (release BLOB NOT NULL, stream TEXT, window_start BIGINT, kind TEXT, key TEXT, "
+            "put_at TEXT DEFAULT 'now', PRIMARY KEY (key, kind, stream, window_start))"
+        )
+    with DatabaseSink(connect) as sink:
+        assert [sink.put(SLOTS[0], content) for content in (b"first", b"other")] == [None, b"first"]
+        assert sink.get(SLOTS[0]) == b"first"
+
+
+def test_a_database_is_opened_and_read_while_another_writer_is_at_work(tmp_path: Path) -> None:
+    connect = functools.partial(sqlite3.connect, tmp_path / "releases.sqlite", timeout=0)
+    with DatabaseSink(connect) as sink:
+        sink.put(SLOTS[0], b"first")
+    with contextlib.closing(connect()) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        with DatabaseSink(connect) as sink:
+            assert sink.get(SLOTS[0]) == b"first"
+
+
 @pytest.mark.parametrize("slot", [SLOTS[0], Slot("flights", 0, VERSION, "")], ids=["release", "claim"])
 def test_a_row_that_a_table_neither_takes_nor_shows_fills_no_slot(slot: Slot, tmp_path: Path) -> None:
     """As under a trigger or a policy of rows: taken for an empty slot, a second version would find it empty, too."""
