@@ -204,7 +204,7 @@ class Estimate:
         Parameters
         ----------
         candidates
-            Number of estimates from which this one was selected, at least 1.
+            Number of estimates from which this one was selected, from 1 to 2^64.
         confidence
             Probability in (0, 1) with which the intervals of all candidates contain the true quantities.
 

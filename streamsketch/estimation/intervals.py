@@ -19,6 +19,7 @@ ErrorLaw: TypeAlias = Literal["auto", "normal", "cosine"]
 a cosine, or of what is made of one by scaling and adding, shrinks towards both ends of the range. ``"auto"`` is a
 cosine's for the range [-1, 1], and normal for others."""
 
+_MOST_CANDIDATES = 1 << 64  # of more, the probability that each misses may be 0 as a float
 _MOST_KURTOSIS = 6.0
 _LAPLACE_KURTOSIS = 3.0
 _EXACT = 1e-9  # a cosine's error from the map; below it, two streams are multiples of one another
@@ -206,16 +207,17 @@ def miss_of(confidence: float, candidates: int = 1) -> float:
     Raises
     ------
     InvalidInputError
-        For a confidence outside (0, 1) or fewer than 1 candidate.
+        For a confidence outside (0, 1), also as a float, or candidates that are not from 1 to 2^64.
 
     Examples
     --------
     >>> round(miss_of(0.95, 50), 6)
     0.001
     """
-    if not isinstance(confidence, numbers.Real) or not 0 < confidence < 1:
+    is_between = isinstance(confidence, numbers.Real) and 0 < confidence < 1
+    if not is_between or not 0 < float(confidence) < 1:  # a fraction may be 1 as a float
         raise InvalidInputError(f"confidence must lie in (0, 1), got {short(confidence)}; 0.95 is usual")
-    return (1 - float(confidence)) / check_int(candidates, "candidates", 1)
+    return (1 - float(confidence)) / check_int(candidates, "candidates", 1, _MOST_CANDIDATES)
 
 
 def quantile(miss: float, method: str, kurtosis: float = 0.0) -> float:

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -122,6 +123,23 @@ def test_a_miss_is_what_the_candidates_share(among: int, confidence: float) -> N
     assert miss * among == pytest.approx(1 - confidence, rel=1e-15)
     assert 0 < quantile(miss, "normal") < 12
     assert 0 < quantile(miss, "chebyshev") < math.inf
+
+
+@pytest.mark.parametrize(
+    "confidence", [Fraction(10**20 - 1, 10**20), Fraction(1, 10**400), np.longdouble("0.9999999999999999999")]
+)
+@pytest.mark.parametrize("method", ["normal", "chebyshev"])
+def test_a_confidence_that_is_0_or_1_as_a_float_is_refused(confidence: float, method: str) -> None:
+    with pytest.raises(ss.InvalidInputError, match=r"confidence must lie in \(0, 1\)"):
+        ss.estimation.Estimate(5.0, 0.0, 2.0).interval(confidence, method)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", sorted(ENDS))
+def test_more_candidates_than_a_miss_can_be_shared_by_are_refused(name: str) -> None:
+    assert np.isfinite(ENDS[name](2**64, HIGHEST)).all()
+    for among in (0, 2**64 + 1, 10**400):
+        with pytest.raises(ss.InvalidInputError, match="candidates must be an integer from 1 to 18446744073709551616"):
+            ENDS[name](among, HIGHEST)
 
 
 @pytest.mark.parametrize("method", ["normal", "chebyshev"])

@@ -169,13 +169,15 @@ export class Estimate {
 /** Φ⁻¹(0.975). */
 const USUAL = 1.9599639845400545;
 
+const MOST_CANDIDATES = 2 ** 64; // of more, the probability that each misses may be 0
+
 /**
  * Return the probability with which each of so many intervals may miss if all are to hold (Bonferroni). All that intervals
  * are made of takes it: 1 minus it may round to 1, which has no quantile.
  */
 export function missOf(confidence: number, candidates = 1): number {
   demand(confidence > 0 && confidence < 1, `a confidence of ${confidence}; it lies between 0 and 1`);
-  demand(Number.isInteger(candidates) && candidates >= 1, "candidates is an integer of at least 1");
+  demand(Number.isInteger(candidates) && candidates >= 1 && candidates <= MOST_CANDIDATES, "candidates is an integer from 1 to 2^64");
   return (1 - confidence) / candidates;
 }
 

@@ -8,13 +8,14 @@ const HIGHEST = 1 - 2 ** -53;
 
 function check(found: ss.Estimate, name: string): void {
   let before = found.interval(0.95);
-  for (const candidates of [2, 1000, 1e6, 1e9]) {
+  for (const candidates of [2, 1000, 1e6, 1e9, 2 ** 64]) {
     const { low, high } = found.intervalAmong(candidates, HIGHEST);
     const isBounded = found.curvature === 0 || Number.isFinite(found.highest); // few cells bound no others
     assert.ok(isBounded ? Number.isFinite(low) && Number.isFinite(high) : low < high, `${name}: ${low} … ${high} among ${candidates}`);
     assert.ok(low <= before.low && high >= before.high, `${name}: not farther among ${candidates}`);
     before = { low, high };
   }
+  for (const candidates of [0, 1.5, 2 ** 65, 1e308]) assert.throws(() => found.intervalAmong(candidates, HIGHEST), /from 1 to 2\^64/, name);
 }
 
 test("frequencies have finite intervals among many", () => {
