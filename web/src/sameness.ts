@@ -58,6 +58,7 @@ export function sameness(x: Release, y: Release, tolerance = 0): number {
   const base = first.map.scale.times(x.projection.resolution).times(x.projection.resolution).toNumber();
   const grid = place === "" ? Math.sqrt(base) : place === "input" ? resolution : resolution / Math.sqrt(first.n);
   const noise = noiseOf([x, y], grid);
+  if (value === 0) return 1; // T' is a square
   if (place !== "") {
     const before = first.map.before as { a: number; b: number; c: number };
     const freedom = 2 / (before.a + before.b + Math.max(before.c, 0));
@@ -523,6 +524,7 @@ function block(transforms: readonly Spectrum[], items: number, cells: number): S
 
 /** Return P(T' ≥ value). */
 function tail(noise: Noise, signals: readonly Signal[], counts: readonly number[], value: number, hits: Hits | null = null): number {
+  if (hits === null && counts.reduce((sum, count) => sum + count, 0) === 1) return tailOfOne(noise, signals[counts.indexOf(1)], Math.sqrt(value));
   if (isFarOut(noise, signals, counts, value, hits)) return 0;
   const deviations = signals.map((signal) => momentsOf(noise, signal).deviation);
   const widest = Math.max(deviations[0], Math.max(...deviations) / 10);
@@ -534,6 +536,15 @@ function tail(noise: Noise, signals: readonly Signal[], counts: readonly number[
   let below = 0;
   for (let i = 0; i < size; i++) below += law[i] * Math.min(Math.max(value / step - i + 0.5, 0), 1);
   return 1 - below;
+}
+
+/** Return P(|η + s| ≥ size) of one cell: a grid of squares is too coarse near 0. A point of wide noise stands for half a step on both sides. */
+function tailOfOne({ step, weights, lattice }: Noise, { sizes, chances }: Signal, size: number): number {
+  demand(weights.length * sizes.length <= MOST_SUMS, "noise that is too wide beside another");
+  const half = (weights.length - 1) / 2;
+  const share = (end: number) => (lattice === null ? Math.min(Math.max((end - size) / step + 0.5, 0), 1) : end >= size * (1 - 1e-9) ? 1 : 0);
+  const tailAt = (eta: number) => sizes.reduce((sum, signal, j) => sum + chances[j] * Math.min(share(eta + signal) + share(-eta - signal), 1), 0);
+  return Math.min(weights.reduce((sum, weight, i) => sum + weight * tailAt(step * (i - half)), 0), 1);
 }
 
 /** Whether the tail is below 10^-15 for certain, by Chernoff's bound on the law without what was trimmed of the noise. */
