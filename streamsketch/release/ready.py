@@ -209,7 +209,19 @@ class Calibrated(ABC, Generic[PublishedT]):
             Their exact sums (`SketchTable.sums_of`).
         table
             The table, whose facts hold for all its keys.
+
+        Raises
+        ------
+        InvalidInputError
+            If the guarantee does not state the basis of its bound yet, or is that of a schedule's rows; for other keys
+            than there are sums; or as `check_readable`.
         """
+        self.check_single()
+        if len(set(keys)) != sums.keys:
+            raise InvalidInputError(
+                f"there are sums of {sums.keys:,} keys for {len(set(keys)):,} different keys: pass what "
+                "table.sums_of(keys) returns, with each key once"
+            )
         if self.guarantee.basis is None:
             raise InvalidInputError(
                 f"the sums of keys need a guarantee with the basis of its bound, which guarantee_for(table) states; "

@@ -321,6 +321,24 @@ def test_sums_of_keys_need_a_judged_table() -> None:
         publisher.for_sums(KEYS, table.sums_of(KEYS), table)
 
 
+def test_sums_are_of_a_single_release_and_of_each_key_once() -> None:
+    """Refused before anything is charged: to draw them would fail, or leave a key out."""
+    agreement, _ = AGREEMENTS["values"]
+    table = bounded("rows", agreement)
+    plain = AdditiveNoise(epsilon=1, neighbours=BY_VALUES).calibrated(agreement.projection)
+    judged = plain.with_guarantee(plain.guarantee.on("enforced"))
+    for keys, sums in (
+        (KEYS, table.sums_of(["x"])),
+        (["x", "x"], table.sums_of(["x", "x"])),
+        ([], table.sums_of(KEYS)),
+    ):
+        with pytest.raises(ss.InvalidInputError, match=r"there are sums of \d keys for \d different keys"):
+            judged.for_sums(keys, sums, table)
+    rows = AdditiveNoise(epsilon=1, neighbours=BY_VALUES, schedule=Tree(horizon=4)).calibrated(agreement.projection)
+    with pytest.raises(ss.InvalidInputError, match="not a single sketch or table"):
+        rows.with_guarantee(rows.guarantee.on("enforced")).for_sums(KEYS, table.sums_of(KEYS), table)
+
+
 def test_a_row_needs_a_judged_window() -> None:
     plain = AdditiveNoise(epsilon=1.0, neighbours=BY_VALUES, schedule=Tree(horizon=4)).calibrated(SKETCHES)
     with pytest.raises(ss.InvalidInputError, match="the basis of its bound"):
