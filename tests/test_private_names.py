@@ -20,6 +20,7 @@ IMPORTED = {
 }
 READ = {
     ("beam/streams/conftest.py", "_draw"),
+    ("beam/streams/conftest.py", "_draw_each"),
     ("core/test_jit.py", "_cache"),  # of Numba, as are the next two
     ("core/test_jit.py", "_cache_file"),
     ("core/test_jit.py", "_source_stamp"),
@@ -36,6 +37,7 @@ PATCHED = {
     ("beam/compare/test_frequencies.py", "_TILE"),
     ("beam/intake/test_read.py", "_READ_BYTES"),
     ("beam/streams/conftest.py", "_draw"),
+    ("beam/streams/conftest.py", "_draw_each"),
     ("cli/running.py", "_end_at_once"),
     ("cli/test_frequency.py", "_MOST_SHOWN"),
     ("cli/test_statuses.py", "_quiet"),

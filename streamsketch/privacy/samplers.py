@@ -166,9 +166,12 @@ class Table:
         blocks = np.arange(one_word.lowest, one_word.lowest + len(one_word.counts), dtype=np.int16)
         first, second = np.repeat(blocks, one_word.counts), np.cumsum(two_words.counts, dtype=np.int64)
         self.words = _Words(first, one_word.rest, second, two_words.lowest, two_words.rest)
-        own = shape.shift, self.low_bytes, shape.power, shape.numerator, shape.denominator
-        self.numbers = (*self.words, *own)
+
+    @property
+    def numbers(self) -> tuple[Any, ...]:
         """What `draw_rounds` takes."""
+        shape = self.shape
+        return (*self.words, shape.shift, self.low_bytes, shape.power, shape.numerator, shape.denominator)
 
     @property
     def low_bytes(self) -> int:

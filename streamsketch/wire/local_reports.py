@@ -101,7 +101,7 @@ def _check_canonical(message: Any, payload: bytes) -> None:
         raise WireFormatError("payload", "is not in canonical form; it was not written by this format's rules")
 
 
-enter_codec(
+REPORTS = enter_codec(
     Codec(
         Report,
         "report",
@@ -111,7 +111,7 @@ enter_codec(
         is_alone=False,
     )
 )
-enter_codec(
+MEANS = enter_codec(
     Codec(
         MeanAggregator,
         "local mean",

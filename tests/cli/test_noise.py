@@ -231,5 +231,5 @@ def test_nearest_signs_allow_for_selection_too(tmp_path: Path, forks: Forks) -> 
     for row in json.loads(forks.run("nearest", "all.parquet", "--json", cwd=tmp_path).stdout):
         angle = ss.signs.angle(releases[row["of"]], releases[row["neighbour"]]).scaled(180 / np.pi)
         found = row["angle_degrees"]
-        assert (found["low"], found["high"]) == pytest.approx(angle.interval(1 - 0.05 / 3))
+        assert (found["low"], found["high"]) == pytest.approx(tuple(angle.selected_interval(3)))
         assert found["confidence"] == 0.95

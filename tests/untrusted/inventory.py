@@ -103,6 +103,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "cli/_reading load_sketches",
         "cli/_reading load_windows",
         "cli/party_round combine",
+        "core/limits read_json",
         "intake/files RowReader.batches",
         "intake/files RowReader.read",
         "release/agreed load_agreed",

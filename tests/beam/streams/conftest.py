@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from streamsketch.release.additive_noise import CalibratedNoise
+from streamsketch.release.ready import Calibrated
 from tests.clusters.processes import Processes, free_ports, listens
 
 NO_PRISM = "streams on Prism are tested by make test-streams, which needs go"
@@ -62,3 +63,4 @@ def no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
         return draw(calibrated, cells, bits, ids)
 
     monkeypatch.setattr(CalibratedNoise, "_draw", drawn)
+    monkeypatch.setattr(CalibratedNoise, "_draw_each", Calibrated._draw_each)  # by `_draw`
