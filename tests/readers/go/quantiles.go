@@ -8,9 +8,13 @@ func quantile(p float64) float64 {
 		return -quantile(1 - p)
 	}
 	x := math.Sqrt2 * math.Erfinv(2*p-1)
-	for i := 0; i < 3; i++ { // Newton's steps: 2p − 1 has lost digits of a small p
+	if p < 1e-15 { // of which 2p − 1 keeps no digit; here Φ(x) < p
+		x = -math.Sqrt(-2 * math.Log(p))
+	}
+	for i := 0; i < 8; i++ { // Newton's steps on the logarithm, which is concave
 		density := math.Exp(-x*x/2) / math.Sqrt(2*math.Pi)
-		x -= (math.Erfc(-x/math.Sqrt2)/2 - p) / density
+		below := math.Erfc(-x/math.Sqrt2) / 2
+		x -= math.Log(below/p) * below / density
 	}
 	return x
 }
