@@ -176,16 +176,16 @@ def _compared(
     contents: Mapping[TableKey, tuple[Slot, bytes]],
     epoch: int | None,
 ) -> Put:
-    """Return which slots of a window hold what they are offered, without putting anything: the first other is told."""
-    put, is_told = Put([], []), False
+    """Compare the slots of a window with what they are offered; put nothing, and raise one alarm of other bytes."""
+    put, is_raised = Put([], []), False
     for key, before in held.items():
         slot, content = contents[key]
         if before == content:
             put.held.append(key)
-        elif before is None or is_told:
+        elif before is None or is_raised:
             put.alarms.append(Alarm(slot, WITHHELD, epoch))
         else:
-            is_told = True
+            is_raised = True
             _keep(put, key, _alarm(sink, slot, content, before, epoch))
     return put
 

@@ -419,19 +419,7 @@ def draw_rows(
     """Fill each row of ``out`` from its row of bytes by `draw_rounds`; return which are filled: bool, (n,)."""
     whole = np.empty(len(out), np.bool_)
     for row in range(len(out)):
-        done, _, _ = draw_rounds(
-            out[row],
-            buffers[row],
-            first,
-            rest,
-            second,
-            lowest,
-            second_rest,
-            shift,
-            low_bytes,
-            power,
-            numerator,
-            denominator,
-        )
+        table = first, rest, second, lowest, second_rest, shift, low_bytes, power, numerator, denominator
+        done, _, _ = draw_rounds(out[row], buffers[row], *table)
         whole[row] = done == out.shape[1]
     return whole

@@ -385,10 +385,9 @@ class Stream:
                     alarms += self._publish()
                 if not self.windows.is_over:
                     return alarms
-        except DamagedLedgerError:
-            raise
-        except LedgerError:
-            alarms += [Alarm(slot, REFUSED, None) for slot in self._slots(self.windows.next)]
+        except LedgerError as error:
+            if not isinstance(error, DamagedLedgerError):  # which refuses no window
+                alarms += [Alarm(slot, REFUSED, None) for slot in self._slots(self.windows.next)]
             raise
         finally:
             if self._policy.job.alarms is not None:
@@ -584,15 +583,10 @@ class Stream:
         """Return a window's data ids: the same in each draw, so that its releases are known to share their data."""
         return self._secret.ids("sid", number_bytes(number))
 
-    def _keys(self, table: SketchTable) -> list[TableKey]:
-        """Return the keys to release, ascending."""
-        if self.windows.public is None:
-            return [NO_KEY]
-        return keys_to_release(table, self.windows.public, keys_are_public=False)
-
     def _single(self, number: int, table: SketchTable) -> Single:
         """Return a window's release past every guard, which refuses before anything is charged."""
-        keys = self._keys(table)
+        public = self.windows.public
+        keys = [NO_KEY] if public is None else keys_to_release(table, public, keys_are_public=False)
         sums = table.sums_of(keys)
         numbers = drawn_numbers_of_keys(keys, sums, self._publisher.guarantee)
         draw = self._draws.draw(number, self._publisher, numbers)
