@@ -25,7 +25,7 @@ from benchmarks.speed.limits import additions_only, given_cells
 from benchmarks.speed.table import update_by_key
 from benchmarks.speed.textbook import multiply
 from benchmarks.speed.update import c_update
-from benchmarks.streams import backlog, consume, soak
+from benchmarks.streams import backlog, closing, consume, soak
 from benchmarks.timing import Timings, Work, interleave
 from tests.cli.running import Forks
 from tests.docs.pages import run_module
@@ -209,6 +209,12 @@ def test_consuming_is_reported_beside_counting_alone(tmp_path: Path, monkeypatch
     written = report.measure(entries("streams")["consume"], TINY, Data(), tmp_path)
     check_rows(written["rows"])
     assert [round(row["ratio"], 3) for row in written["rows"]] == [3, 3]
+
+
+def test_closing_a_window_is_told_beside_its_noise(tmp_path: Path) -> None:
+    written = report.measure(entries("streams")["closing"], TINY, Data(), tmp_path)
+    check_rows(written["rows"])
+    assert {row["target"]["ours"] for row in written["rows"]} == {closing.GOAL}
 
 
 def test_the_import_is_timed_by_its_own_process(monkeypatch: pytest.MonkeyPatch) -> None:
