@@ -17,6 +17,7 @@ from streamsketch.data.calendar import Calendar, EventWindows, check_times_of_da
 from streamsketch.data.formats import check_format
 from streamsketch.data.windows import micros_in, microseconds
 from streamsketch.errors import InvalidInputError
+from streamsketch.privacy.layout import Layout
 
 Are: TypeAlias = Literal["releases", "keys"]
 
@@ -200,6 +201,17 @@ class Windows:
     def names(self) -> list[str] | None:
         """The names of all windows from the first to the last: of files, or as keys; None unless both are stated."""
         return None if self.numbers is None else self.names_of(self.numbers)
+
+    def end_of(self, layout: Layout) -> int | None:
+        """Return the number of the first window after those that are released; None without an end.
+
+        The last is that which is stated, or else that of the last row of a layout.
+        """
+        if self.last_number is not None:
+            return self.last_number + 1
+        if self.first_number is None or layout.horizon is None:
+            return None
+        return self.first_number + layout.horizon
 
     def names_of(self, numbers: range) -> list[str]:
         """Return the names of windows: of files, or, where windows are keys, as keys have them."""

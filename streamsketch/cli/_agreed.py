@@ -142,7 +142,7 @@ class ReleaseOfRows:
 
     def _show_dry_run(self, *, as_json: bool) -> None:
         agreed = self.agreement
-        if agreed.schedule is not None or not known_without_rows(agreed):
+        if agreed.layout.by_rows or not known_without_rows(agreed):
             show_terms(agreed, "no row is read", as_json=as_json)
             return
         empty = RawHeader.of(RawSketch(_exact(agreed, [], Reading().reader(agreed))))

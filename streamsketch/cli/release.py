@@ -233,7 +233,7 @@ class _Raw:
                 "sketch them by the agreement, or assert with --assert-bounds that they keep to its bound"
             )
         counts = agreed.neighbours is not None and header.bounds.counts_for(agreed.neighbours)
-        if agreed.counting is not None and not counts:
+        if agreed.layout.is_counted and not counts:
             needs = agreed.neighbours is not None and agreed.neighbours.of_sketches
             commands = commands_of_release(self.file, agreed, keyed=header.keys is not None, needs_delta=needs)
             raise ss.InvalidInputError(

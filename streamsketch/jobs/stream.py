@@ -250,9 +250,9 @@ class StreamJob:
     @property
     def _charged_unit(self) -> str:
         """The unit for which the ledger is charged: the agreed unit, or the unit in a schedule's windows."""
-        policy, schedule = self.policy, self.policy.schedule
+        policy = self.policy
         unit = policy.neighbours.unit
-        if schedule is None or policy.is_enforced or schedule.most == schedule.horizon:
+        if policy.is_enforced or not self.agreement.layout.limits_windows:
             return unit
         return str(policy.publisher().guarantee.neighbours.unit)
 
@@ -289,7 +289,7 @@ class StreamJob:
         sketches = events | "Sketch" >> SketchPerKey(agreement)
         ends = [end for end in (policy.stop_micros, self.stop) if end is not None]
         # the steps of a schedule know its horizon
-        is_whole = policy.schedule is not None and not policy.has_last and self.stop is None
+        is_whole = policy.by_rows and not policy.has_last and self.stop is None
         stop = None if not ends or is_whole else min(ends) / 10**6
         release = ReleasePerKey(
             policy.noise,
@@ -310,7 +310,7 @@ class StreamJob:
         outputs = {"batches": batches, "sketches": sketches, "releases": releases, "held": held}
         outputs |= {"late": late, "malformed": malformed}
         all_alarms = [alarms, *refused]
-        if policy.schedule is None:  # rows are no streams to compare
+        if not policy.by_rows:  # rows are no streams to compare
             outputs["distances"], compared = self._compared(held, files)
             all_alarms += compared
         outputs["alarms"] = all_alarms | "All alarms" >> beam.Flatten()
@@ -339,8 +339,8 @@ class StreamJob:
     def _bounds(self) -> beam.PTransform:
         policy = self.policy
         options: dict[str, Any] = {"clip": self.agreement.clip_of(), "public_keys": self.public_keys}
-        schedule = policy.schedule
-        if schedule is not None and schedule.most < schedule.horizon:
+        schedule = self.agreement.schedule
+        if schedule is not None and schedule.limits_windows:
             first = Timestamp(micros=policy.windows.start(policy.first))
             period = schedule.horizon * policy.of_one_length.size / 10**6
             options |= {"max_windows": schedule.most, "period": period, "first": first}

@@ -77,6 +77,16 @@ class Layout:
         return self.schedule is not None
 
     @property
+    def horizon(self) -> int | None:
+        """How many rows are published at most; None where each window is published by itself."""
+        return None if self.schedule is None else self.schedule.horizon
+
+    @property
+    def limits_windows(self) -> bool:
+        """Whether a unit may be in some windows of the rows only (`Schedule.limits_windows`)."""
+        return self.schedule is not None and self.schedule.limits_windows
+
+    @property
     def of_one_window(self) -> "Layout":
         """The layout of what each window adds to rows."""
         return self if self.schedule is None else dataclasses.replace(self, schedule=None)
@@ -133,6 +143,10 @@ class Layout:
             )
 
     # --- guarantees -----------------------------------------------------------------------------------------
+
+    def neighbours_of_rows(self, neighbours: Neighbours) -> Neighbours:
+        """Return the relation on all windows that a unit may be in, for one on each of them (Theory 11.2)."""
+        return neighbours if self.schedule is None else neighbours.over_rows(self.schedule.most)
 
     def check_for(self, neighbours: Neighbours) -> None:
         """Raise `InvalidInputError` for neighbours for which the counts are not proven (`Counting.check_for`)."""

@@ -110,6 +110,11 @@ class Schedule(ABC):
         return self.max_windows or 1  # an int since it was made
 
     @property
+    def limits_windows(self) -> bool:
+        """Whether a unit may be in some of the windows only, so that those it is in may have to be left out."""
+        return self.most < self.horizon
+
+    @property
     def reach(self) -> int:
         """How many times what moves in a window may move in the rows: once a row and window of the unit, at most."""
         return self.most * self.horizon
@@ -271,7 +276,7 @@ class Schedule(ABC):
         >>> [Tree(horizon=52).is_unit(f"sale in {many} of 52 windows of 1 week") for many in ("one", "at most 9")]
         [True, False]
         """
-        if self.most == self.horizon:
+        if not self.limits_windows:
             return True
         head, windows, apart = self.unit_text("").partition(" windows")
         _, separator, length = text.partition(head + windows)

@@ -19,7 +19,6 @@ from streamsketch.release.published import load_published
 from streamsketch.release.publishers import Publisher
 from streamsketch.release.ready import Calibrated
 from streamsketch.release.released_again import note_release, warn_of_another
-from streamsketch.sketching.bounding.admission import Admission
 from streamsketch.sketching.bounding.summary import BoundingSummary
 from streamsketch.sketching.bounding.units import bound
 from streamsketch.sketching.in_windows import sketch_by_windows, sketch_windows
@@ -35,8 +34,8 @@ def sketch_agreed(
     folder: str | os.PathLike[str] | None = None,
 ) -> Any:
     """Return the exact, secret sketch of rows: bounded if the agreement has a unit column; see `Agreement.sketch`."""
-    schedule = agreement.schedule
-    if schedule is not None and agreement.unit is not None and Admission.is_needed(schedule):
+    if agreement.layout.limits_windows and agreement.unit is not None:
+        schedule: Any = agreement.schedule
         raise InvalidInputError(
             f"{schedule} keeps each unit to {schedule.most} of all windows, which sketches of parts do not show: "
             "release the rows of all windows at once, by agreement.release(rows)"
@@ -126,8 +125,7 @@ def _release_windows(
     if isinstance(data, Mapping) and all(isinstance(sketch, Sketch | SketchTable) for sketch in data.values()):
         for sketch in data.values():
             _check_follows(sketch, agreement)
-        schedule = agreement.schedule
-        if schedule is not None and agreement.unit is not None and Admission.is_needed(schedule):
+        if agreement.layout.limits_windows and agreement.unit is not None:
             sketch_agreed(agreement, None)  # which refuses
         exact: Any = data
     else:

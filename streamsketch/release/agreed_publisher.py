@@ -36,9 +36,8 @@ def publisher_of(agreement: Agreement) -> Publisher[Any]:
     spent = terms.less(agreement.keys) if isinstance(agreement.keys, Selected) else terms
     if terms.is_noise:
         budget: dict[str, Any] = spent.budget.to_dict()
-        layout = agreement.layout  # a bound on a unit's sketches is on those of all windows of a row (Theory 11.2)
-        over = neighbours if layout.schedule is None else neighbours.over_rows(layout.schedule.most)
-        return AdditiveNoise.of_layout(layout, **budget, neighbours=over, mechanism=terms.mechanism)
+        over = agreement.layout.neighbours_of_rows(neighbours)
+        return AdditiveNoise.of_layout(agreement.layout, **budget, neighbours=over, mechanism=terms.mechanism)
     make = PUBLISHERS.get(terms.mechanism, f"the agreement names the mechanism {short(terms.mechanism)}")
     if make is None:
         names = ", ".join(["auto", *NOISES, *sorted(PUBLISHERS)])

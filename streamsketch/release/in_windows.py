@@ -86,7 +86,7 @@ def release_windows(
             f"the agreement publishes the windows {short(names)}, each whether it has data or not, and these are "
             f"{short(list(exact))}: pass the rows, or what agreement.sketch(rows) returned"
         )
-    if agreement.schedule is not None:
+    if agreement.layout.by_rows:
         return _rows(agreement, exact, ledger=ledger, dataset=dataset, again=again)
     publisher, shares = publisher_in_windows(agreement), dict[str, Any]()
     judge = publisher_of(agreement).calibrated(agreement.projection)

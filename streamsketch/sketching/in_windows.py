@@ -140,11 +140,11 @@ def windows_of(agreement: Agreement) -> range:
     InvalidInputError
         If the agreement does not state them: which windows have data is private.
     """
-    windows, schedule = agreement.windows, agreement.schedule
-    if windows is not None and windows.numbers is not None:
-        return windows.numbers
-    if windows is not None and schedule is not None and windows.first_number is not None:
-        return range(windows.first_number, windows.first_number + schedule.horizon)
+    windows = agreement.windows
+    if windows is not None and windows.first_number is not None:
+        end = windows.end_of(agreement.layout)
+        if end is not None:
+            return range(windows.first_number, end)
     raise InvalidInputError(
         "which windows have data is private: state the first and the last of the agreement's windows, or follow a log "
         "window by window (streamsketch.streams.Stream), which needs the first alone"
@@ -175,10 +175,9 @@ class _Clipped:
             self._events.add(_in_slots(part, number))
 
     def sketches(self, numbers: range, summary: BoundingSummary) -> dict[int, SketchTable]:
-        schedule = self._agreement.schedule
         tables = {number: SketchTable(self._agreement) for number in numbers}
         for group in self._events.groups():  # whole units, which are admitted each by itself
-            admission = Admission(schedule) if schedule is not None and Admission.is_needed(schedule) else None
+            admission = Admission.of(self._agreement.layout)
             window_of = np.array([number for _, number in group.slots], dtype=np.int64)[group.codes]
             for place, number in enumerate(numbers):
                 events = group.rows(window_of == number)

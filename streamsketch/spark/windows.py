@@ -67,8 +67,8 @@ def check_windows(agreement: Agreement) -> None:
     windows = agreement.windows
     if windows is None:
         return
-    if agreement.schedule is not None or windows.period is not None:
-        what = "a schedule" if agreement.schedule is not None else "units in some windows of each period"
+    if agreement.layout.by_rows or windows.period is not None:
+        what = "a schedule" if agreement.layout.by_rows else "units in some windows of each period"
         raise InvalidInputError(
             f"Spark releases windows one by one, and the agreement has {what}: use agreement.release(rows) or "
             "`streamsketch stream file`, for a schedule, or `streamsketch stream beam`, for both"

@@ -227,13 +227,13 @@ def check_adds_terms(own: Agreement | None, agreed: Agreement, header: RawHeader
         raise InvalidInputError(f"the raw file {held}, and the agreement is of the other kind: {remedy}")
     if own is None:
         return
-    free = ["title", "terms", "keys", "neighbours", "counting"]
+    free = ["title", "terms", "keys", "neighbours", "counting", "schedule"]
     free += ["clip"] * (own.clip is None) + ["windows"] * _are_of_one_kind(own.windows, agreed.windows)
     if header.bounds.is_enforced and agreed.clip not in (None, header.bounds.clip):
         raise InvalidInputError(
             f"units were clipped by clip={header.bounds.clip!r}, and the agreement says {agreed.clip!r}: leave it out"
         )
-    own.replace(**{name: getattr(agreed, name) for name in free}, schedule=agreed.schedule).check_same(agreed)
+    own.replace(**{name: getattr(agreed, name) for name in free}).check_same(agreed)
 
 
 def _are_of_one_kind(own: Windows | None, agreed: Windows | None) -> bool:

@@ -184,11 +184,9 @@ class Windows:
         self.clocks = Clocks(lambda: Clock(policy.delay_micros, policy.clock, limit=policy.limit))
         self.next = policy.first
         """The number of the first window that was not closed."""
-        schedule = policy.schedule
         self.end = policy.end
         """The number of the first window after the last, or after the horizon of a schedule; None without an end."""
-        is_free = schedule is None or self._bounds is None or not Admission.is_needed(schedule)
-        self.admission = None if is_free or schedule is None else Admission(schedule)
+        self.admission = None if self._bounds is None else Admission.of(agreement.layout)
         """Which units may be in the next window; None if all may, or if it is asserted that each is in few windows."""
         self.open: dict[int, UnitsWindow | SumsWindow] = {}
         self.counts = Counts()
@@ -502,7 +500,7 @@ class Windows:
         if not all(first <= number < self.next for number in drawn):
             raise WireFormatError("waiting", "are before the first window, or not over")
         if self.admission is not None:
-            self.admission = Admission.restored(self.admission.schedule, admitted, self.next - first)
+            self.admission = self.admission.restored(admitted, self.next - first)
         elif admitted:
             raise WireFormatError("units", "are kept to no windows")
         self.open = {number: self.restored(content) for number, content in windows.items()}

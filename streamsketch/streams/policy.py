@@ -12,7 +12,6 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.intake.clock import AheadLimit, ClockKind
 from streamsketch.privacy.assertions import with_conditions
 from streamsketch.privacy.neighbours import Neighbours
-from streamsketch.privacy.schedule import Schedule
 from streamsketch.release.additive_noise import AdditiveNoise, CalibratedNoise
 from streamsketch.release.agreed_publisher import publisher_of
 from streamsketch.release.in_windows import window_guarantee
@@ -79,9 +78,8 @@ class StreamPolicy(_Pair):
     @property
     def end(self) -> int | None:
         """The number of the first window that is not released; None without an end."""
-        if self._agreed.last_number is not None:
-            return int(self._agreed.last_number) + 1
-        return None if self.schedule is None else self.first + self.schedule.horizon
+        end: int | None = self._agreed.end_of(self.agreement.layout)
+        return end
 
     @property
     def has_last(self) -> bool:
@@ -109,9 +107,9 @@ class StreamPolicy(_Pair):
         return form
 
     @property
-    def schedule(self) -> Schedule | None:
-        """Which sums of windows are published; None if each window is."""
-        return self.agreement.schedule
+    def by_rows(self) -> bool:
+        """Whether rows of a schedule are published, and not each window by itself."""
+        return self.agreement.layout.by_rows
 
     @property
     def public_keys(self) -> list[TableKey] | None:
@@ -178,7 +176,7 @@ class StreamPolicy(_Pair):
 
     def check_cluster(self) -> None:
         """Raise `InvalidInputError` for what only one machine follows."""
-        windows, schedule = self.of_one_length, self.schedule  # which refuses the calendar
+        windows, schedule = self.of_one_length, self.agreement.schedule  # which refuses the calendar
         if self.agreement.key is None:
             raise InvalidInputError(
                 "a job on a cluster releases keys, but the agreement has no key column; make one with a key column, or "

@@ -150,7 +150,7 @@ class Stream:
             self._draws = DrawSecret()
             self.windows = Windows(policy, self._secret, strict=strict)
             self._check_new()
-            self._rows = None if policy.schedule is None else Rows(self._rows_of)
+            self._rows = Rows(self._rows_of) if policy.by_rows else None
         if dead_letters is not None:
             dead_letters.begin(self._id.hex()[:8], self._dropped)
             self.windows.on_dropped = dead_letters.add
@@ -193,7 +193,7 @@ class Stream:
             )
         self._conditions, self._ahead = stated, None  # what was drawn states the conditions of before
         self._calibrate()
-        if self._policy.schedule is not None:
+        if self._policy.by_rows:
             self._rows = Rows(self._rows_of)
 
     def _restore(self, saved: Saved) -> None:
@@ -409,7 +409,7 @@ class Stream:
     def _over(self, *, draw: bool = True) -> Over:
         """Return the exact sketches of the next window, and its release unless it is a row of a schedule."""
         number, closed = self.windows.next, self.windows.closing()
-        single = self._single(number, closed.table) if self._policy.schedule is None else None
+        single = None if self._policy.by_rows else self._single(number, closed.table)
         return Over(closed, single._replace(drawn=single.draw()) if single is not None and draw else single)
 
     def _draw_window(self, number: int, table: SketchTable, single: Single | None) -> list[Alarm]:
@@ -544,7 +544,7 @@ class Stream:
 
     def _check_new(self) -> None:
         """Raise `InvalidInputError` if there are rows of a schedule already, and no state."""
-        if self._policy.schedule is None:
+        if not self._policy.by_rows:
             return
         taken = next((slot for slot in self._slots(self._policy.first) if self.sink.get(slot) is not None), None)
         taken = taken or self._file_of_a_row()
@@ -571,7 +571,7 @@ class Stream:
 
     def _restored_rows(self, first_draw: str | None, held: bytes | None) -> Rows | None:
         """Return the rows of a state; raise `WireFormatError` if no stream writes such a state."""
-        if self._policy.schedule is None:
+        if not self._policy.by_rows:
             if first_draw is not None or held is not None:
                 raise WireFormatError("schedule", "is of no policy")
             return None

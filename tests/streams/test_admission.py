@@ -60,7 +60,7 @@ def test_which_windows_of_a_unit_count_depends_on_its_own_alone(schedule: Schedu
         assert left_out == len(units) - len(admitted)
         for unit in admitted:
             found.setdefault(unit, []).append(window)
-        admission = Admission.restored(schedule, after.windows, window + 1) if window % 2 else after
+        admission = Admission(schedule).restored(after.windows, window + 1) if window % 2 else after
     for unit, own in enumerate(SUBSETS):
         assert found.get(unit, []) == greedy(own, schedule)
         assert is_allowed(found.get(unit, []), schedule)
@@ -77,6 +77,14 @@ def test_what_is_held_is_of_units_that_may_be_left_out() -> None:
             held.append(admission.rows.size)
         assert max(held) == most
         assert held[-1] == 0
+
+
+@pytest.mark.parametrize("most", range(1, 7))
+def test_units_are_kept_to_windows_unless_they_may_be_in_all(most: int) -> None:
+    layout = Layout(schedule=Tree(horizon=6, max_windows=most))
+    assert layout.limits_windows == (most < 6)
+    assert (Admission.of(layout) is None) == (most == 6)
+    assert Admission.of(Layout()) is None
 
 
 def test_an_empty_window_admits_all_of_none() -> None:
@@ -102,9 +110,9 @@ def test_what_no_stream_writes_is_refused(damage: Any) -> None:
     for first in (1, 3):
         units = np.array([digest(first), digest(first + 1)], dtype=np.uint64)
         _, _, admission = admission.admit(first // 2, units)
-    assert Admission.restored(KINDS[0], admission.windows, 2).rows.size == 4
+    assert Admission(KINDS[0]).restored(admission.windows, 2).rows.size == 4
     with pytest.raises(WireFormatError):
-        Admission.restored(KINDS[0], damage(admission.windows), 2)
+        Admission(KINDS[0]).restored(damage(admission.windows), 2)
 
 
 def worst(schedule: Schedule, limit: int) -> int:

@@ -79,7 +79,7 @@ tree = pytest.mark.parametrize("place", ["tree"], indirect=True)
 
 def exact_of(rows: list[Row], place: Place) -> dict[int, dict[Any, Any]]:
     """Return the sums of each window and key, of units in the windows that a schedule leaves them; none is clipped."""
-    schedule: Any = place.policy.schedule
+    schedule: Any = place.policy.agreement.schedule
     windows, _ = windows_of(rows)
     admitted: dict[str, list[int]] = defaultdict(list)
     found: dict[int, dict[Any, Any]] = {}
@@ -107,7 +107,7 @@ def test_any_range_is_the_sum_of_its_windows_however_often_the_stream_is_restart
     for key in exact[0]:
         history = place.history(key)
         assert history.guarantee.basis == ("enforced" if place.policy.is_enforced else "asserted")
-        assert history.guarantee.mechanism.layout.schedule == place.policy.schedule
+        assert history.guarantee.mechanism.layout.schedule == place.policy.agreement.schedule
         for start, stop in ((0, 6), (2, 5), (5, 6)):
             release = history.range(start, stop)
             sums = sum(exact[number][key] for number in range(start, stop))

@@ -80,7 +80,7 @@ class Release(beam.PTransform):
         publisher_of(agreement).calibrated(agreement.projection)  # fail before the job runs
         _check(agreement)
         # where units are clipped, the bounds of each window name it
-        asserted = agreement.unit is None and agreement.windows_are_releases and agreement.schedule is None
+        asserted = agreement.unit is None and agreement.windows_are_releases and not agreement.layout.by_rows
         self._publisher, self._asserted = publisher_of(agreement), asserted
         if asserted:  # of each window by itself, as the agreement says
             self._publisher = publisher_in_windows(agreement)
@@ -120,7 +120,7 @@ class Release(beam.PTransform):
 
 def _check(agreement: Agreement) -> None:
     """Raise `InvalidInputError` for what this engine does not do."""
-    windows, schedule = agreement.windows, agreement.schedule
+    windows = agreement.windows
     if agreement.key is None:
         raise InvalidInputError(
             "Beam releases keys, and the agreement has no key column: agree on one (key=…), or use "
@@ -128,7 +128,7 @@ def _check(agreement: Agreement) -> None:
         )
     if windows is None:
         return
-    if windows.period is not None or (schedule is not None and schedule.most < schedule.horizon and agreement.unit):
+    if windows.period is not None or (agreement.layout.limits_windows and agreement.unit is not None):
         raise InvalidInputError(
             "units are kept to some of the windows by agreement.release(rows) and `streamsketch stream file`, for a "
             "schedule, and by `streamsketch stream beam`, for a schedule or a period: use one of these"
@@ -160,14 +160,12 @@ def _windows(agreement: Agreement) -> beam.PTransform:
 
 def _range(agreement: Agreement, *, bounded: bool) -> tuple[Timestamp, Timestamp | None]:
     """Return the start of the first window, and the end of the last; None for a stream without an end."""
-    windows, schedule = windows_in(agreement), agreement.schedule
-    first, last = windows.first_number, windows.last_number
-    if first is not None and last is None and schedule is not None:
-        last = first + schedule.horizon - 1
-    if first is None or (last is None and bounded):
+    windows = windows_in(agreement)
+    first, end = windows.first_number, windows.end_of(agreement.layout)
+    if first is None or (end is None and bounded):
         raise InvalidInputError(
             "which windows have data is private: state the first and the last of the agreement's windows, or the first "
             "alone for a stream without an end"
         )
-    stop = None if last is None else Timestamp(micros=int(windows.of_times.start(last + 1)))
+    stop = None if end is None else Timestamp(micros=int(windows.of_times.start(end)))
     return Timestamp(micros=int(windows.of_times.start(first))), stop

@@ -103,7 +103,7 @@ class ScheduledWindows(NamedTuple):
     def unit(self, name: str) -> str:
         """Return the unit of a guarantee, with the number of windows that it may be in, if not in all."""
         schedule = self.schedule
-        if schedule.most == schedule.horizon or f" of {schedule.horizon} windows" in name:
+        if not schedule.limits_windows or f" of {schedule.horizon} windows" in name:
             return name
         return schedule.unit_text(name, self.windows.words.removeprefix("one window of "))
 
@@ -123,7 +123,7 @@ class ScheduledWindows(NamedTuple):
         if facts.span is None:
             return Span(unit, stretches)
         # rows cover all windows of a unit, or bounding dropped the others
-        is_whole = facts.span.max_windows is not None or self.schedule.most == self.schedule.horizon
+        is_whole = facts.span.max_windows is not None or not self.schedule.limits_windows
         return Span(facts.span.unit if is_whole else unit, stretches)
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from streamsketch.core.concealed import concealed
 from streamsketch.errors import WireFormatError
 from streamsketch.kernels.hashing import Words
+from streamsketch.privacy.layout import Layout
 from streamsketch.privacy.schedule import Schedule
 
 _UNIT = np.dtype("S16")  # two words as bytes, all of one length, so that NumPy sorts and compares them whole
@@ -40,10 +41,10 @@ class Admission:
     rows: NDArray[np.void] = dataclasses.field(default_factory=lambda: np.empty(0, _ROW))
     windows: dict[int, bytes] = dataclasses.field(default_factory=dict)
 
-    @staticmethod
-    def is_needed(schedule: Schedule) -> bool:
-        """Return whether a schedule may leave out units, because they may not be in all windows."""
-        return schedule.most < schedule.horizon
+    @classmethod
+    def of(cls, layout: Layout) -> Self | None:
+        """Return the admission to the first window of the rows; None where a unit may be in all windows."""
+        return cls(layout.schedule) if layout.schedule is not None and layout.limits_windows else None
 
     def admit(self, window: int, units: Words) -> tuple[NDArray[np.bool_], int, Self]:
         """Return which rows of a window belong to admitted units, how many units are left out, and the next admission.
@@ -86,9 +87,9 @@ class Admission:
             windows[window] = here[admitted].tobytes()
         return admitted[of], int((~admitted).sum()), dataclasses.replace(self, rows=after, windows=windows)
 
-    @classmethod
-    def restored(cls, schedule: Schedule, windows: Mapping[int, Any], window: int) -> Self:
+    def restored(self, windows: Mapping[int, Any], window: int) -> Self:
         """Return the admission with these windows; raise `WireFormatError` if no stream has them at this time."""
+        schedule = self.schedule
         if set(windows) != set(_held(schedule, window)):
             raise WireFormatError("units", "are not of the windows that were released")
         parts, places = [np.empty(0, _UNIT)], list[NDArray[np.int64]]()
@@ -108,7 +109,7 @@ class Admission:
         rows["unit"], rows["windows"], rows["last"] = of[ends], np.diff(ends, prepend=-1), last[ends]
         if (rows["windows"] > schedule.most).any():
             raise WireFormatError("units", "are in more windows than a schedule allows")
-        return cls(schedule, rows, dict(windows))
+        return dataclasses.replace(self, rows=rows, windows=dict(windows))
 
 
 def _held(schedule: Schedule, window: int) -> range:
