@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 import streamsketch as ss
-from benchmarks.rows import Effort, Row, Target
+from benchmarks.rows import MICROSECONDS, Effort, Row, Target
+from benchmarks.timing import Timings
 from streamsketch.privacy.samplers import SystemBits, discrete_laplace
 from streamsketch.streams import Stream
 from streamsketch.streams.job import Job
@@ -30,17 +31,23 @@ GOAL = 100.0  # µs a key: 100,000 keys in 10 s
 
 
 def run(effort: Effort) -> list[Row]:
-    """Measure sketches of 64 and 1,024 cells, of up to 100,000 keys: a minute."""
-    return [_row(dim, effort.size(keys, 10)) for dim, keys in _SETTINGS]
+    """Measure sketches of 64 and 1,024 cells, of up to 100,000 keys: two minutes."""
+    rounds = max(1, effort.rounds // 5)
+    return [_row(dim, effort.size(keys, 10), rounds) for dim, keys in _SETTINGS]
 
 
-def _row(dim: int, keys: int) -> Row:
+def _row(dim: int, keys: int, rounds: int) -> Row:
+    ours, alone = list[float](), list[float]()
     with tempfile.TemporaryDirectory() as folder:
         close_window(Path(folder) / "first", dim, min(keys, 1_000))  # compiles
-        ours = close_window(Path(folder) / "out", dim, keys) / keys * 1e6
-    alone = _seconds(lambda: discrete_laplace(_SCALE, keys * dim, SystemBits())) / keys * 1e6
-    name, others = f"{keys:,} keys of {dim:,} cells", {"noise alone": alone}
-    return Row(name, "µs", ours, others, ours / alone, target=Target("ours", GOAL))
+        for number in range(rounds):
+            ours.append(close_window(Path(folder) / str(number), dim, keys) / keys)
+            alone.append(_seconds(lambda: discrete_laplace(_SCALE, keys * dim, SystemBits())) / keys)
+    timings = Timings({"ours": ours, "noise alone": alone})
+    lower, ratio, upper = timings.ratios("ours", "noise alone")
+    others = {"noise alone": MICROSECONDS.of(timings.median("noise alone"))}
+    name, closing = f"{keys:,} keys of {dim:,} cells", MICROSECONDS.of(timings.median("ours"))
+    return Row(name, MICROSECONDS.label, closing, others, ratio, (lower, upper), Target("ours", GOAL))
 
 
 def close_window(folder: Path, dim: int, keys: int) -> float:
