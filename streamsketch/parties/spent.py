@@ -12,7 +12,8 @@ from streamsketch.errors import InvalidInputError
 SUFFIX = ".rounds"
 """What the name of the file ends in, after the name of the key's."""
 _LINE = re.compile(rb"([0-9a-f]{64})(?: ([0-9a-f]{64})(?: ([0-9a-f]{64}))?)?")
-_TORN = re.compile(rb"[0-9a-f ]{0,194}")  # what an interrupted write leaves; nothing was sent
+_TORN = re.compile(rb"[0-9a-f ]{0,195}")  # what an interrupted write leaves; nothing was sent
+_END_TORN = b" \n"  # as no whole line ends, so that a write that ended between two names is no record of the first
 _MOST_BYTES = 1 << 28
 
 
@@ -93,13 +94,13 @@ class Spent:
             self._check(agreed, name, sent)
         else:
             with appending(self._path) as file:
-                ends = self._catch_up(file)
+                torn = self._catch_up(file)
                 is_recorded = self._check(agreed, name, sent) if new else name in self._sent.get(agreed, {})
                 if is_recorded:
                     return
                 line = agreed if name == agreed and not sent else b"".join([agreed, name, sent])
                 text = b" ".join(line[at : at + 32].hex().encode() for at in range(0, len(line), 32))
-                append(file, (b"" if ends else b"\n") + text + b"\n")
+                append(file, (_END_TORN if torn else b"") + text + b"\n")
         self._sent.setdefault(agreed, {})[name] = sent
 
     def _check(self, agreed: bytes, name: bytes, sent: bytes) -> bool:
@@ -116,7 +117,7 @@ class Spent:
         return False
 
     def _catch_up(self, file: FileIO) -> bool:
-        """Read what other processes added since; return whether the file ends with a whole line."""
+        """Read what other processes added since; return whether the file ends with a torn line."""
         state = os.fstat(file.fileno())
         if self._file != (state.st_dev, state.st_ino) or state.st_size < self._read:
             self._file, self._read = (state.st_dev, state.st_ino), 0
@@ -128,7 +129,7 @@ class Spent:
         for line in lines:
             self._parse(line)
         self._read += len(data) - len(rest)
-        return not rest
+        return bool(rest)
 
     def _parse(self, line: bytes) -> None:
         match = _LINE.fullmatch(line)

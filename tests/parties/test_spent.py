@@ -251,6 +251,26 @@ def test_killed_at_any_time_nothing_is_sent_twice(where: str, saved: Path, monke
         agreed.contribute(PROJECTION.sketch(), Key.load(saved))
 
 
+@pytest.mark.parametrize("first", ["whole", "A, repeatable"])
+@pytest.mark.parametrize("end", [1, 63, 64, 65, 128, 129, 130, 193, 194])
+def test_a_line_torn_anywhere_is_no_record(first: str, end: int, saved: Path) -> None:
+    """Nothing was sent, also where what is left looks like the record of a round, or of a key without its digest."""
+    key, record = Key.load(saved), saved.with_name("north.pem.rounds")
+    agreed, step = round_of(key), STEPS[first]
+    step(agreed, key)
+    line = record.read_bytes().removesuffix(b"\n")
+    record.write_bytes(line[:end])
+    other = Key.load(saved)
+    round_of(other).contribute(PROJECTION.sketch(), other)  # what follows does not make it one
+    sent = step(agreed, other)
+    if first == "whole":
+        with pytest.raises(InvalidInputError, match=ALREADY):
+            step(agreed, Key.load(saved))
+        return
+    assert step(agreed, Key.load(saved)) == sent
+    STEPS["B, repeatable"](agreed, Key.load(saved))
+
+
 def test_a_line_is_on_the_disk_before_anything_leaves(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     key, kept, record = Key.load(saved), [""], saved.with_name("north.pem.rounds")
     agreed, other = round_of(key), round_of(key)
