@@ -92,7 +92,12 @@ class CalibratedNoise(Calibrated[PrivateSketch]):
         return True
 
     def check_single(self) -> None:
-        """Raise `InvalidInputError` if this is the noise of a schedule's rows, which are sums of windows."""
+        """Raise `InvalidInputError` if this is the noise of a schedule's rows, or noise before the map."""
+        if self.noise_place != "output":
+            raise InvalidInputError(
+                f"noise_place={self.noise_place!r} is before the map, and sketches hold what is behind it: release the "
+                "whole vector with release_vector, or sketches with noise_place='output'"
+            )
         if self.schedule is not None:
             raise InvalidInputError(
                 f"{self.schedule} publishes rows, which are weighted sums of windows, not a single sketch or table: "

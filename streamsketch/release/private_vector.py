@@ -17,7 +17,7 @@ from streamsketch.projections.base import MAX_MASS, Projection
 from streamsketch.projections.fjlt import FJLT
 from streamsketch.release.additive_noise import AdditiveNoise, CalibratedNoise
 from streamsketch.release.private_sketch import PrivateSketch, noisy_coordinates
-from streamsketch.release.ready import Ready, Stated
+from streamsketch.release.ready import Calibrated, Ready, Stated
 from streamsketch.sketching.sketch import Sketch
 
 MAX_NOISY_COORDINATES = 1 << 26
@@ -112,6 +112,8 @@ class _NoiseBeforeMap(CalibratedNoise):
 
     def _draw(self, exact: Ints, bits: BitSource, stated: Stated) -> list[PrivateSketch]:
         return [self.published(self._cells(steps, bits), bits, stated) for steps in exact]
+
+    _draw_each = Calibrated._draw_each  # noqa: SLF001 - by `_draw`: what it replaces adds noise behind the map
 
     def _cells(self, steps: Ints, bits: BitSource) -> Ints:
         """Return A(x̃ + noise), or P(H·D x̃ + noise)."""

@@ -10,7 +10,9 @@ from streamsketch.privacy import calibration
 from streamsketch.privacy.laplace import DiscreteLaplace
 from streamsketch.privacy.mechanism import NoisePlace
 from streamsketch.privacy.noise import Sensitivity
+from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.projections.explicit import RandomNorms
+from streamsketch.release.ready import Ready
 
 FJLT = ss.projections.FJLT(dim=20, sketch_dim=4, seed=3, density="1/16")
 VECTOR = np.arange(20) - 7
@@ -136,6 +138,29 @@ def test_what_cannot_be_released_is_refused(change: dict[str, Any], message: str
     projection, vector = arguments.pop("projection"), arguments.pop("vector")
     with pytest.raises(ss.InvalidInputError, match=message):
         ss.release.release_vector(projection, vector, **arguments)
+
+
+@pytest.mark.parametrize("place", ["input", "hadamard"])
+def test_noise_before_the_map_is_for_whole_vectors_alone(place: NoisePlace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What makes them ready refuses sketches, tables and rows; and several are drawn as one is, behind the map."""
+    ready: list[Ready[ss.PrivateSketch]] = []
+    monkeypatch.setattr(Ready, "charge", lambda self, *_: ready.append(self))
+    ss.release.release_vector(FJLT, VECTOR, noise_place=place, **BUDGET)
+    noise, table = ready[0].calibrated, ss.SketchTable(FJLT)
+    table.update(["a", "b"], [1, 2])
+    for data in (table["a"], table, {"a": table["a"]}):
+        with pytest.raises(ss.InvalidInputError, match=f"noise_place='{place}' is before the map"):
+            noise.for_data(data, public_keys=["a"] if data is table else None, assert_bounds=True)
+    with pytest.raises(ss.InvalidInputError, match=f"noise_place='{place}' is before the map"):
+        noise.for_rows(VECTOR.reshape(1, -1))
+    with pytest.raises(ss.InvalidInputError, match=f"noise_place='{place}' is before the map"):
+        noise.for_sums(["a"], table.sums_of(["a"]), table)
+    bits = [[KeyedBits(bytes(32), b"%d" % row) for row in range(2)] for _ in range(2)]
+    vectors, stated, ids = np.stack([VECTOR, 2 * VECTOR]), ready[0].stated, [(bytes(8),), (bytes(8),)]
+    drawn = noise._draw_each(vectors, bits[0], stated, ids)
+    for row, released in enumerate(drawn):
+        (alone,) = noise._draw(vectors[row : row + 1], bits[1][row], stated._replace(ids=ids[row]))
+        assert (released.values == alone.values).all()
 
 
 def test_noise_comes_from_the_operating_system() -> None:
