@@ -146,7 +146,8 @@ def test_noise_before_the_map_is_for_whole_vectors_alone(place: NoisePlace, monk
     ready: list[Ready[ss.PrivateSketch]] = []
     monkeypatch.setattr(Ready, "charge", lambda self, *_: ready.append(self))
     ss.release.release_vector(FJLT, VECTOR, noise_place=place, **BUDGET)
-    noise, table = ready[0].calibrated, ss.SketchTable(FJLT)
+    noise: Any = ready[0].calibrated
+    table = ss.SketchTable(FJLT)
     table.update(["a", "b"], [1, 2])
     for data in (table["a"], table, {"a": table["a"]}):
         with pytest.raises(ss.InvalidInputError, match=f"noise_place='{place}' is before the map"):
