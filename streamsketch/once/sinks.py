@@ -134,6 +134,8 @@ class FileSink(Sink):
 
         Raises
         ------
+        InvalidInputError
+            If the file system takes the name for that of another slot, which differs in capital letters.
         OSError
             If the file cannot be written or read.
         """
@@ -142,7 +144,14 @@ class FileSink(Sink):
             sweep_earlier(path.parent)
         if create_file(path, content, mode=_PUBLIC, published=Path(self.folder)):
             return None
-        return path.read_bytes()
+        held, name = path.read_bytes(), _name(slot, self.result)
+        if held != content and name not in os.listdir(path.parent):  # noqa: PTH208 - paths of Windows are equal then
+            raise InvalidInputError(
+                f"the file system of {self.folder} takes the name {name} for another file, which differs in capital "
+                "letters, so two keys would share a file: release into a folder where such names differ, or into a "
+                "database"
+            )
+        return held
 
     def get(self, slot: Slot) -> bytes | None:
         """Return what the file of a slot holds; see `Sink.get`."""

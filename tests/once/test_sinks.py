@@ -6,6 +6,7 @@ import pickle
 import sqlite3
 import stat
 import threading
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -267,6 +268,45 @@ def test_a_database_that_closes_its_connection_is_asked_once_more(tmp_path: Path
     assert len(opened) == 3
     for one in opened:
         one.close()
+
+
+def test_keys_in_other_letters_share_no_file_where_the_file_system_folds_names(tmp_path: Path) -> None:
+    class Folding(FileSink):
+        """As a file system that ignores capital letters."""
+
+        def path(self, slot: Slot) -> Path:
+            path = super().path(slot)
+            return path.with_name(path.name.lower())
+
+    sink, first = Folding(tmp_path), Slot("s", 0, "text", "shop")
+    assert sink.put(first, b"one") is None
+    with pytest.raises(ss.InvalidInputError, match=r"takes the name Shop\.sketch for another file"):
+        sink.put(first._replace(key="Shop"), b"other")
+    assert sink.put(first, b"other") == b"one"  # an alarm, as ever
+
+
+def test_names_of_files_differ_in_more_than_the_form_of_unicode() -> None:
+    """Apart from capital letters, all that file systems fold is in no name: these are ASCII."""
+    keys = [
+        "é",
+        "e\u0301",
+        "É",
+        "ß",
+        "ss",
+        "\ufb01",
+        "fi",
+        "\u212a",
+        "K",
+        "\u0130",
+        "i\u0307",
+        "=all",
+        "%c3%a9",
+        "c3a9",
+    ]
+    slots = [Slot("s", 0, "text", key) for key in [*keys, "", "k\u0345" * 99, "k\u03b9" * 99, "1"]]
+    slots += [Slot("s", 0, "bytes", "c3a9"), Slot("s", 0, "integer", "1"), Slot("s", 0, "integer", "-1")]
+    names = {unicodedata.normalize(form, slot.file).casefold() for slot in slots for form in ("NFC", "NFD", "NFKC")}
+    assert len(names) == len(slots)
 
 
 def test_equal_texts_of_different_types_are_different_slots(tmp_path: Path) -> None:
