@@ -57,6 +57,12 @@ def statements(made: dict[str, Message], signs: dict[str, Message]) -> list[Mess
             _line("a.sketch", release, _end(said, NEVER[:19])),
             release,
         ),
+        (
+            "an end on no day",
+            "the calendar has no such day",
+            _line("a.sketch", release, _end(said, NEVER.replace("12-31", "02-30"))),
+            release,
+        ),
         ("of another type", "the type is part of what is signed", _of_type(line), release),
         ("of another predicate", "it says something else", _of_predicate(line), release),
         ("signed twice", "there is one signature", _twice(line), release),

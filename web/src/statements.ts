@@ -146,7 +146,8 @@ function instant(text: string): number {
   need(match !== null, "an end without an offset, or that is no time");
   const offset = match[4] === "Z" ? "Z" : `${match[4].slice(0, 3)}:${match[4].slice(3).replace(":", "") || "00"}`;
   const found = Date.parse(`${match[1]}T${match[2]}${(match[3] ?? ":00").replace(",", ".")}${offset}`);
-  need(!Number.isNaN(found), "an end that is no time");
+  const stated = `${match[1]}T${match[2]}`; // some engines read 30 February and 24:00 as times of the next day
+  need(!Number.isNaN(found) && match[1] >= "0001" && new Date(`${stated}Z`).toISOString().startsWith(stated), "an end that is no time");
   return found;
 }
 
