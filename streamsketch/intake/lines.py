@@ -70,7 +70,16 @@ class BadLines:
     def __enter__(self) -> Self:
         if self.path is not None:
             self._file = open_secret(self.path)
+            self._end_torn_line(self.path)
         return self
+
+    def _end_torn_line(self, path: Path) -> None:
+        """End a line of which a full disk took only a part, so that the next one is a line of its own."""
+        if self._file.tell():
+            with path.open("rb") as file:
+                file.seek(-1, os.SEEK_END)
+                if file.read() != b"\n":
+                    write_all(self._file, b"\n")
 
     def __exit__(self, *_: object) -> None:
         if self.path is not None:

@@ -155,3 +155,14 @@ def test_lines_of_json_have_their_numbers_whatever_is_left_out_before_them(mode:
     reader.read(b"\n".join(lines) + b"\n", add)
     reader.read(b'{"n":"6"}\n', add)
     assert found == [(["0", "2", "4", "5"], [1, 3, 5, 6]), (["6"], [7])]
+
+
+@pytest.mark.parametrize("left", [b"", b"item,n\ntea,many\n", b"item,n\ntea,ma"])
+def test_a_bad_line_is_a_line_of_its_own_after_one_that_was_torn(left: bytes, tmp_path: Path) -> None:
+    """As a full disk leaves it: the run that continues adds to the file."""
+    kept = tmp_path / "bad.csv"
+    kept.write_bytes(left)
+    with BadLines(str(kept), append=True) as bad:
+        bad.take(b"milk,few\n", "no number", b"item,n")
+    whole = left + (b"\n" if left and not left.endswith(b"\n") else b"")
+    assert kept.read_bytes() == (whole or b"item,n\n") + b"milk,few\n"
