@@ -250,8 +250,8 @@ def tell_seen(seen: Seen, unit: str | None) -> None:
         texts = ", ".join(sorted(seen.unit_texts))
         say(
             f"warning: the unit column {unit} has the text {texts} (in some spelling), which often stands for a "
-            "missing value. All rows with one such text count as one unit. Leave these cells empty, and their rows are "
-            "dropped. This is as secret as the data"
+            "missing value. All rows with one such text count as one unit. Leave these cells empty, or name such texts "
+            "of CSV by --set null-values=TEXTS, and their rows are dropped. This is as secret as the data"
         )
 
 

@@ -60,11 +60,12 @@ def check(
         rows = [finding._asdict() if hasattr(finding, "_asdict") else vars(finding) for finding in findings]
         show_json({"rows": summary.rows, "refused": summary.refused, "findings": rows})
     elif findings:
-        show(table_of(_columns(findings, summary.rows), title=_TITLE))
+        show(table_of(_columns(findings, summary.rows), title=_TITLE, texts=3))
     else:
         say(f"Nothing to say of {plural(summary.rows, 'row')}.")
     if summary.refused:
-        say("A release of these rows would be refused: correct them, or agree with --missing drop.")
+        blank = "" if agreed.missing == "drop" else ", or agree with --missing drop, which leaves out those with blanks"
+        say(f"A release of these rows would be refused: correct them{blank}.")
         raise typer.Exit(1)
 
 
@@ -87,6 +88,6 @@ def _columns(findings: list[Finding], rows: int) -> dict[str, list[str]]:
     return {
         "column": [finding.column for finding in findings],
         "what": [finding.kind for finding in findings],
+        "which": [finding.text for finding in findings],
         "rows": [f"{finding.rows:,} ({100 * finding.rows / rows:.3g} %)" for finding in findings],
-        "": [finding.text for finding in findings],
     }

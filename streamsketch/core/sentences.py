@@ -294,7 +294,9 @@ BLANKS = "at the ends, repeated or not spaces: {done}"
 OTHER_BY_BLANKS = "another name than without them"
 BLANKS_AGREED = "set by the agreement"
 LOOKS_MISSING = "{examples}: counted as a name"
-SEVERAL_SPELLINGS = "such as {examples}: different names under the agreement; {count} in all"
+SEVERAL_SPELLINGS = (
+    "of names that are also written otherwise, such as {examples}: different names under the agreement; {count} in all"
+)
 IS_IT_THE_UNIT = "{column} has {names} different names, and there are {units} units: is {unit} the unit?"
 
 # --- estimates ------------------------------------------------------------------------------------------------

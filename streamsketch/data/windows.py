@@ -155,14 +155,14 @@ def times_in(column: "pa.Array", name: str, form: str | None = None) -> "pa.Arra
     raise InvalidInputError(f"the column {name} must hold times, dates, or text with times or dates; got {kind}")
 
 
-def not_a_time(name: str, form: str | None = None) -> str:
+def not_a_time(name: str, form: str | None = None, row: int | None = None) -> str:
     """Return what is wrong with a column whose text is not a time, without a cell."""
-    looks = (
-        "in ISO 8601, such as 2024-05-31 or 2024-05-31T12:00:00Z; state its format"
-        if form is None
-        else f"in the format {form}; correct the format or the text"
+    holds = "text that" if row is None else f"text, and in row {row:,} a text that"
+    like = "ISO 8601, such as 2024-05-31T12:00:00Z" if form is None else f"the format {form}"
+    return (
+        f"the column {name} holds {holds} is not a time in {like}: correct the row or leave it out, or state the "
+        "format of times (agree --set time-format)"
     )
-    return f"the column {name} holds text that is not a time {looks}"
 
 
 def readable_times(column: "pa.Array", form: str | None = None) -> NDArray[np.bool_]:

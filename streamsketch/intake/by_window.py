@@ -43,7 +43,6 @@ class IntakeByWindow(Intake):
             time_format=windows.format,
             windows=windows.of_times,
         )
-        self._needed = list(dict.fromkeys([*self._needed, windows.time.name]))
         self._agreed_windows, self._within = windows, within
 
     def read(self, batch: "pa.RecordBatch", first: int | Rows = 1) -> Events:

@@ -121,8 +121,11 @@ class RowCheck:
         """Whether a release of these rows would be refused for one of them."""
         self.rows = 0
         """The number of rows so far."""
-        bounded = agreement.unit is not None
-        self._intake = Intake(agreement, on_bad=self._bad, bounded=bounded)
+        options: dict[str, Any] = {"bounded": agreement.unit is not None}
+        if (windows := agreement.windows) is not None:
+            options |= {"time": windows.time.name, "time_format": windows.format, "windows": windows.of_times}
+        self._intake = Intake(agreement, on_bad=self._bad, **options)
+        self._release = Intake(agreement, **options)
 
     def _spelt(self, name: str, text: str) -> str:
         column = next((column for column in self._agreement.columns if column.name == name), None)
@@ -130,6 +133,7 @@ class RowCheck:
         return text if rule is None else rule.apply(text)
 
     def _bad(self, _: int, why: str) -> None:
+        why = re.sub(r" \w+, and in row [\d,]+ a text", " a text", why)
         self._why[re.sub(r" in row [\d,]+|,? rows? [\d,]+( to [\d,]+)?", "", why)] += 1
 
     def add(self, batch: "pa.RecordBatch") -> None:
@@ -160,8 +164,11 @@ class RowCheck:
                     self._units[entry["values"]] += entry["counts"]
                 else:
                     self._rows_of_other_units += entry["counts"]
-        self.refused |= self._agreement.missing == "refuse" and any(self._missing.values())
-        self.refused |= self._agreement.unit is None and bool(self._why)
+        if not self.refused and (self._why or any(self._missing.values())):
+            try:
+                self._release.read(batch)  # as a release reads them
+            except InvalidInputError:
+                self.refused = True
 
     def findings(self) -> list[Finding]:
         """Return what is to be known, column by column: names, then rows that are dropped, then units."""

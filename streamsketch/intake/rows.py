@@ -21,7 +21,7 @@ from streamsketch.data.formats import check_format
 from streamsketch.data.grid import quantise_and_tell, quantise_one, warn_of_truncation
 from streamsketch.data.keys import indices_of
 from streamsketch.data.tables import batches_of
-from streamsketch.data.windows import micros_in
+from streamsketch.data.windows import micros_in, not_a_time, readable_times
 from streamsketch.errors import IncompatibleAgreementsError, InvalidInputError
 from streamsketch.intake.columns import Mask, check_text, missing, null, plain, salvage
 from streamsketch.intake.events import Events
@@ -112,6 +112,8 @@ class Intake:
         self._time, self._time_format, self._windows = time, time_format, windows
         self._agreed = agreement.names
         self._needed = [name for name in agreement.names if name not in getattr(agreement.features, "columns", ())]
+        if windows is not None and time is not None and time not in self._needed:
+            self._needed.append(time)  # a row without a time is in no window
         self._keeps = agreement.missing == "keep"
 
     @property
@@ -328,9 +330,8 @@ class Intake:
         """Return columns of the agreed types as events."""
         agreement, projection, window = self._agreement, self._agreement.projection, None
         if self._windows is not None and self._time is not None:
-            named = columns[self._time], self._time, self._time_format
-            check_times_of_day(self._windows, *named)
-            window = self._windows.number(micros_in(*named))
+            check_times_of_day(self._windows, columns[self._time], self._time, self._time_format)
+            window = self._windows.number(self._micros(columns[self._time], self._time, rows))
         keys, units = (None if column is None else columns[column.name] for column in (agreement.key, agreement.unit))
         index = [columns[column.name] for column in agreement.index]
         values = None if agreement.value is None else columns[agreement.value]
@@ -346,6 +347,17 @@ class Intake:
                 if column is not None:
                     check_text(array, column.name)
         return Events(keys, units, indices, steps, window, values, truncated, len(rows))
+
+    def _micros(self, column: "pa.Array", name: str, rows: Rows) -> Ints:
+        """Return times in microseconds; an error names the first row whose text is no time."""
+        try:
+            return micros_in(column, name, self._time_format)
+        except InvalidInputError:
+            legible = readable_times(column, self._time_format)
+            if legible.all():
+                raise
+            why = not_a_time(name, self._time_format, row=int(rows[int(legible.argmin())]))
+            raise InvalidInputError(why) from None
 
     def _features(
         self, features: AgreedFeatures, columns: _Columns, rows: Rows, keys: Any, units: Any, window: Any, on_bad: Any

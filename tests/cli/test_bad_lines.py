@@ -160,7 +160,7 @@ def test_windows_of_a_day_are_keys_of_their_own(folder: Path, forks: Forks) -> N
         assert set(load_raw(folder / "a.raw-sketch").state) == keys
         (folder / "a.raw-sketch").unlink()
     wrong = forks.refused("sketch", "times.csv", *timed[:-3], "--window", "1d", cwd=folder)
-    assert "the column when holds text that is not a time in ISO 8601" in wrong
+    assert "in row 2 a text that is not a time in ISO 8601" in wrong
     windows = ["agree", "--index", "item", "--set", "windows=keys", "-o", "x.json"]
     assert "got 'a day'" in forks.refused(*windows, "--window", "a day", "--time", "when", cwd=folder)
     assert "a length and a column of times" in forks.refused(*windows, "--time", "when", cwd=folder)

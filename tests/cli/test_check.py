@@ -117,4 +117,24 @@ def test_a_row_that_is_refused_is_counted_with_all_others(forks: Forks, tmp_path
     said = forks.refused("release", "rows.csv", "--agreement", "a.json", "-o", "a.sketch", cwd=tmp_path)
     assert "in row 2 a text that is not a plain decimal number" in said
     assert "leave it out; `streamsketch check FILE --agreement FILE` counts all such rows" in said
-    assert findings(forks, tmp_path)["", "malformed"] == 2
+    done = forks.run("check", "rows.csv", "--agreement", "a.json", "--json", cwd=tmp_path)
+    checked = json.loads(done.stdout)
+    assert (done.returncode, checked["refused"]) == (1, True)
+    assert [one["rows"] for one in checked["findings"] if one["kind"] == "malformed"] == [2]
+    assert "--missing drop" not in done.stderr, "it is agreed on, and mends nothing"
+
+
+def test_times_of_windows_are_looked_at(forks: Forks, tmp_path: Path) -> None:
+    lines = ["customer,item,at", "Ann,tea,2025-01-01", "Bob,tea,", "Cleo,jam,2025-02-01", "Dan,jam,2025-02-02"]
+    (tmp_path / "good.csv").write_text("\n".join(lines))
+    (tmp_path / "bad.csv").write_text("\n".join([*lines, "Eve,jam,31.01.2025", "Fay,jam,01.02.2025"]))
+    windows = ["--window", "month", "--time", "at", "--first", "2025-01", "--set", "last=2025-02"]
+    agree(forks, tmp_path, "--epsilon", "1", "--delta", "1e-6", *windows, "--set", "windows=keys")
+    for name, status, kinds in (("good", 0, {"missing": 1}), ("bad", 1, {"missing": 1, "malformed": 2})):
+        done = forks.run("check", f"{name}.csv", "--agreement", "a.json", "--json", cwd=tmp_path)
+        found = {one["kind"]: one["rows"] for one in json.loads(done.stdout)["findings"] if one["kind"] in kinds}
+        assert (done.returncode, found) == (status, kinds)
+    forks.succeeded("release", "good.csv", "--agreement", "a.json", "-o", "good.parquet", cwd=tmp_path)
+    said = forks.refused("release", "bad.csv", "--agreement", "a.json", "-o", "bad.parquet", cwd=tmp_path)
+    assert "in row 6 a text that is not a time in ISO 8601" in said
+    assert "state the format of times (agree --set time-format); `streamsketch check" in said

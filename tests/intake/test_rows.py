@@ -212,7 +212,7 @@ def test_each_row_is_judged_by_itself(rows: list[Any], bounded: bool) -> None:  
 def test_rows_are_in_the_windows_of_their_times() -> None:
     hours = Tumbling(3_600_000_000, offset=60_000_000)
     at = ["2026-01-01T10:00:59Z", "2026-01-01T10:01:00Z", "yesterday", "2026-01-01T12:00:00+01:00"]
-    with pytest.raises(ss.InvalidInputError, match="the column at holds text that is not a time"):
+    with pytest.raises(ss.InvalidInputError, match="the column at holds text, and in row 3 a text that is not a time"):
         Intake(AGREEMENT, time="at", windows=hours).read(batch(at=at))
     for bounded in (False, True):
         found = Intake(AGREEMENT, on_bad="drop", time="at", windows=hours, bounded=bounded).read(batch(at=at))
