@@ -132,6 +132,6 @@ def test_rows_without_a_time_are_refused_by_their_number(tmp_path: Path, forks: 
     (tmp_path / "rows.csv").write_text("at,age,taste,buyer\n2026-03-01,5,,Ann\nsoon,7,,Bob\n")
     made = ["rows.csv", "--agreement", "agreed.json", "--window", "month", "--time", "at", "-o", "out.raw-sketch"]
     refused = forks.refused("sketch", *made, cwd=tmp_path)
-    assert "the column at holds text that is not a time" in refused
+    assert "the column at holds text, and in row 3 a text that is not a time" in refused
     assert "soon" not in refused
     assert not (tmp_path / "out.raw-sketch").exists()
