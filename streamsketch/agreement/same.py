@@ -54,8 +54,8 @@ def check_agreed(first: Agreed, second: Agreed) -> Agreed:
     elif fingerprint_of(first) != fingerprint_of(second):
         raise IncompatibleAgreementsError(
             f"the agreements differ: fingerprint {fingerprint_of(first)} here, {fingerprint_of(second)} there. "
-            "Compare the parties' agreement files to find the fields that differ, and sketch both streams under one "
-            "of them"
+            "`streamsketch explain` of both agreement files says which fields differ; sketch both streams under one of "
+            "them"
         )
     return second if isinstance(first, str) else first
 

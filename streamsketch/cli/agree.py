@@ -91,7 +91,7 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         option(
             "Privacy",
             "EPSILON",
-            "Privacy loss ε of each release, a decimal > 0. Without it, each party states it when it releases.",
+            "Privacy loss ε of each release, a decimal > 0. Without it, a later `agree FILE.json --epsilon` adds it.",
         ),
     ] = None,
     delta: Annotated[
@@ -170,6 +170,8 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
     """
     new_file(output, ".json", "an agreement")
     more = set_fields(Further(), FIELDS, further)
+    base = None if sample is None else base_of(sample)
+    before = base if isinstance(base, ss.Agreement) else None
     stated = _Stated(
         columns=columns_from(index or [], key, unit_column, value, _names_in(sample)),
         bounds={"l1": l1, "l2": more.l2, "sketch_l2": sketch_l2, "one_coordinate": more.one_coordinate},
@@ -178,13 +180,12 @@ def agree(  # noqa: PLR0913 - the fields of an agreement
         max_keys=max_keys,
         missing=missing,
         more=more,
-        terms=_terms(epsilon, delta, more.mechanism),
-        windows=_windows(window, time, first, more),
+        terms=_terms(epsilon, delta, more.mechanism, None if before is None else before.terms),
+        windows=_windows(window, time, first, more, None if before is None else before.windows),
         keys=published_keys(
             names_given(public_key or [], "--public-key"), more.select_keys, keys_are_public=keys_are_public
         ),
     )
-    base = None if sample is None else base_of(sample)
     stated.check_terms(base)
     if sample is not None and base is not None:
         sizes = {"features": features, "units": units, "projection": more.projection, "sketch-dim": more.sketch_dim}
@@ -412,7 +413,12 @@ def _say_size(sized: tuple[UnitPlan, UnitPlan] | None) -> None:
         say(sentence)
 
 
-def _terms(epsilon: str | None, delta: str | None, mechanism: str | None) -> ss.Terms | None:
+def _terms(epsilon: str | None, delta: str | None, mechanism: str | None, before: ss.Terms | None) -> ss.Terms | None:
+    """Return the terms of options, which replace those of an agreement one by one; None if nothing is stated."""
+    stated = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism}
+    if before is not None:
+        replaced: dict[str, Any] = {name: term for name, term in stated.items() if term is not None}
+        return dataclasses.replace(before, **replaced) if replaced else None
     if epsilon is None:
         if delta is not None or mechanism is not None:
             raise ss.InvalidInputError("--delta and --set mechanism=NOISE are terms of a release: also give --epsilon")
@@ -420,22 +426,28 @@ def _terms(epsilon: str | None, delta: str | None, mechanism: str | None) -> ss.
     return ss.Terms(epsilon=epsilon, delta=delta or "0", mechanism=mechanism or "auto")
 
 
-def _windows(every: str | None, time: str | None, first: str | None, more: Further) -> ss.Windows | None:
-    """Return the windows of options; None if there are none."""
-    if every is None or time is None:
-        if any((every, time, first, more.windows_are, more.time_format, more.zone, more.last)):
-            raise ss.InvalidInputError("windows have a length and a column of times: --window LENGTH --time COLUMN")
+def _windows(
+    every: str | None, time: str | None, first: str | None, more: Further, before: ss.Windows | None
+) -> ss.Windows | None:
+    """Return the windows of options, which replace fields of those of an agreement; None if nothing is stated."""
+    name, _, kind = (time or "").rpartition(":")
+    stated: dict[str, Any] = {
+        "time": (name, kind) if name and kind in ("date", "timestamp") else time,
+        "every": every,
+        "format": more.time_format,
+        "zone": more.zone,
+        "first": first,
+        "last": more.last,
+        "are": more.windows_are,
+    }
+    stated = {field: value for field, value in stated.items() if value is not None}
+    if not stated:
         return None
-    name, _, kind = time.rpartition(":")
-    return ss.Windows(
-        time=(name, kind) if name and kind in ("date", "timestamp") else time,
-        every=every,
-        format=more.time_format,
-        zone=more.zone,
-        first=first,
-        last=more.last,
-        are=more.windows_are or "releases",
-    )
+    if before is not None:
+        return dataclasses.replace(before, **stated)
+    if every is None or time is None:
+        raise ss.InvalidInputError("windows have a length and a column of times: --window LENGTH --time COLUMN")
+    return ss.Windows(**stated)
 
 
 def _typed(schema: "pa.Schema", projection: ss.projections.Projection, fields: dict[str, Any]) -> ss.Agreement:

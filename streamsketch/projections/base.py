@@ -449,7 +449,7 @@ class Projection(ABC):
         raise IncompatibleProjectionsError(
             f"the sketches were made with different projections: {', '.join(differing)}. "
             f"Sketch both streams with the same Projection: share its to_json() text, or on the command line one file, "
-            f"--agreement FILE or --projection FILE"
+            f"--agreement FILE"
         )
 
     @classmethod

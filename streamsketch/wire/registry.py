@@ -220,7 +220,11 @@ def _following(agreement: str | None, release: Any) -> Any:
     """Return what was read, once it is known to follow the agreement expected."""
     if agreement not in (None, release.agreement):
         follows = "names none" if release.agreement is None else f"is {release.agreement}"
-        raise WireFormatError("agreement", f"{follows}, and {agreement} was expected")
+        raise WireFormatError(
+            "agreement",
+            f"{follows}, and {agreement} was expected: load it by the agreement it follows. `streamsketch explain` "
+            "of two agreement files says which fields differ",
+        )
     return release
 
 

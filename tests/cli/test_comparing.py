@@ -254,7 +254,7 @@ def test_compare_refuses_what_cannot_be_compared(files: list[Path], tmp_path: Pa
         ([north, "link.sketch"], "link.sketch are one file, named twice"),
         ([north, "copy.sketch"], "share the noise"),
         ([north, "other.sketch"], "seed (3 here, 4 there)"),
-        ([north, "other.sketch"], "--agreement FILE or --projection FILE"),
+        ([north, "other.sketch"], "on the command line one file, --agreement FILE"),
         ([north, south, "--confidence", "95"], "confidence must lie in (0, 1), got 95.0"),
         ([north, "nowhere.sketch"], "does not exist"),
         ([], "Missing argument 'FILE"),
