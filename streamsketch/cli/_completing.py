@@ -112,5 +112,9 @@ def check_header(sample: Path, columns: Mapping[str, Any]) -> None:
             continue
         alike = [other for other in names if other.strip().lower() == name.strip().lower()]
         hint = "; a column's name differs from it in case or in blanks" if alike else ""
-        one_column = "; it has one column only: is its delimiter a comma?" if len(names) == 1 and not alike else ""
-        raise ss.InvalidInputError(f"{sample} has no column {name}{hint}{one_column}")
+        one_column = (
+            "; it has one column only: if its delimiter is no comma, leave the file out and state types, as --index "
+            "item:text; release and check read it with --set delimiter"
+        )
+        also = one_column if len(names) == 1 and not alike else ""
+        raise ss.InvalidInputError(f"{sample} has no column {name}{hint}{also}")

@@ -91,6 +91,8 @@ def show_differences(  # noqa: PLR0913 - the options of a command
         rows = "categories" if why.category else "items"
         numbers = f"{differences.n_separated:,} of {differences.candidates:,}"
         say(f"{numbers} {rows} are separated. All intervals hold at once.")
+        if agreed is not None and agreed.neighbours is not None and agreed.clip == "equal":
+            say(f"Each {agreed.neighbours.unit} counts the same, so these are {of} of votes, not of rows or values.")
     if differences.secret:
         say("warning: raw sketches took part: what is printed here is as secret as they are.")
 

@@ -341,6 +341,9 @@ def load_published(path: Path, *kinds: type[Any], signer: list[Path] | None = No
         ):
             remedy = f"To release a table: streamsketch release {path} --agreement FILE"
             raise ss.InvalidInputError(f"{path} is not a release ({SKETCH}, {SIGNS} or {TABLE}). {remedy}") from None
+        if error.where == "columns":
+            remedy = f"To release its rows: streamsketch release {path} --agreement FILE"
+            raise ss.InvalidInputError(f"{path} has not the columns of a table of releases. {remedy}") from None
         expected = _NAMES.get(_kind_of(path).__name__, "release")
         wrong = ss.errors.WireFormatError(error.where, error.problem)  # without the file, which is named here
         raise ss.InvalidInputError(f"{path} is not a valid {expected}: {wrong}") from None

@@ -82,8 +82,8 @@ def changes(  # noqa: PLR0913 - a command's options are its parameters
         option(
             "Estimates",
             "DISTANCE|typical",
-            "Distance (not squared) up to which two windows count as the same. typical uses the usual distance in the "
-            "series.",
+            "Distance, not squared and in data units, also --by profile, up to which two windows count as the same. "
+            "typical uses the usual distance in the series.",
         ),
     ] = "0",
     settings: Annotated[list[str] | None, set_option("Estimates", FIELDS)] = None,
@@ -149,7 +149,9 @@ def changes(  # noqa: PLR0913 - a command's options are its parameters
             say(f"Missing{f' of {name}' if name else ''}: {missing} between {gap['after']} and {gap['before']}.")
     if allowed == _TYPICAL:
         usual = {name: format_value(result.tolerance, result.tolerance / 100) for name, result in results.items()}
-        say(f"Typical distances: {join_names([f'{name} {distance}'.lstrip() for name, distance in usual.items()])}.")
+        units = "data units per unit" if by == "mean" else "data units"
+        distances = join_names([f"{name} {distance}".lstrip() for name, distance in usual.items()])
+        say(f"Typical distances, in {units}: {distances}.")
     alarms = [f"{name} {window}".lstrip() for name, result in results.items() for window in result.alarms]
     say(
         f"{plural(len(alarms), 'alarm')}{': ' + join_names(alarms) if alarms else ''}. {_of_level(level, more.control)}"

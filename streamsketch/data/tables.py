@@ -9,6 +9,7 @@ from streamsketch.core.text import named
 from streamsketch.core.wrong import ROWS, nature_of, wrong_type
 from streamsketch.data.columns import NOT_SHOWN
 from streamsketch.data.lenient import lenient_column
+from streamsketch.data.readers.opening import spelt_alike
 from streamsketch.errors import InvalidInputError
 
 _LAZY_ROWS = 1 << 17
@@ -156,7 +157,8 @@ def lazy_batches(rows: Any, columns: list[str], most: int = _LAZY_ROWS) -> "Iter
 def _check_names(wanted: list[str], names: list[str]) -> None:
     if wrong := [name for name in wanted if names.count(name) != 1]:
         columns = "the column" if len(wrong) == 1 else "each of the columns"
-        raise InvalidInputError(f"the table must have {columns} {named(wrong)} exactly once; {NOT_SHOWN}")
+        hint = spelt_alike(wrong, names)
+        raise InvalidInputError(f"the table must have {columns} {named(wrong)} exactly once{hint}; {NOT_SHOWN}")
 
 
 def names_of(index: str | Sequence[str] | None) -> list[str]:

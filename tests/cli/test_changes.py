@@ -122,7 +122,7 @@ def test_people_see_alarms_and_what_is_left_out(series: dict[str, Any], folder: 
     assert "Left out, with fewer than 2 windows: west." in said
     assert "1 alarm: north 2024-04." in said
     typical = forks.run("changes", ".", "--tolerance", "typical", cwd=folder)
-    assert "Typical distances: north " in typical.stderr
+    assert "Typical distances, in data units: north " in typical.stderr
     picture = (folder / "p.svg").read_text()
     assert "north: alarms in 2024-04. south: no alarm." in picture
     again = forks.refused("changes", ".", "--set", "picture=p.svg", cwd=folder)

@@ -80,7 +80,7 @@ REFUSED = {
     "agree rows.csv --index thing -o x.json": "rows.csv has no column thing",
     "agree rows.csv --index Item -o x.json": "differs from it in case or in blanks",
     "agree blank.csv --index item --key shop -o x.json": "differs from it in case or in blanks",
-    "agree semicolons.csv --index item -o x.json": "is its delimiter a comma?",
+    "agree semicolons.csv --index item -o x.json": "if its delimiter is no comma, leave the file out",
     "agree rows.csv --index item:word -o x.json": "does not end in a type of an agreement",
     "agree rows.csv --index item --value n:int -o x.json": "without a type",
     f"{AGREE} --epsilon 0 -o x.json": "epsilon",

@@ -290,7 +290,7 @@ def csv_header(line: bytes, path: str, columns: list[str], delimiter: str = ",")
     ):
         raise InvalidInputError(
             f"{path} has one column only; if {other!a} is its delimiter, pass that as delimiter, on the command line "
-            f"--set delimiter={other!r}"
+            f"--set delimiter={other!r} of rows; a list of items has commas"
         )
     if missing := [name for name in columns if name not in names]:
         if kind := other_kind(line):
