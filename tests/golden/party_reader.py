@@ -294,9 +294,16 @@ def read_statement(line: str | bytes, digest_of_file: str, keys: Mapping[str, Ke
     need(subject["digest"].get(name) == digest_of_file, "a signature of other bytes")
     said: Fields = fields["predicate"]
     if said["expires"] is not None:
-        ends = dt.datetime.fromisoformat(said["expires"])
+        ends = _time_of(said["expires"])
         need(ends.tzinfo is not None and ends > dt.datetime.now(dt.UTC), "expired")
     return said
+
+
+def _time_of(text: str) -> dt.datetime:
+    try:
+        return dt.datetime.fromisoformat(text)
+    except ValueError:
+        raise Refused("an end that is no time") from None
 
 
 def read_bundle(text: str, digest_of_file: str, keys: Mapping[str, Key]) -> Fields:
