@@ -53,7 +53,7 @@ class IntakeByWindow(Intake):
         numbers = np.asarray(rows_from(first, batch))[kept]
         events = self._read_numbered(batch if whole else batch.take(pa.array(kept)), numbers)
         if self._within is not None and events.window is not None:
-            # once more, in case a column that is cast as agreed holds times that could not be read before
+            # once more, by the times that name the windows: those of columns that are cast as agreed
             events = events.where((events.window >= self._within.start) & (events.window < self._within.stop))
         return self._keyed(events)
 

@@ -13,7 +13,8 @@ import streamsketch as ss
 from streamsketch.errors import DependentNoiseError, IncompatibleAgreementsError, IncompatibleProjectionsError
 from streamsketch.estimation import DifferenceBy, Differences, PointEstimator
 from streamsketch.estimation.cell_law import CellLaw
-from streamsketch.estimation.differences import differences_from_others
+from streamsketch.estimation.differences import Found, differences_from_others
+from streamsketch.estimation.intervals import miss_of
 from streamsketch.features import Features, Number
 from streamsketch.release import release_vector
 from tests.counted import AGREEMENT, PROJECTION, bounded
@@ -300,6 +301,19 @@ def test_the_law_of_a_sum_of_medians_is_that_of_all_draws(count: int, number: in
         assert sum(chance for size, chance in sums.items() if size <= reach) >= 1 - miss
         if number > 1:
             assert sum(chance for size, chance in sums.items() if size < reach - 0.1) < 1 - miss
+
+
+def test_intervals_by_the_median_reach_the_whole_steps_of_their_law() -> None:
+    """At each level: a rounding less would leave out the errors of the last step, which are likely."""
+    law = CellLaw.of(np.array([1.0, 4.0, 11.0]), 3)
+    numbers = np.arange(1, 8)
+    zeros, cells = np.zeros(numbers.size), numbers * law.variance
+    differences = Found(zeros, cells, zeros, zeros, zeros, zeros, law, numbers)
+    for confidence in np.linspace(0.5, 0.9999, 200).tolist():
+        reach = law.reach_of_sums(numbers, miss_of(confidence, 1))
+        intervals = differences.interval(confidence)
+        assert (intervals.low <= -reach).all()
+        assert (intervals.high >= reach).all()
 
 
 def test_quantiles_of_many_numbers_are_interpolated_and_end_as_normal_ones() -> None:

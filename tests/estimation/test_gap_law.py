@@ -327,8 +327,9 @@ def test_a_small_square_of_one_cell_has_the_p_value_of_its_root() -> None:
         assert law.p_value((size - 0.5) ** 2) == pytest.approx(2 * ratio**size / (1 + ratio), rel=3e-3)
 
 
-@pytest.mark.parametrize("level", [0.9, 0.99, 0.999])
-def test_a_line_is_no_less_than_0(level: float) -> None:
+@pytest.mark.parametrize("level", [0.9, 0.99, 0.999, 0.9999])
+@pytest.mark.parametrize("cells", [1, 2, 4])
+def test_a_line_is_no_less_than_0(cells: int, level: float) -> None:
     noise = NoiseTerm(DiscreteLaplace(Fraction(1000)), 1.0)
-    law = GapLaw(ss.SJLT(sketch_dim=1, sparsity=1, seed=7), (noise, noise))
+    law = GapLaw(ss.SJLT(sketch_dim=cells, sparsity=1, seed=7), (noise, noise))
     assert law.line(level) >= 0
