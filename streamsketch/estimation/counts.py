@@ -72,7 +72,8 @@ def estimate_of_counts(
     Its intervals are those of ``reach``, if the law of the noise is known.
     """
     variance, fourth = noise.k2 * sum(factor**2 for factor in factors), noise.k4 * sum(factor**4 for factor in factors)
-    kurtosis = fourth / variance**2 if variance else 0.0
+    square = variance**2  # which may be 0 for noise that a file states
+    kurtosis = fourth / square if square else 0.0
     return Estimate(value, 0.0, variance, lowest=0.0, kurtosis=kurtosis, grain=reach)
 
 

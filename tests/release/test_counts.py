@@ -15,9 +15,11 @@ import streamsketch as ss
 from streamsketch.accounting.book import spending_of
 from streamsketch.accounting.sensitivity import sensitivity_of
 from streamsketch.errors import InvalidInputError, SketchOverflowError, WireFormatError
+from streamsketch.estimation.counts import estimate_of_counts
 from streamsketch.privacy import Counting
 from streamsketch.privacy.bounds import NO_DATA, UNKNOWN, Bounds
 from streamsketch.privacy.layout import CELLS, Layout
+from streamsketch.privacy.noise import NoiseMoments
 from streamsketch.privacy.samplers import KeyedBits
 from streamsketch.release.checking.release import check_release
 from streamsketch.sketching.exact import ExactSums
@@ -191,6 +193,13 @@ def test_a_wider_bound_than_was_enforced_gives_the_same_total() -> None:
     released = wide.release(sketch_of(500, 9000))
     assert released.total.value == pytest.approx(9000, abs=20)
     assert released.units.value == pytest.approx(500, abs=1)
+
+
+def test_noise_whose_square_is_0_as_a_float_has_an_error() -> None:
+    """No sampler has it, but a file can state it."""
+    estimate = estimate_of_counts(5.0, NoiseMoments(1e-200, 1e-200), [1.0])
+    assert (estimate.value, estimate.standard_error) == pytest.approx((5.0, 1e-100))
+    assert estimate.interval(0.95).high == 5.0
 
 
 def test_a_total_needs_slack() -> None:

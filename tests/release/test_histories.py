@@ -334,6 +334,8 @@ def test_ranges_and_differences_are_checked_against_their_schedule() -> None:
             assert str(one.history) in said
             assert "Theory 11.3" in said
         assert ss.squared_norm(ranges[0]).variance > 0
+        tiny = copy_of(ranges[0], noise=NoiseMoments(5e-324, 0.0))  # whose share of any noise is 0 as a float
+        assert check_release(tiny).verdict == "too little"
         short = _with_noise(ranges[0], 0.25) if schedule.scale == 1 else _with_noise(ranges[0], 0.5)
         assert check_release(short).verdict == "too little"
         with pytest.raises(DependentNoiseError):

@@ -135,7 +135,7 @@ def _agree_on_lattice(stated: NoiseMoments, used: NoiseMoments) -> bool:
     """Return whether a range states the noise of its rows, on a lattice of 2^-g grid steps for some whole g."""
     if not (stated.k2 > 0 and used.k2 > 0):
         return False
-    halvings = round(math.log2(stated.k2 / used.k2) / 2)
+    halvings = round((math.log2(stated.k2) - math.log2(used.k2)) / 2)  # their ratio may be 0 as a float
     return 0 <= halvings <= _MOST_HALVINGS and agree(stated, used.scaled(2.0**halvings))
 
 
