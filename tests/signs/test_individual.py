@@ -161,7 +161,7 @@ def test_released_signs_follow_the_law_that_was_enumerated(
     mechanism: Mechanism, projection: ss.projections.Projection
 ) -> None:
     """False rejects: 18 cells at 1e-8."""
-    rows, steps = 2000, cell_steps(projection, mechanism.neighbours)
+    rows, steps = 8000, cell_steps(projection, mechanism.neighbours)
     vector = np.array([1, 0, 1])
     cells = projection.columns(np.arange(3)) @ vector
     chances = plus_chances(mechanism, cells, steps, find_near_zero(cells, steps))

@@ -15,6 +15,8 @@ import streamsketch as ss
 from streamsketch import signs
 from streamsketch.kernels.hashing import WORD_BITS
 from streamsketch.kernels.lattice import lattice_gaussian
+from streamsketch.privacy.budget import Budget
+from streamsketch.privacy.mechanism import KeySelection, Mechanism
 from streamsketch.signs.flip_check import check_flips
 from streamsketch.signs.sign_changes import (
     binomial_count,
@@ -298,6 +300,15 @@ def test_cells_within_63_bits_are_a_condition_that_first_releases_do_not_state()
     for kept, verdict in ((others, "enough"), ([said], "too little")):
         guarantee = dataclasses.replace(released.guarantee, conditions=kept)
         assert check_flips(guarantee, PROJECTION, released.law).verdict == verdict
+
+
+@pytest.mark.parametrize(("of_signs", "verdict"), [(8.0, "enough"), (8.5, "too little")])
+def test_what_a_choice_of_keys_spent_is_not_spent_on_signs_as_well(of_signs: float, verdict: str) -> None:
+    asked = mechanism(epsilon=of_signs)
+    own = asked.guarantee(PROJECTION)
+    steps = [*own.mechanism.steps, KeySelection(Budget(0.5, 1e-9))]
+    guarantee = dataclasses.replace(own, epsilon=8.5, delta=1e-6 + 1e-9, mechanism=Mechanism(steps))
+    assert check_flips(guarantee, PROJECTION, asked.law(PROJECTION)).verdict == verdict
 
 
 @pytest.mark.parametrize("delta", [5e-324, 1e-301, 1e-300])

@@ -160,19 +160,37 @@ def test_a_failed_append_changes_nothing(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_an_append_survives_a_power_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The folder is synchronised after the journal was removed, which would undo it."""
-    save_raw(RawSketch(PROJECTION.table()), path := tmp_path / "a")
-    statements: list[str] = []
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return what SQLite is told, in order, from now on."""
+    told: list[str] = []
 
-    def traced(*given: Any, **options: Any) -> Any:
-        connection = synchronised_connect(*given, **options)
-        connection.set_trace_callback(statements.append)
+    def traced(*arguments: Any, **options: Any) -> Any:
+        connection = synchronised_connect(*arguments, **options)
+        connection.set_trace_callback(told.append)
         return connection
 
     monkeypatch.setattr(sqlite3, "connect", traced)
+    return told
+
+
+def test_an_append_survives_a_power_failure(tmp_path: Path, statements: list[str]) -> None:
+    """The folder is synchronised after the journal was removed, which would undo it."""
+    save_raw(RawSketch(PROJECTION.table()), path := tmp_path / "a")
+    statements.clear()
     append_raw(RawSketch(PROJECTION.table()), path)
     assert statements.index("PRAGMA synchronous = EXTRA") < statements.index("BEGIN IMMEDIATE")
+
+
+@pytest.mark.parametrize("rule", ["temp_store = MEMORY", "secure_delete = ON"])
+def test_nothing_secret_is_left_beside_a_file_or_in_it(tmp_path: Path, statements: list[str], rule: str) -> None:
+    """Neither in temporary files, of which SQLite says nothing, nor in pages that are free."""
+    save_raw(RawSketch(PROJECTION.table()), path := tmp_path / "a")
+    for work in (lambda: append_raw(RawSketch(PROJECTION.table()), path), lambda: load_raw(path)):
+        statements.clear()
+        work()
+        begins = next(place for place, told in enumerate(statements) if told.startswith(("BEGIN", "SELECT")))
+        assert statements.index(f"PRAGMA {rule}") < begins
 
 
 def test_an_append_without_room_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
