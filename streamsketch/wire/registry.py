@@ -234,7 +234,12 @@ def _not_published(path: str | os.PathLike[str], start: bytes) -> str:
             if other.holds(path):
                 return f"are those of {other.read_by}"
     cut = any(magic.startswith(start) for magic in CODECS)
-    return "are not there: it was cut off" if cut else "are not those of any release"
+    if cut:
+        return "are not there: it was cut off"
+    return (
+        "are not those of any release: agreements are read by streamsketch.Agreement.load(path), and rows are released "
+        "by agreement.release(rows)"
+    )
 
 
 def _size_of(file: BinaryIO) -> int:
