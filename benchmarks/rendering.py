@@ -20,11 +20,10 @@ _HEADINGS = {
 _FEW = 6
 """Rows of times that the page shows of a benchmark without targets."""
 _HOW = """\
-What one decides by, of the last run of each benchmark and study. Each name links to its JSON file, which has every
-figure, the machine, the date and the command; `python -m benchmarks show NAME` prints it.
-[README.md](README.md) tells how to run them again, what is measured beside what, and how it can mislead. *Time ratio*
-is our time over that of the first beside it, the median over interleaved rounds: below 1 ours is faster. Ratios
-within a run compare, times of different runs do not."""
+What one decides by, of the last run of each benchmark and study. Each name links to its JSON file, with every figure,
+machine, date and command; `python -m benchmarks show NAME` prints it. [README.md](README.md) tells how to run them
+and how they mislead. *Time ratio* is our time over that of the first beside it, the median over interleaved rounds:
+below 1 ours is faster. Compare ratios, not times of different runs."""
 _PAPERS = """\
 Verdicts are computed from checks: a paper's statement, a tolerance, and what the run observed with its 95 %
 half-width. A check cannot be told if that interval is partly outside the tolerance."""
@@ -134,14 +133,17 @@ def _machine(results: list[Result]) -> str:
 def _times(results: list[Result]) -> list[str]:
     """Return one table of the rows of times that have targets, or of all that a benchmark without them has, if few.
 
-    It has a column for the time ratios on each other processor that was measured.
+    It has a column for the time ratios on each other processor that was measured. What stands beside several others
+    is named once.
     """
     lines, others_of = [], {result["name"]: result.get("elsewhere", {}) for result in results}
     processors = sorted({cpu for ratios in others_of.values() for cpu in ratios})
     for result in results:
         rows = [row for row in result["rows"] if row["target"] is not None] or result["rows"][:_FEW]
+        above = None
         for row in rows:
             named = _link(result) if row is rows[0] else ""
+            is_again, above = row["name"] == above, row["name"]
             beside = next(iter(row["others"].items()), None)
             others = "" if beside is None else f"{beside[0]} {markdown.figure(beside[1])}"
             ratio = "" if row["ratio"] is None else markdown.figure(row["ratio"])
@@ -149,7 +151,8 @@ def _times(results: list[Result]) -> list[str]:
             ours = f"{markdown.figure(row['ours'])} {row['unit']}"
             elsewhere = [others_of[result["name"]].get(cpu, {}).get(_row_name(row)) for cpu in processors]
             columns = ["" if value is None else markdown.figure(value) for value in elsewhere]
-            lines.append((named, row["name"], ours, others, ratio, *columns, target))
+            what = ("", "") if is_again else (row["name"], ours)
+            lines.append((named, *what, others, ratio, *columns, target))
     if not lines:
         return []
     on_others = [f"ratio on {cpu}" for cpu in processors]
