@@ -307,8 +307,8 @@ def test_an_exact_sketch_of_one_s_own_knows_items_that_met_no_other() -> None:
 
 def test_the_largest_come_first_once_each_with_simultaneous_intervals(release: ss.PrivateSketch) -> None:
     dictionary = ["salt", "tea", "jam", "tea", "milk"]
-    found = ss.top(release, dictionary, 3)
-    single = ss.frequency(release, ["salt", "tea", "jam", "milk"], confidence=1 - 0.05 / 4)
+    found = ss.top(release, dictionary, 3, confidence=1 - 1 / 16)  # whose share of four is a float, too
+    single = ss.frequency(release, ["salt", "tea", "jam", "milk"], confidence=1 - 1 / 64)
     expected = single.take(np.argsort(-single["estimate"].to_numpy(), kind="stable")[:3])
     assert found.table == expected
     assert found.candidates == 4
