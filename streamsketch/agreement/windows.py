@@ -205,7 +205,7 @@ class Windows:
     def end_of(self, layout: Layout) -> int | None:
         """Return the number of the first window after those that are released; None without an end.
 
-        The last is that which is stated, or else that of the last row of a layout.
+        The last one is the stated window or, without one, the window of the layout's last row.
         """
         if self.last_number is not None:
             return self.last_number + 1

@@ -211,7 +211,7 @@ def test_consuming_is_reported_beside_counting_alone(tmp_path: Path, monkeypatch
     assert [round(row["ratio"], 3) for row in written["rows"]] == [3, 3]
 
 
-def test_closing_a_window_is_told_beside_its_noise(tmp_path: Path) -> None:
+def test_closing_a_window_is_reported_beside_its_noise(tmp_path: Path) -> None:
     written = report.measure(entries("streams")["closing"], TINY, Data(), tmp_path)
     check_rows(written["rows"])
     assert {row["target"]["ours"] for row in written["rows"]} == {closing.GOAL}

@@ -162,16 +162,16 @@ def test_a_failed_append_changes_nothing(tmp_path: Path) -> None:
 
 @pytest.fixture
 def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return what SQLite is told, in order, from now on."""
-    told: list[str] = []
+    """Return the statements that SQLite executes from now on, in order."""
+    executed: list[str] = []
 
     def traced(*arguments: Any, **options: Any) -> Any:
         connection = synchronised_connect(*arguments, **options)
-        connection.set_trace_callback(told.append)
+        connection.set_trace_callback(executed.append)
         return connection
 
     monkeypatch.setattr(sqlite3, "connect", traced)
-    return told
+    return executed
 
 
 def test_an_append_survives_a_power_failure(tmp_path: Path, statements: list[str]) -> None:
@@ -189,7 +189,7 @@ def test_nothing_secret_is_left_beside_a_file_or_in_it(tmp_path: Path, statement
     for work in (lambda: append_raw(RawSketch(PROJECTION.table()), path), lambda: load_raw(path)):
         statements.clear()
         work()
-        begins = next(place for place, told in enumerate(statements) if told.startswith(("BEGIN", "SELECT")))
+        begins = next(place for place, text in enumerate(statements) if text.startswith(("BEGIN", "SELECT")))
         assert statements.index(f"PRAGMA {rule}") < begins
 
 
