@@ -72,22 +72,36 @@ def run_once(salt: str, paths: list[str]) -> Outcome:
         return outcomes(report)
 
 
-def is_explained(failures: Mapping[str, int], rates: Mapping[str, float], runs: int) -> bool:
-    """Return whether chance explains failures, by test, of so many runs.
+def are_too_many(failures: int, rates: Mapping[str, float], runs: int, level: float = _LEVEL) -> bool:
+    """Return whether more tests failed in so many runs than their rates explain: a right library has that by ``level``.
 
     Parameters
     ----------
     failures
-        How often each test failed.
+        The number of failures, of all tests.
     rates
-        How often each that depends on the salt may, in one run.
+        How often each test that depends on the salt may fail in one run.
     runs
         The number of runs.
+    level
+        The probability with which a right library has so many.
     """
     # a sum of rare failures has Poisson's law, or a narrower one
-    more = stats.poisson.sf(sum(failures.values()) - 1, runs * sum(rates.values()))
-    each = (stats.binom.sf(count - 1, runs, rates.get(name, 0.0)) for name, count in failures.items())
-    return bool(more > _LEVEL) and all(chance * len(rates) > _LEVEL for chance in each)
+    return bool(stats.poisson.sf(failures - 1, runs * sum(rates.values())) <= level)
+
+
+def fail_too_often(
+    failures: Mapping[str, int], rates: Mapping[str, float], runs: int, level: float = _LEVEL
+) -> list[str]:
+    """Return the tests that failed more often than their rates explain; parameters as `are_too_many`, by test."""
+    chances = {name: stats.binom.sf(count - 1, runs, rates.get(name, 0.0)) for name, count in failures.items()}
+    return [name for name, chance in chances.items() if chance * len(rates) <= level]
+
+
+def is_explained(failures: Mapping[str, int], rates: Mapping[str, float], runs: int) -> bool:
+    """Return whether chance explains failures, by test, of so many runs."""
+    too_many = are_too_many(sum(failures.values()), rates, runs)
+    return not too_many and not fail_too_often(failures, rates, runs)
 
 
 def table_of(failures: Mapping[str, int], rates: Mapping[str, float], runs: int) -> list[str]:

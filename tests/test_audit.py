@@ -1,5 +1,6 @@
 """The audit (make audit): rows of claims, what tests report to them, and the pages that point to them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.audit.__main__ import (
     run_tests,
     selects,
     table_of,
+    without_chance,
 )
 from tests.audit.claims import (
     DOCS,
@@ -119,16 +121,55 @@ def test_a_claim_is_judged_by_its_own_tests() -> None:
     for margin, problem in [(-1e-60, ""), (0.0, ""), (-1e-9, "the margin is below zero")]:
         row = judged_by_tests(claim, {"tests/a.py::one": {"outcome": "passed", "margin": margin}})
         assert row.problem == problem
-        assert ("0 of ε  " in table_of([row])) == (problem == "")
+        assert ("Holds: 1 cases, the smallest margin is 0 of ε." in table_of([row])) == (problem == "")
     assert judged_by_tests(claim_of("tests/b/c.py::two"), found).problem == "no test ran"
-    table = table_of([judged_by_tests(claim, found)]).splitlines()
-    assert table[0].split()[::-2] == ["margin", "cases", "was", "code", "in", "theorem"]
-    assert table[2].endswith("0.1 of ε         holds")
+
+
+def test_the_table_fits_a_terminal_and_has_the_numbers_of_the_page() -> None:
+    rows = [Row(claim, 10, 0.1, "") for claim in CLAIMS]
+    lines = table_of([*rows[:-1], rows[-1]._replace(problem="1 failed, first tests/a.py::one")]).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line for line in lines if line and not line.startswith(" ")] == list(dict.fromkeys(c.group for c in CLAIMS))
+    assert [int(line[:4]) for line in lines if line[:4].strip()[:1].isdigit()] == list(range(1, len(CLAIMS) + 1))
+    assert sum("Holds: 10 cases" in line for line in lines) == len(CLAIMS) - 1
+    assert "      DOES NOT HOLD: 1 failed, first tests/a.py::one." in lines
+
+
+RATES = {f"tests/a.py::usual[{place}]": 2e-4 for place in range(1000)} | {"tests/a.py::often": 0.05}
+
+
+def outcomes_of(*failed: str) -> dict[str, dict[str, Any]]:
+    named = {name: {"rejects": rate} for name, rate in RATES.items()} | {"tests/a.py::exact": {}}
+    return {name: test | {"outcome": "failed" if name in failed else "passed"} for name, test in named.items()}
+
+
+@pytest.mark.parametrize(
+    ("failed", "again", "holds"),
+    [
+        (["usual[0]"], [], True),
+        (["usual[0]", "often"], [], True),
+        (["usual[0]"], [1], False),  # twice in six runs, where once in 5,000 is stated
+        (["often"], [3], True),
+        (["often"], [1, 2, 3, 4, 5], False),
+        (["exact"], [], False),  # it draws nothing
+        ([f"usual[{place}]" for place in range(9)], [], False),  # 0.25 are stated
+    ],
+)
+def test_what_may_fail_by_chance_runs_again(failed: list[str], again: list[int], holds: bool) -> None:  # noqa: FBT001
+    names = [f"tests/a.py::{name}" for name in failed]
+
+    def run_again(tests: Sequence[str], number: int) -> dict[str, dict[str, Any]]:
+        assert set(tests) <= set(names)
+        return {name: test for name, test in outcomes_of(*(names if number in again else [])).items() if name in tests}
+
+    tests = without_chance(outcomes_of(*names), run_again)
+    assert tests.keys() == outcomes_of().keys()
+    assert (judged_by_tests(claim_of("tests/a.py"), tests).problem == "") == holds
 
 
 def test_a_command_that_is_not_there_is_said_and_does_not_hold_silently() -> None:
     claim = Claim("name", "Group", "It holds", "privacy/laplace.py", "a command", command=("no-such-command",))
-    assert judged_by_command(claim).problem.startswith("not run: no-such-command")
+    assert judged_by_command(claim).problem.startswith("Not run: no-such-command")
     assert judged_by_output(claim, 0, "\u2139 tests 9\n\u2139 pass 7\n\u2139 fail 0") == Row(claim, 7, None, "")
     assert judged_by_output(claim, 0, "# pass 7\n").cases == 7
     go = "    a_test.go:60: a.json: 202 of 202 cases agree\n    a_test.go:60: b.json: 16 of 16 cases agree\n"

@@ -107,8 +107,9 @@ _HEAD = """<!-- made by `make generated` of tests/audit/claims.toml -->
 
 Each row is a claim of this library, the theorem it rests on, the code that makes it true and the tests that check it.
 `make audit` runs all of them with fresh randomness, in two minutes on two cores. It prints this table with the number
-of cases and the smallest margin, which is how far the worst case was from failing. Anyone can run it, and can
-[break the library first](#does-the-audit-see-faults). **No third party has audited this code.**
+of cases and the smallest margin, which is how far the worst case was from failing. A statistical test fails a right
+library with a small probability, which it states; it then runs again with other randomness. Anyone can run the audit,
+and can [break the library first](#does-the-audit-see-faults). **No third party has audited this code.**
 """
 
 _FOOT = """

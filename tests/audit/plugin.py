@@ -20,7 +20,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.outcome != "passed":
         entry["outcome"] = report.outcome
     if report.when == "teardown":
-        entry |= {name: value for name, value in report.user_properties if name in ("cases", "margin")}
+        entry |= {name: value for name, value in report.user_properties if name in ("cases", "margin", "rejects")}
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
