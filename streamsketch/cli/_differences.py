@@ -15,6 +15,7 @@ from streamsketch.cli._writing import new_file
 from streamsketch.core.documents import Json
 from streamsketch.core.files import write_whole
 from streamsketch.estimation.differences import DifferenceBy, Differences
+from streamsketch.estimation.estimate import format_value
 from streamsketch.estimation.measures import By
 from streamsketch.report.differences import item_text, more_in, picture_of_differences, row_cells
 
@@ -89,12 +90,23 @@ def show_differences(  # noqa: PLR0913 - the options of a command
         if len(pairs) > 1:
             say(f"Of {plural(len(pairs), 'pair')} this is the one farthest apart; --only names another.")
         rows = "categories" if why.category else "items"
-        numbers = f"{differences.n_separated:,} of {differences.candidates:,}"
-        say(f"{numbers} {rows} are separated. All intervals hold at once.")
+        numbers = f"{differences.n_separated:,} of {differences.candidates:,} {rows}"
+        say(f"{numbers} {'is' if differences.n_separated == 1 else 'are'} separated. All intervals hold at once.")
+        if not differences.n_separated:
+            say(_hidden(differences))
         if agreed is not None and agreed.neighbours is not None and agreed.clip == "equal":
             say(f"Each {agreed.neighbours.unit} counts the same, so these are {of} of votes, not of rows or values.")
     if differences.secret:
         say("warning: raw sketches took part: what is printed here is as secret as they are.")
+
+
+def _hidden(differences: Differences) -> str:
+    """Return how large a difference may be where nothing is separated."""
+    reach = min(max(row["high"], -row["low"]) for row in differences.table.to_pylist())
+    return (
+        f"The narrowest of these intervals reaches {format_value(reach, reach / 10)}, so differences up to that may be "
+        "hidden. More cells or a larger ε narrow the intervals."
+    )
 
 
 def _fields(differences: Differences, first: str, second: str) -> Json:

@@ -1,6 +1,7 @@
 """compare --why and --together: what separates two streams, as a table, as JSON and as a picture."""
 
 import json
+import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,21 @@ def test_categories_are_a_column_of_the_dictionary(folder: Path, forks: Forks) -
     done = forks.run("compare", "north.sketch", "east.sketch", *options, cwd=folder)
     assert "kind" in done.stdout
     assert "2 of 2 categories are separated" in done.stderr
+
+
+def test_where_nothing_is_separated_the_narrowest_interval_is_told(folder: Path, forks: Forks) -> None:
+    """As where noise hides everything: a reader learns how large a difference may still be."""
+    x, y = (ss.load(folder / f"{name}.sketch") for name in ("north", "east"))
+    (folder / "rare.csv").write_text("word\nnobody buys this\nnor this\n")
+    rows = ss.top_differences(x, y, ["nobody buys this", "nor this"], confidence=0.99999).table.to_pylist()
+    narrowest = min(max(row["high"], -row["low"]) for row in rows)
+    options = ["--why", "rare.csv", "--set", "index=word", "--confidence", "0.99999"]
+    done = forks.run("compare", "north.sketch", "east.sketch", *options, cwd=folder)
+    said = " ".join(done.stderr.split())
+    assert "0 of 2 items are separated" in said
+    reach = re.search(r"The narrowest of these intervals reaches ([\d,.]+), so", said)
+    assert reach is not None
+    assert float(reach[1].replace(",", "")) == pytest.approx(narrowest, rel=0.05)
 
 
 def test_of_many_streams_the_pair_farthest_apart_is_shown_or_the_one_that_is_named(folder: Path, forks: Forks) -> None:
