@@ -171,7 +171,7 @@ class Ledger:
     def left(self, dataset: str) -> Left:
         """Return what is now left of a data set's budget; raise `LedgerError` if the ledger does not have it."""
         with self._read() as (transaction, book):
-            return book.left(self._known(dataset), book.time(transaction.now()))
+            return book.left(self._dataset(dataset), book.time(transaction.now()))
 
     @property
     def newest(self) -> Entry | None:
@@ -464,7 +464,7 @@ class Ledger:
         transaction.add((number, previous, text_of(body), entry.digest))
         return entry
 
-    def _known(self, name: str) -> Dataset:
+    def _dataset(self, name: str) -> Dataset:
         if name not in self._book.datasets:
             raise LedgerError(f"there is no data set {name!r} in the ledger; add it with its budget first")
         return self._book.datasets[name]
@@ -485,8 +485,8 @@ class Ledger:
             raise LedgerError("these data are not in any data set of the ledger; name one: dataset='…'")
         now = book.time(transaction.now())
         for name in sorted(names):
-            self._check_unit(self._known(name), guarantee)
-            book.check(self._known(name), spending, now)
+            self._check_unit(self._dataset(name), guarantee)
+            book.check(self._dataset(name), spending, now)
         return sorted(names)
 
     @staticmethod

@@ -60,7 +60,7 @@ def columns_of(value: Any, what: str, default: str) -> tuple[Column, ...]:
     """
     if isinstance(value, Mapping):
         value = list(value.items())
-    elif isinstance(value, str | Column) or (_is_pair(value) and value[1] in _known(value[1])):
+    elif isinstance(value, str | Column) or (_is_pair(value) and value[1] in _type_names(value[1])):
         value = [value]
     if not isinstance(value, Sequence) or not 1 <= len(value) <= MAX_COLUMNS:
         raise InvalidInputError(
@@ -87,14 +87,14 @@ def _is_pair(value: object) -> bool:
     return isinstance(value, tuple) and len(value) == 2 and all(isinstance(part, str) for part in value)
 
 
-def _known(kind: str) -> tuple[str, ...]:
+def _type_names(kind: str) -> tuple[str, ...]:
     match = _DECIMAL.fullmatch(kind)
     return (kind,) if match is not None and int(match[1]) <= MAX_PLACES else TYPES[:-1]
 
 
 def is_type(text: str) -> bool:
     """Return whether text is a logical type."""
-    return text in _known(text)
+    return text in _type_names(text)
 
 
 def _column(value: Any, what: str, default: str) -> Column:
@@ -104,7 +104,7 @@ def _column(value: Any, what: str, default: str) -> Column:
         raise InvalidInputError(f"{what} must be a name, or a name and a type, got {short(value)}")
     column = Column(*value)
     check_text(f"the name of {what}", column.name)
-    if column.type != default and column.type not in _known(column.type):
+    if column.type != default and column.type not in _type_names(column.type):
         raise InvalidInputError(
             f"the type of {column.name} must be one of {', '.join(TYPES)} with PLACES from 0 to {MAX_PLACES}, got "
             f"{short(column.type)}"

@@ -24,7 +24,7 @@ _WORDS = {
 
 def show_dry_run(stream: DryStream, counts: RowCounts, name: str, *, as_json: bool) -> None:
     """Print what was found; ``counts`` has all rows, and messages if the log has any."""
-    windows, after = stream.found, stream.windows.counts.rows_after_end
+    windows, after = stream.rows_of_windows, stream.windows.counts.rows_after_end
     alarms = stream.complaints(counts)
     if as_json:
         fields: Json = {"private": True, "rows": counts._asdict() | {"after_end": after}, "alarms": alarms}

@@ -78,7 +78,7 @@ def groups_of(dictionary: Any, category: Any, sketch: AnySketch, agreement: Agre
             )
         column = columns[names.index(category)]
         kept = [name for name in names if name != category] if agreed is None else [part.name for part in agreed.index]
-        items = items_of(pa.table(columns, names).select(_known(kept, names)), sketch, agreement)
+        items = items_of(pa.table(columns, names).select(_checked_names(kept, names)), sketch, agreement)
     else:
         column, items = arrow_column(category, "category"), items_of(dictionary, sketch, agreement)
     if len(column) != items.indices.size:
@@ -97,7 +97,7 @@ def _plain_text(column: "pa.Array") -> "pa.Array":
     return column.cast(pa.large_string()) if pa.types.is_string_view(column.type) else column
 
 
-def _known(wanted: list[str], names: list[str]) -> list[str]:
+def _checked_names(wanted: list[str], names: list[str]) -> list[str]:
     missing = [name for name in wanted if name not in names]
     if missing:
         raise InvalidInputError(f"the dictionary has no column {named(missing)}, but {named(names)}")

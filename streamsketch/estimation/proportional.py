@@ -190,13 +190,13 @@ class _Search:
     def result(self) -> Proportional:
         """Return the largest p-value, at most 1.1 times too large for the bounds of the cells."""
         if self.tolerance and (alike := self._multiple_within()) is not None:
-            return self._found(1.0, *alike)
+            return self._result(1.0, *alike)
         cells = self._first_cells()
         if not cells:  # with negligible p-values
             line = min((0, 1), key=lambda line: self.lines[line].nearest)
             count = 2**self._depth
             node = round(min(max(self.lines[line].nearest, 0.0), 1.0) * count) / count
-            return self._found(LEAST if self.is_noisy else 0.0, line, node)
+            return self._result(LEAST if self.is_noisy else 0.0, line, node)
         largest = self._largest(cells)
         return largest._replace(p_value=max(largest.p_value, LEAST))
 
@@ -236,9 +236,9 @@ class _Search:
             for cell in top.parts():
                 best = max(best, add(cell, most))
         (most, top), *_ = heap
-        return self._found(-most, top.line, top.node)
+        return self._result(-most, top.line, top.node)
 
-    def _found(self, p_value: float, line: int, node: float) -> Proportional:
+    def _result(self, p_value: float, line: int, node: float) -> Proportional:
         chosen = self.lines[line]
         gap = chosen.distance(min(max(chosen.nearest, 0.0), 1.0)) ** 2
         law = self._law(line, node)

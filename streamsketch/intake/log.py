@@ -262,12 +262,12 @@ class Log:
     def _resume(self, position: Json) -> None:
         """Find the file in which a position is, and go to it."""
         try:
-            ends = self._found(position)
+            ends = self._opened(position)
         except LostLogError:
             if self._path is not None:
                 select.select([], [], [], self._look)  # a rotation renames several files, one after the other
             try:
-                ends = self._found(position)
+                ends = self._opened(position)
             except LostLogError as error:
                 self._begin_at_path(position, str(error))
                 return
@@ -282,7 +282,7 @@ class Log:
             self._on_loss(self._grown(grown))
             self._before = None  # it is reported once
 
-    def _found(self, position: Json) -> tuple[bytes, bytes]:
+    def _opened(self, position: Json) -> tuple[bytes, bytes]:
         """Open the file in which a position is; return its first bytes, and the last ones before the position."""
         path = self._path
         if path is not None and position.get("file") is not None:

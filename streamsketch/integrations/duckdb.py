@@ -271,12 +271,12 @@ def _agreement_with_features(release: PrivateSketch, agreements: dict[str, Agree
 def _with_agreement(function: Callable[..., Any], agreements: dict[str, Agreement]) -> Callable[..., Any]:
     """Return a version of a function of releases of features that finds the agreement of the first."""
 
-    def found(*releases: PrivateSketch) -> Any:
+    def averaged(*releases: PrivateSketch) -> Any:
         agreement = _agreement_with_features(releases[0], agreements)
         _check_averages(*releases)
         return function(*releases, agreement)
 
-    return found
+    return averaged
 
 
 def _check_averages(*releases: PrivateSketch) -> None:

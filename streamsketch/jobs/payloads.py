@@ -73,7 +73,7 @@ class Malformed:
     """
 
     def __init__(self, path: Path | None, size: int = 0) -> None:
-        self.path, self._known = path, size
+        self.path, self._saved_size = path, size
         self.rows = 0
         """How many rows could not be read, apart from those of messages that could not be decoded."""
         self.messages = self.undecodable = 0
@@ -82,8 +82,8 @@ class Malformed:
     def __enter__(self) -> Self:
         if self.path is not None:
             self._file = open_secret(self.path)
-            if self._file.tell() > self._known:
-                self._file.truncate(self._known)
+            if self._file.tell() > self._saved_size:
+                self._file.truncate(self._saved_size)
         return self
 
     def __exit__(
@@ -98,7 +98,7 @@ class Malformed:
     @property
     def size(self) -> int:
         """Size of the file, in bytes."""
-        return self._known if self.path is None else os.fstat(self._file.fileno()).st_size
+        return self._saved_size if self.path is None else os.fstat(self._file.fileno()).st_size
 
     def take(self, partition: int, message: Message, why: str) -> None:
         """Keep a message with rows that cannot be read."""
@@ -145,7 +145,7 @@ class DecodedRows(NamedTuple):
     is_valid: bool
 
     @property
-    def known(self) -> Ints:
+    def decoded_numbers(self) -> Ints:
         """The numbers of the rows that could be decoded: int64, (n,)."""
         return np.arange(1, self.batch.num_rows + 1) if self.numbers is None else self.numbers
 
@@ -417,7 +417,7 @@ class Payloads:
         self, partition: int, messages: Sequence[Message], rows: DecodedRows, read: ReadRows | None, add: Add
     ) -> None:
         reasons = dict(rows.reasons)
-        numbers = rows.known
+        numbers = rows.decoded_numbers
 
         def read_rows(batch: pa.RecordBatch, places: Ints) -> None:
             valid = batch if rows.is_valid else _checked(batch)

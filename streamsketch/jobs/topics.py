@@ -163,7 +163,7 @@ class SilentPartitions:
         self._brokers = Brokers(servers, settings)
         self._consumer = self._brokers.consumer()
         self._topic, self._after = topic, after
-        self._known: set[int] = set()
+        self._first_numbers: set[int] = set()
 
     def look(self, now: float, stale_after: float) -> Findings:  # noqa: ARG002
         """Return which partitions are silent, and how many were added since the first call."""
@@ -176,12 +176,12 @@ class SilentPartitions:
         except TopicError as error:
             return [f"Kafka does not answer: {error}"], {}
         self._brokers.forget()
-        self._known = self._known or numbers
+        self._first_numbers = self._first_numbers or numbers
         silent = [place.partition for place in places if place.offset < 0]
         wrong = []
         if silent:
             wrong.append(f"no record for {self._after:.0f} s in partitions {', '.join(map(str, silent))}")
-        added = len(numbers - self._known)  # which streams read; a silent one is what is wrong
+        added = len(numbers - self._first_numbers)  # which streams read; a silent one is what is wrong
         return wrong, {"partitions": len(numbers), "partitions_silent": len(silent), "partitions_added": added}
 
 

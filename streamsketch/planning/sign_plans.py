@@ -277,7 +277,7 @@ def expected_recall(signs: int, products: Sequence[SignProducts], plan: SignPlan
     recall = 0.0
     for shift, chance in zip(shifts, chances, strict=True):
         moved = [_tilted(law, math.sqrt(signs) * move / 2) for law, move in zip(laws, shift.tolist(), strict=True)]
-        recall += float(chance * np.mean([_found(moved, counts, own, plan.top) for own in range(closest)]))
+        recall += float(chance * np.mean([_chance_of_recall(moved, counts, own, plan.top) for own in range(closest)]))
     return recall
 
 
@@ -332,7 +332,7 @@ def _recall_of(plan: SignPlan, way: _Way) -> float:
     return expected_recall(way.projection.sketch_dim, products, plan)
 
 
-def _found(laws: Sequence[Floats], counts: Floats, own: int, top: int) -> float:
+def _chance_of_recall(laws: Sequence[Floats], counts: Floats, own: int, top: int) -> float:
     """Return the probability that a neighbour of one class is among those looked at.
 
     ``laws`` are those of how many signs agree, of each class of members.

@@ -96,7 +96,7 @@ def sign_products(
     gains = [gain_of(cells, group) for group in range(len(cells.steps))]
     mean = sign_curve([(np.sign if exact_query else gain, gain) for gain in gains]).at(theta)
     own = np.array([np.ones(_POINTS) if exact_query else gain(_CELLS) for gain in gains])
-    return SignProducts(mean, np.array([_given(gain, theta) for gain in gains]), own)
+    return SignProducts(mean, np.array([_cell_means(gain, theta) for gain in gains]), own)
 
 
 def plain_products(theta: float) -> SignProducts:
@@ -127,7 +127,7 @@ def _plain(theta: float) -> Floats:
     return np.asarray(special.erf(_CELLS[None] * math.cos(theta) / max(math.sin(theta), _TINY) / math.sqrt(2)))
 
 
-def _given(gain: Gain, theta: float) -> Floats:
+def _cell_means(gain: Gain, theta: float) -> Floats:
     """Return h(U; θ) of a few cells U > 0."""
     sizes, chances = np.concatenate([-_CELLS, _CELLS]), np.concatenate([_CHANCES, _CHANCES]) / 2
     cells = np.add.outer(_CELLS * math.cos(theta), sizes * math.sin(theta))

@@ -157,7 +157,7 @@ class Work:
     @property
     def bounds(self) -> Bounds:
         """The bounds of the sketches of any data frame."""
-        return NO_DATA.updated() if self._bounds is None else self._bounds.known
+        return NO_DATA.updated() if self._bounds is None else self._bounds.enforced
 
     def sketches(self, df: "DataFrame", secret: bytes, bounds: Bounds | None = None) -> "KeyedSketches":
         """Return the sketches of a data frame; ``secret`` decides what is clipped beyond the bounds of a unit."""

@@ -108,7 +108,7 @@ def clipping(projection: Projection, bounds: UnitBounds, secret: bytes) -> Work:
                 continue
             for left in bounds.clipped_parts(decoded(parts), secret, totals=False):
                 keys = [key for key, _ in left.slots]
-                if bounds.known.counted:
+                if bounds.enforced.counted:
                     sketches.count(keys, left.counts)
                 sketches.add(keys, left.codes, left.indices, left.steps, in_cells=left.in_cells)
                 if sketches.nbytes > _FLUSH_BYTES:

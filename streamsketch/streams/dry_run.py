@@ -64,7 +64,7 @@ class DryStream(Stream):
     >>> rows = {"customer": ["c1", "c2", "c3"], "item": ["tea", "jam", "tea"], "at": times}
     >>> stream.add(pa.RecordBatch.from_pydict(rows), 1)
     >>> alarms = stream.save({})
-    >>> [(one.window, one.rows, one.late, one.is_over) for one in stream.found]
+    >>> [(rows.window, rows.rows, rows.late, rows.is_over) for rows in stream.rows_of_windows]
     [('2026-11-22T0000Z', 2, 1, True), ('2026-11-22T0100Z', 1, 0, False)]
     """
 
@@ -86,7 +86,7 @@ class DryStream(Stream):
         return []
 
     @property
-    def found(self) -> list[WindowRows]:
+    def rows_of_windows(self) -> list[WindowRows]:
         """The rows of each window, in order. Secret."""
         name, counts = self.policy.windows.name, self.windows.by_window or {}
         return [

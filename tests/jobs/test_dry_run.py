@@ -37,7 +37,7 @@ def test_it_counts_what_a_stream_drops_and_leaves_no_trace(tmp_path: Path, form:
         counts = dry_run(stream, topic, "sales", form, NeverStop())
         assert topic.committed == {}
         assert not (tmp_path / "dry").exists()
-        found.append((counts, stream.found))
+        found.append((counts, stream.rows_of_windows))
     assert found[0] == found[1] == found[2]
     counts, windows = found[0]
     real = read_to_end(topic_of(form, 0), tmp_path / "real", form=form, policy={"start": FIRST})

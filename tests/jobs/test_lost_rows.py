@@ -110,7 +110,7 @@ def test_workers_of_a_cluster_count_each_kind_in_its_unit(how: str, form: Any, t
         for message in _messages(change(batch) if half else batch, form):
             list(step.process(message, MIN_TIMESTAMP))
     list(step.finish_bundle())
-    counts = step._found.plus(RowCounts(read=step._blank, blank=step._blank))
+    counts = step._counts.plus(RowCounts(read=step._blank, blank=step._blank))
     wanted = "rows_dropped" if form == "json" and code == "messages_undecodable" else code
     if form == "json" and how == "a column is renamed":
         wanted = "rows_blank"  # what JSON lacks is null there

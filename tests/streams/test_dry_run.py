@@ -62,7 +62,7 @@ def test_it_counts_what_the_stream_drops(
     stream = Stream(*policy_of(tmp_path / "real", agreement, clock=clock), tmp_path / "s.raw-stream")
     added(stream, rows, piece)
     expected, late = windows_of(rows, clock=clock)
-    found = {one.window: one for one in dry.found}
+    found = {one.window: one for one in dry.rows_of_windows}
     kept = {dry.policy.windows.name(dry.policy.first + number): its for number, its in expected.items() if number >= 0}
     assert {window: one.rows - one.late for window, one in found.items() if one.rows > one.late} == {
         window: len(its) for window, its in kept.items()
@@ -84,7 +84,7 @@ def test_rows_that_lack_a_value_belong_to_the_window_of_their_time(tmp_path: Pat
     dry = DryStream(*policy)
     lacking = [Row(70, "north", "", 1, "c"), Row(130, "", "a", 1, "c"), Row(-5, "north", "", 1, "c")]
     dry.add(batch_of([Row(10, "north", "a", 1, "c"), *lacking]), 1)
-    assert [(one.rows, one.blank) for one in dry.found] == [(1, 0), (1, 1), (1, 1)]
+    assert [(one.rows, one.blank) for one in dry.rows_of_windows] == [(1, 0), (1, 1), (1, 1)]
     assert dry.row_counts.blank == len(lacking)
     assert set(dry.complaints(dry.row_counts)) == {"rows_blank"}
 
@@ -93,8 +93,8 @@ def test_rows_of_a_blank_unit_belong_to_the_window_of_their_time(tmp_path: Path)
     """Which windows themselves drop, where values that are missing are kept."""
     dry = DryStream(*policy_of(tmp_path, AGREEMENT.replace(missing="keep", value=None)))
     dry.add(batch_of([Row(10, "north", "a", 1, "c"), Row(70, "north", "a", 1, ""), Row(70, "moon", "a", 1, "c")]), 1)
-    assert [(one.rows, one.blank, one.other_keys) for one in dry.found] == [(1, 0, 0), (2, 1, 1)]
-    assert dry.row_counts.blank == sum(one.blank for one in dry.found)
+    assert [(one.rows, one.blank, one.other_keys) for one in dry.rows_of_windows] == [(1, 0, 0), (2, 1, 1)]
+    assert dry.row_counts.blank == sum(one.blank for one in dry.rows_of_windows)
 
 
 def test_a_job_for_a_dry_run_releases_nothing_on_any_engine(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_job_for_a_dry_run_releases_nothing_on_any_engine(tmp_path: Path) -> N
     tried = dataclasses.replace(job, dry_run=True)
     with pytest.raises(ss.InvalidInputError, match="leave out dry_run"):
         StreamPolicy(agreement, tried)
-    assert DryStream(agreement, tried).found == []
+    assert DryStream(agreement, tried).rows_of_windows == []
 
 
 def test_nothing_is_written_wherever_the_job_says(tmp_path: Path) -> None:

@@ -209,14 +209,14 @@ class BoundContributions(beam.PTransform):
         kept = outputs.bounded
         if regroup:
             kept |= "Back to their windows" >> windowed_as(windowing)
-        kept = with_known(kept, self._known(windowing))
+        kept = with_known(kept, self._facts(windowing))
         return (kept, with_known(outputs[LATE], Known(self._projection, late=True))) if self._late else kept
 
-    def _known(self, windowing: Windowing) -> Known:
+    def _facts(self, windowing: Windowing) -> Known:
         windows = windowing.windowfn  # those of a calendar are of no stream, which would be charged by its windows
         is_by_window = isinstance(windows, FixedWindows) and not self._across_windows
         span = Span(self.neighbours.unit, tumbling_of(windows)) if is_by_window else None
-        bounds = dataclasses.replace(self._bounds.known, neighbours=self._neighbours_in(windowing))
+        bounds = dataclasses.replace(self._bounds.enforced, neighbours=self._neighbours_in(windowing))
         return Known(self._projection, bounds, self.neighbours, span)
 
     def display_data(self) -> dict[str, Any]:

@@ -119,7 +119,7 @@ class WindowCharge:
         self._charge, self._guarantee = charge, dataclasses.replace(guarantee, neighbours=neighbours)
         self._projection, self._label, self._span = projection.to_json(), label, span
         self._rows = rows
-        self._known: dict[tuple[int, bytes | None], bool] = {}
+        self._answers: dict[tuple[int, bytes | None], bool] = {}
 
     def covers(self, run: RunSecret, window: BoundedWindow, version: bytes | None = None) -> bool:
         """Charge a window unless it was charged before; log an event and return False if the ledger refuses.
@@ -131,13 +131,13 @@ class WindowCharge:
         """
         start = int(window.start.micros)
         asked = start, version if self._rows else None
-        if asked not in self._known:
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            self._known[asked] = self._charged(run, self._span.stretches.start_of(start), *asked)
-        if not self._known[asked]:
+        if asked not in self._answers:
+            if len(self._answers) >= _MOST_KNOWN:
+                self._answers.clear()
+            self._answers[asked] = self._charged(run, self._span.stretches.start_of(start), *asked)
+        if not self._answers[asked]:
             Metrics.counter(METRICS, "refused").inc()
-        return self._known[asked]
+        return self._answers[asked]
 
     def _charged(self, run: RunSecret, start: int, row: int, version: bytes | None) -> bool:
         once = run.derive("charge", f"{self._label}\0{start}").hex()

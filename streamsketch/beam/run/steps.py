@@ -36,11 +36,11 @@ class Each(Step):
     """
 
     def __init__(self, function: Callable[..., Iterable[Any]], *arguments: Any) -> None:
-        self._function, self._given = function, arguments
+        self._function, self._arguments = function, arguments
 
     def process(self, element: Any) -> Iterable[Any]:
         """Return the function's results."""
-        return self._function(element, *self._given)
+        return self._function(element, *self._arguments)
 
 
 class Listed(Step):

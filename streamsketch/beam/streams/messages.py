@@ -191,7 +191,7 @@ class _Decode(beam.DoFn):
         self._on_time = 0, 0
 
     def start_bundle(self) -> None:
-        self._found, self._blank = RowCounts(), 0
+        self._counts, self._blank = RowCounts(), 0
         self._waiting: dict[int, list[bytes]] = {}
         self._bytes = 0
 
@@ -219,7 +219,7 @@ class _Decode(beam.DoFn):
                 yield windowed if tag is None else TaggedOutput(tag, windowed)
         if self.counts is not None:
             tally = Tally.of(self.counts)
-            tally.add(self._found.plus(RowCounts(read=self._blank, blank=self._blank)))
+            tally.add(self._counts.plus(RowCounts(read=self._blank, blank=self._blank)))
             tally.flush()
 
     def teardown(self) -> None:
@@ -237,8 +237,8 @@ class _Decode(beam.DoFn):
                     yield TaggedOutput(MALFORMED, TimestampedValue(item, MIN_TIMESTAMP))
                 continue
             on_time, late, ahead = self._split(item, watermark)
-            self._found = self._found.plus(RowCounts(item.num_rows, late.num_rows, ahead.num_rows))
-            self._found = self._found.plus(self._lost_later(on_time))
+            self._counts = self._counts.plus(RowCounts(item.num_rows, late.num_rows, ahead.num_rows))
+            self._counts = self._counts.plus(self._lost_later(on_time))
             if on_time.num_rows:
                 yield TimestampedValue(on_time, Timestamp(micros=watermark))
             for tag, name, rows in ((LATE, "rows_late", late), (MALFORMED, "rows_ahead", ahead)):
@@ -259,11 +259,11 @@ class _Decode(beam.DoFn):
         return RowCounts(early=early, other_keys=other)
 
     def _count_bad(self, *, rows: int = 0, messages: int = 0) -> None:
-        self._found = self._found.plus(RowCounts(read=rows, malformed=rows, undecodable=messages))
+        self._counts = self._counts.plus(RowCounts(read=rows, malformed=rows, undecodable=messages))
 
     def _decoded(self, message: bytes) -> Iterator[pa.RecordBatch | bytes]:
         """Yield the valid rows of an Arrow message, and the message if some are not valid."""
-        self._found = self._found.plus(RowCounts(messages=1))
+        self._counts = self._counts.plus(RowCounts(messages=1))
         try:
             schema, batches = message_batches(message, most_unpacked(len(message), current_limits().max_bytes))
             self._shaped(pa.RecordBatch.from_pylist([], schema=schema))  # faults of the whole message
@@ -284,7 +284,7 @@ class _Decode(beam.DoFn):
 
     def _read_lines(self, messages: list[bytes]) -> Iterator[pa.RecordBatch | bytes]:
         """Yield the valid rows of JSON messages, and each message with a row that is not valid."""
-        self._found = self._found.plus(RowCounts(messages=len(messages)))
+        self._counts = self._counts.plus(RowCounts(messages=len(messages)))
         columns: list[list[Any]] = [[] for _ in [*self._names, "message"]]
         for first in range(0, len(messages), _GROUP):
             group = messages[first : first + _GROUP]

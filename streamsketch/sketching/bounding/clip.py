@@ -186,14 +186,14 @@ def summed(
     codes, indices, steps, pair_codes, pair_ends = (np.empty(len(runs), dtype=np.int64) for _ in range(5))
     unit_ends = np.empty(len(runs.units), dtype=np.int64)
 
-    def found(words: Words, coefficients: Words) -> tuple[int, int, int, float, float]:
+    def chosen(words: Words, coefficients: Words) -> tuple[int, int, int, float, float]:
         read = runs.units, runs.bounds, runs.codes, runs.indices, runs.steps, len(runs.slots)
         written = codes, indices, steps, pair_codes, pair_ends, unit_ends
         return sum_chosen(*read, words, coefficients, max_keys, totals, *written)
 
-    rows, pairs, losing, total, largest = found(_NO_WORDS, _NO_WORDS)
+    rows, pairs, losing, total, largest = chosen(_NO_WORDS, _NO_WORDS)
     if rows < 0 and draws is not None:  # only now are the slots' numbers needed
-        rows, pairs, losing, total, largest = found(draws.words, draws.coefficients)
+        rows, pairs, losing, total, largest = chosen(draws.words, draws.coefficients)
     tally = Tally(units=len(runs.units), units_over_keys=losing, total=total, largest=largest)
     columns = codes[:rows], indices[:rows], steps[:rows], pair_codes[:pairs], pair_ends[:pairs]
     return Sums(runs.units, *columns, unit_ends, tally)

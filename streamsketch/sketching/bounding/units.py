@@ -301,7 +301,7 @@ class UnitBounds:
             self._bounds |= {"clip": clip, "together": together, "squared": neighbours.norm == "l2"}
         self._public = None if public_keys is None else frozenset(public_names(public_keys))
         counted = neighbours.counted and not together
-        self._known = Bounds(neighbours, clip, kept if together else 1, counted=counted)
+        self._enforced = Bounds(neighbours, clip, kept if together else 1, counted=counted)
 
     def read(self, batches: Iterable[Events], secret: bytes, summary: BoundingSummary) -> Iterator[Contributions]:
         """Yield the events of batches, of public keys if any are named; count what is dropped."""
@@ -359,7 +359,7 @@ class UnitBounds:
             else:
                 add = table.add_cells if left.in_cells else table.add_steps
                 add(keys, left.codes, left.indices, left.steps)
-            if self._known.counted:
+            if self._enforced.counted:
                 table.add_counts(keys, left.counts)
             summary.add(left.tally, step)
 
@@ -369,9 +369,9 @@ class UnitBounds:
         return self._projection.dim + self.averaged
 
     @property
-    def known(self) -> Bounds:
+    def enforced(self) -> Bounds:
         """The bounds that hold for the sum of clipped units."""
-        return self._known
+        return self._enforced
 
     def clipped_parts(self, events: Contributions | Runs, secret: bytes, *, totals: bool = True) -> Iterator[Bounded]:
         """Yield what the bounds leave of whole units, read with the same secret: each unit in one part.
@@ -386,7 +386,7 @@ class UnitBounds:
 
     def mark(self, table: SketchTable, conditions: Collection[str] = ()) -> None:
         """Mark a table as holding only units that `add_to` clipped, each added once, under conditions."""
-        bounds = dataclasses.replace(self._known, conditions=tuple(sorted(conditions)))
+        bounds = dataclasses.replace(self._enforced, conditions=tuple(sorted(conditions)))
         table._bounds = bounds  # noqa: SLF001 - which only what clips may claim
 
 
