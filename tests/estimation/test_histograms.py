@@ -170,9 +170,15 @@ def test_units_of_the_data_scale_the_norm_alone() -> None:
 
 
 def test_entries_that_are_not_negative_have_less_error() -> None:
-    release = released(sketch_of([abs(value) for value in VALUES]))
+    """Their noise is the quantiles of its law: where it happens to be unusual, the variances estimated may be, too."""
+    drawn = released(sketch_of([abs(value) for value in VALUES]))
+    law = law_of(drawn)
+    noise = np.searchsorted(law.cumsum(), (np.arange(DIM) + 0.5) / DIM) - law.size // 2
+    spread = noise[np.arange(DIM) * 7 % DIM]  # of all sizes for entries of all sizes
+    cells = np.abs(VALUES + [0] * (DIM - len(VALUES))) + spread
+    release = ss.PrivateSketch(drawn.projection, cells, drawn.noise, drawn.guarantee, release_ids=drawn.release_ids)
     for estimator in (NORM, NUMBER, ENTROPY):
-        assert estimator(release, nonnegative=True).variance < estimator(release).variance
+        assert estimator(release, nonnegative=True).variance < 0.8 * estimator(release).variance
     gaussian = released(sketch_of(VALUES), delta=1e-6, mechanism="gaussian")
     assert NORM(gaussian, nonnegative=True).variance == pytest.approx(DIM * gaussian.noise.k2)
 
