@@ -26,6 +26,8 @@ SECRECY = "secret: from a raw sketch"
 SECRET_METADATA = {"streamsketch.secret": "true"}
 """The schema metadata of their Arrow tables."""
 
+_SIX_WHOLE, _MOST_WHOLE = 1e5, 1e15  # from six whole digits on, as far as floats tell them
+
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Estimate:
@@ -299,15 +301,17 @@ def bracketed(notes: tuple[str, ...]) -> str:
 def format_value(value: float, standard_error: float) -> str:
     """Return a value rounded to two significant digits of its standard error; ∞ for an end that does not exist.
 
+    Without an error it has six significant digits, and all whole ones: ± 0 says that it is exact.
+
     Examples
     --------
-    >>> format_value(20931.46, 1734.2), format_value(0.16423, 0.036)
-    ('20,931', '0.164')
+    >>> format_value(20931.46, 1734.2), format_value(0.16423, 0.036), format_value(1234567.0, 0.0)
+    ('20,931', '0.164', '1,234,567')
     """
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
     if not 1e-9 < standard_error < math.inf:
-        return f"{value:,.6g}"
+        return f"{value:,.0f}" if _SIX_WHOLE <= abs(value) < _MOST_WHOLE else f"{value:,.6g}"
     return f"{value:,.{max(0, 1 - math.floor(math.log10(standard_error)))}f}"
 
 

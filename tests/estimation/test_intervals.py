@@ -13,6 +13,7 @@ from scipy.stats import chi2
 import streamsketch as ss
 from streamsketch.core.numbers import Floats
 from streamsketch.estimation.cosines import cosines as cosines_of
+from streamsketch.estimation.estimate import Estimate, format_value
 from streamsketch.estimation.estimate_arrays import Estimates
 from streamsketch.estimation.noise_effect import OutputNoise
 from streamsketch.projections import MapVariance
@@ -192,3 +193,8 @@ def test_the_lower_end_of_a_cosines_interval_never_falls_as_the_estimate_rises(n
     low = cosines.selected_interval(candidates).low
     assert (np.diff(low) >= -1e-3 * (values - low)[1:]).all()
     assert low[-1] > 0.9 or noise > 1e-3
+
+
+def test_an_estimate_without_error_is_shown_with_all_whole_digits() -> None:
+    assert str(Estimate(1234567.0, 0.0, 0.0)) == "1,234,567 ± 0"
+    assert [format_value(value, 0.0) for value in (123456.0, 99999.96, 1e15)] == ["123,456", "100,000", "1e+15"]

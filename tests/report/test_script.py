@@ -30,6 +30,7 @@ AGREED = ("by", "names", "ranked", "largest", "quantity", "unit", "factor", "win
 NUMBER = ("estimate", "error", "low", "high")
 NUMBERS = [(0.0, 1.0), (2.5, 1.0), (-0.125, 0.05), (1234567.891, 340.0), (0.1645, 0.036), (1e-7, 1e-8), (12.5, 25.0)]
 NUMBERS += [(1e15, 2e14), (5.0, 0.0), (-0.00004, 0.01), (123456789.0, 0.0), (float("inf"), 1.0), (999.95, 0.5)]
+NUMBERS += [(999999.7, 0.0), (-1234567.5, 0.0), (99999.96, 0.0), (1e15, 0.0), (1234567.0, 1e-10)]
 
 
 def facts_of(found: dict[str, ss.PrivateSketch], *, together: bool = False) -> dict[str, Any]:

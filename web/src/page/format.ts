@@ -15,10 +15,10 @@ export function fixed(value: number, decimals: number): string {
   return `${value < 0 || Object.is(value, -0) ? "-" : ""}${grouped}${after === undefined ? "" : `.${after}`}`;
 }
 
-/** Return a value rounded to two significant digits of its standard error; ∞ for an end that does not exist. */
+/** Return a value rounded to two significant digits of its standard error, or all whole ones without an error; ∞ for an end that does not exist. */
 export function formatValue(value: number, error: number): string {
   if (!Number.isFinite(value)) return value > 0 ? "∞" : "-∞";
-  if (!(error > 1e-9 && error < Infinity)) return plain(value);
+  if (!(error > 1e-9 && error < Infinity)) return Math.abs(value) >= 1e5 && Math.abs(value) < 1e15 ? fixed(value, 0) : plain(value);
   return fixed(value, Math.max(0, 1 - Math.floor(Math.log10(error))));
 }
 
