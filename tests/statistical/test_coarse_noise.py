@@ -250,6 +250,16 @@ def test_angles_of_signs_hold_where_four_or_more_differ(k: int, kept: float) -> 
             assert min(rates) >= confidence - slack, (theta, confidence, rates)
 
 
+@pytest.mark.parametrize(("expected", "least"), [(0.05, 0.83), (0.17, 0.83), (0.2, 0.83), (1.0, 0.915), (2.0, 0.915)])
+def test_angles_of_signs_of_which_few_differ_hold_as_often_as_is_stated(expected: float, least: float) -> None:
+    k = 64
+    theta = math.pi * expected / k
+    ends = [angle_at(1 - 2 * differing / k, k, 1.0).interval(0.95) for differing in range(12)]
+    chances = [math.comb(k, n) * (expected / k) ** n * (1 - expected / k) ** (k - n) for n in range(12)]
+    covered = sum(chance for chance, (low, high) in zip(chances, ends, strict=True) if low <= theta <= high)
+    assert covered >= least
+
+
 @pytest.mark.parametrize(("cells", "sparsity"), [(64, 1), (256, 1), (128, 4)])
 @pytest.mark.parametrize("stream", ["popular", "one heavy", "two heavy"])
 def test_errors_of_popular_items_under_hashed_maps_are_tighter_and_hold(stream: str, cells: int, sparsity: int) -> None:
