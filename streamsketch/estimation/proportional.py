@@ -33,10 +33,11 @@ _NEGLIGIBLE = 1e-3  # of a p-value
 _LOOSE = 1.1  # p-values are at most so many times the largest
 _LARGE = 0.2  # a p-value that is no evidence, so that larger ones may be bounded loosely
 _ERROR = 1e-11  # of quick tails
-_MOST_DIVISIONS = 12, 6  # of cells; where laws are those of a tolerance
-_TOLERANT_DEPTH = 5
+_MOST_DIVISIONS = 20, 6  # of cells; where laws are those of a tolerance
 _DEPTHS = 3, 8  # of the search: cells of 1/8 to 1/256
+_TOLERANT_DEPTH = 5
 _NORMAL_DEPTH = 10  # where laws take no time
+_FINE_STEPS = 64.0  # in a standard deviation: at a fine node, fewer have a lattice that takes long
 _FIRST_DEPTH = 2
 _FEW = 3  # cells, to begin with
 _FARTHER = 1.15
@@ -188,7 +189,7 @@ class _Search:
     _lengths: dict[tuple[int, float, bool], float] = dataclasses.field(default_factory=dict, init=False)
 
     def result(self) -> Proportional:
-        """Return the largest p-value, at most 1.1 times too large for the bounds of the cells."""
+        """Return the largest p-value, or a bound that is 1.1 times as large, or more where the search ends early."""
         if self.tolerance and (alike := self._multiple_within()) is not None:
             return self._result(1.0, *alike)
         cells = self._first_cells()
@@ -267,6 +268,9 @@ class _Search:
             return _TOLERANT_DEPTH
         if all(isinstance(law, NormalSquares) for line in (0, 1) for law in self._law(line, 0.0).laws):
             return _NORMAL_DEPTH
+        noise = [term for line in (0, 1) for term in self._noise(line, 0.0)]
+        if all(term.moments.k2 > (_FINE_STEPS * term.step) ** 2 for term in noise):
+            return _DEPTHS[1]
         return min(max(math.ceil(math.log2(2 * math.sqrt(self.projection.sketch_dim))), _DEPTHS[0]), _DEPTHS[1])
 
     def _is_near(self, cell: _Cell) -> bool:
