@@ -26,7 +26,8 @@ from scipy import stats
 
 from tests.noise import SALT_NAME
 
-_LEVEL = 1e-3  # of each of the two judgements of all runs together
+LEVEL = 0.01
+"""The probability with which a right library fails each of the two judgements of all runs together."""
 
 
 class Outcome(NamedTuple):
@@ -72,8 +73,8 @@ def run_once(salt: str, paths: list[str]) -> Outcome:
         return outcomes(report)
 
 
-def are_too_many(failures: int, rates: Mapping[str, float], runs: int, level: float = _LEVEL) -> bool:
-    """Return whether more tests failed in so many runs than their rates explain: a right library has that by ``level``.
+def are_too_many(failures: int, rates: Mapping[str, float], runs: int) -> bool:
+    """Return whether more tests failed in so many runs than their rates explain.
 
     Parameters
     ----------
@@ -83,19 +84,15 @@ def are_too_many(failures: int, rates: Mapping[str, float], runs: int, level: fl
         How often each test that depends on the salt may fail in one run.
     runs
         The number of runs.
-    level
-        The probability with which a right library has so many.
     """
     # a sum of rare failures has Poisson's law, or a narrower one
-    return bool(stats.poisson.sf(failures - 1, runs * sum(rates.values())) <= level)
+    return bool(stats.poisson.sf(failures - 1, runs * sum(rates.values())) <= LEVEL)
 
 
-def fail_too_often(
-    failures: Mapping[str, int], rates: Mapping[str, float], runs: int, level: float = _LEVEL
-) -> list[str]:
+def fail_too_often(failures: Mapping[str, int], rates: Mapping[str, float], runs: int) -> list[str]:
     """Return the tests that failed more often than their rates explain; parameters as `are_too_many`, by test."""
     chances = {name: stats.binom.sf(count - 1, runs, rates.get(name, 0.0)) for name, count in failures.items()}
-    return [name for name, chance in chances.items() if chance * len(rates) <= level]
+    return [name for name, chance in chances.items() if chance * len(rates) <= LEVEL]
 
 
 def is_explained(failures: Mapping[str, int], rates: Mapping[str, float], runs: int) -> bool:
@@ -136,6 +133,8 @@ def main() -> int:
         for name in found.failed:
             print(f"  {name}", flush=True)
     print("\n".join(table_of(failures, rates, asked.runs)))
+    for name, count in failures.most_common():
+        print(f"{name}: failed in {count} of {asked.runs} runs, states {rates.get(name, 0.0):.2g}")
     most = asked.runs * sum(rates.values())
     print(f"{failures.total()} tests failed; by the stated rates a right library fails {most:.2g} on average, at most")
     return 0 if is_explained(failures, rates, asked.runs) else 1

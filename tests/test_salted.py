@@ -106,6 +106,7 @@ def test_the_outcome_of_a_run_is_read_from_its_report(tmp_path: Path) -> None:
         ({"often": 1}, 5, True),
         ({"often": 1}, 1, True),
         ({"often": 5}, 5, False),
+        ({"usual 0": 2}, 5, False),  # any of 1,000 tests does once in 2,500 times
         ({"rare": 1}, 5, False),  # it states once in 10^8 runs
         ({"exact": 1}, 5, False),  # a law that holds for all data
         ({"unknown": 1}, 5, False),  # it draws nothing

@@ -30,8 +30,6 @@ from tests.salted import are_too_many, fail_too_often
 
 AGAIN = 5
 """Further runs of what may have failed by chance."""
-LEVEL = 0.01
-"""The probability with which a claim that is true does not hold in an audit, by chance."""
 ROUNDING = 1e-12
 """A margin of so little below zero is none: losses equal ε where the noise is the least that is allowed."""
 
@@ -100,14 +98,14 @@ def without_chance(tests: Tests, run_again: Callable[[Sequence[str], int], Tests
     """
     rates = {name: float(test["rejects"]) for name, test in tests.items() if "rejects" in test}
     failed = [name for name, test in tests.items() if test["outcome"] == "failed" and rates.get(name)]
-    if not failed or are_too_many(len(failed), rates, 1, LEVEL):
+    if not failed or are_too_many(len(failed), rates, 1):
         return tests
     counts, by_chance = Counter(failed), dict[str, Mapping[str, Any]]()
     for number in range(1, AGAIN + 1):
         for name, test in run_again(failed, number).items():
             by_chance |= {name: test} if test["outcome"] == "passed" else {}
             counts[name] += test["outcome"] == "failed"
-    for name in fail_too_often(counts, rates, 1 + AGAIN, LEVEL):
+    for name in fail_too_often(counts, rates, 1 + AGAIN):
         by_chance.pop(name, None)
     return {**tests, **by_chance}
 
