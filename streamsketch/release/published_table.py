@@ -97,7 +97,7 @@ class PublishedTable(Published, Mapping[TableKey, Row]):
                 )
         _check_draws(rows.values(), first.guarantee.neighbours)
         names = list(rows)
-        ordered = _ordered(names)
+        ordered = keys_in_order(names)
         self._keys = None  # Arrow loads where a table is written
         if ordered is None:
             column = key_column(names, "key")
@@ -208,7 +208,7 @@ def stated_apart(release: Row) -> Row:
     return copy_with(release, _guarantee=with_conditions(guarantee, apart_in_tables(guarantee.neighbours.unit)))
 
 
-def _ordered(names: list[Any]) -> list[Any] | None:
+def keys_in_order(names: list[Any]) -> list[Any] | None:
     """Return keys in ascending order, as Arrow sorts them; None for keys whose order only Arrow knows."""
     kinds = set(map(type, names))
     if kinds == {str} and all(name.isascii() or name.isprintable() for name in names):

@@ -22,7 +22,7 @@ from streamsketch.data.readers.formats import batches, parts_of
 from streamsketch.features import Category, Embedding, Features, Number
 from streamsketch.intake import BadLines, Intake
 from streamsketch.intake.lines import LineFormat, Lines
-from streamsketch.once.root_keys import _decoded as root_key_of
+from streamsketch.once.root_keys import key_in as root_key_of
 from streamsketch.streams import Stream
 from streamsketch.streams.job import Job
 from streamsketch.streams.policy import StreamPolicy
