@@ -107,7 +107,9 @@ def test_a_stop_ends_the_wait_with_a_sentence() -> None:
 def test_what_another_attempt_does_not_change_is_not_waited_for(tmp_path: Path) -> None:
     sink = waiting_for(DatabaseSink(connection(f"sqlite:{tmp_path / 'releases.sqlite'}")), at_once())
     with sink:
-        with sqlite3.connect(tmp_path / "releases.sqlite") as other:
+        with contextlib.closing(
+            sqlite3.connect(tmp_path / "releases.sqlite")
+        ) as other:  # at once, not by the collector
             other.execute("DROP TABLE releases")
         with pytest.raises(UnreachableSinkError, match="no such table"):
             sink.put(SLOT, b"one")
