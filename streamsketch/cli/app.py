@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, cast
@@ -239,11 +239,28 @@ def _interrupted(number: int, _: object) -> NoReturn:
     sys.exit(128 + number)
 
 
-def main() -> None:  # noqa: C901 - one branch for each kind of error
+def _end_at_once(status: int) -> NoReturn:
+    """End without the interpreter's own end.
+
+    After an error in a file Arrow's threads may still hold bytes of Python's, and to let go of them while the
+    interpreter ends aborts the process.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):
+            stream.flush()
+    os._exit(status)
+
+
+def main(end: Callable[[int], NoReturn] = _end_at_once) -> None:  # noqa: C901 - one branch for each kind of error
     """Run the command.
 
     It ends with 0 when done, 1 if it checked something and the answer is no, 2 after a mistake, 130 or 143 when
     interrupted or terminated, and 141 if nobody reads its output.
+
+    Parameters
+    ----------
+    end
+        How the process ends after an error that a command said; by default at once.
     """
     gc.set_threshold(_COLLECTED)
     print_everywhere()
@@ -272,7 +289,7 @@ def main() -> None:  # noqa: C901 - one branch for each kind of error
         if status:
             sys.exit(status)
         return
-    _end_at_once(2)
+    end(2)
 
 
 def run_and_end() -> None:
@@ -338,15 +355,3 @@ def _given_to(option: Any) -> str:
         if name in getattr(option, "opts", ()):
             return value if is_joined else "".join(sys.argv[place + 1 : place + 2])
     return ""
-
-
-def _end_at_once(status: int) -> NoReturn:
-    """End without the interpreter's own end.
-
-    After an error in a file Arrow's threads may still hold bytes of Python's, and to let go of them while the
-    interpreter ends aborts the process.
-    """
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError):
-            stream.flush()
-    os._exit(status)

@@ -8,6 +8,7 @@ import contextlib
 import copy
 import errno
 import fcntl
+import functools
 import gc
 import json
 import os
@@ -299,7 +300,7 @@ def run_command(arguments: list[str], cwd: Path, stdin: bytes = b"", encoding: s
         given.write(stdin)
         given.seek(0)
         with _as_a_process(arguments, cwd, (given, out, err), encoding):
-            status = _status_of(main)
+            status = _status_of(functools.partial(main, sys.exit))
         said = []
         for stream in (out, err):
             stream.seek(0)
@@ -317,7 +318,6 @@ def _as_a_process(
             own.callback(signal.signal, number, signal.getsignal(number))
         own.enter_context(contextlib.chdir(cwd))
         own.enter_context(mock.patch.dict(os.environ, ENVIRONMENT, clear=True))
-        own.enter_context(mock.patch.object(command, "_end_at_once", sys.exit))
         own.enter_context(mock.patch.object(sys, "argv", ["streamsketch", *arguments]))
         for number, (name, file) in enumerate(zip(STREAMS, files, strict=True)):
             before = os.dup(number)

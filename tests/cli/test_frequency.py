@@ -159,8 +159,8 @@ def test_raw_sketches_are_asked_only_when_told(tmp_path: Path, forks: Forks) -> 
     assert "what is printed here is as secret as they are" in done.stderr
 
 
-def test_mistakes_are_sentences(folder: Path, monkeypatch: pytest.MonkeyPatch, forks: Forks) -> None:
-    monkeypatch.setattr("streamsketch.cli.frequency._MOST_SHOWN", 3)
+def test_mistakes_are_sentences(folder: Path, forks: Forks) -> None:
+    (folder / "many.txt").write_text("".join(f"word {number}\n" for number in range(10_001)))
     (folder / "none.txt").write_text("\n")
     for arguments, message in [
         (["--items", "tea", "--dictionary", "words.txt"], "name the items: --items tea,jam, or --dictionary FILE"),
@@ -171,7 +171,7 @@ def test_mistakes_are_sentences(folder: Path, monkeypatch: pytest.MonkeyPatch, f
         (["--dictionary", "none.txt"], "there are no items"),
         (["--dictionary", "nowhere.csv", "--set", "index=word"], "nowhere.csv does not exist"),
         (["--dictionary", "words.txt", "--set", "index=a,b"], "the lines of words.txt are one column"),
-        (["--dictionary", "words.txt"], "4 rows are too many for a screen"),
+        (["--dictionary", "many.txt"], "10,001 rows are too many for a screen"),
         (["--items", "tea", "-o", "a.txt"], "named *.parquet or *.csv"),
         (["--items", "tea", "--confidence", "95"], "confidence must lie in (0, 1), got 95.0"),
     ]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import streamsketch as ss
-from streamsketch.cli import _saying
+from streamsketch.cli._saying import be_quiet
 from streamsketch.cli._showing import progress_bar
 from streamsketch.parties import Key, sign
 from streamsketch.storage import save_raw
@@ -124,8 +124,8 @@ def test_quiet_draws_no_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     drawn = []
-    for quiet in (False, True):
-        monkeypatch.setattr(_saying, "_quiet", quiet)
+    for quiet in (True, False):  # and as it was for later commands of this process
+        be_quiet(quiet)
         with progress_bar() as bar:
             drawn.append(type(bar).__name__)
-    assert drawn == ["Progress", "_NoBar"]
+    assert drawn == ["_NoBar", "Progress"]
