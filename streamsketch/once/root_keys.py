@@ -46,9 +46,9 @@ def fetch_root_key(source: RootKey) -> bytes:
             raise InvalidInputError(
                 f"the environment variable {source} with the root key is not set on the workers; set it"
             )
-        return key_in(text.encode(), f"the environment variable {source}")
+        return _key_in(text.encode(), f"the environment variable {source}")
     if isinstance(source, os.PathLike):
-        return key_in(_content(Path(source)), f"the file {os.fspath(source)}")
+        return _key_in(_content(Path(source)), f"the file {os.fspath(source)}")
     key = source()
     if not isinstance(key, bytes) or len(key) != KEY_BYTES:
         raise InvalidInputError(f"the function root_key must return {KEY_BYTES} bytes, but returned something else")
@@ -70,7 +70,7 @@ def _content(path: Path) -> bytes:
         raise InvalidInputError(f"the root key in {path} cannot be read: {error.strerror}") from None
 
 
-def key_in(content: bytes, name: str) -> bytes:
+def _key_in(content: bytes, name: str) -> bytes:
     """Return the root key that some content is, in bytes or as hexadecimal digits; ``name`` says what holds it.
 
     Raises

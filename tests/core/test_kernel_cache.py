@@ -1,6 +1,7 @@
 """Machine code is read from any folder that has it, and written where it can be."""
 
 import importlib.util
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,17 @@ class Machine:
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return Machine(tmp_path, monkeypatch)
+
+
+def test_code_is_kept_under_the_stamp_of_all_sources(machine: Machine) -> None:
+    """Numba's index of a kernel's machine code has its own version, and then the stamp and what was compiled."""
+    assert machine.compiles()
+    (index,) = machine.folders["beside"].rglob("*.nbi")
+    with index.open("rb") as file:
+        pickle.load(file)  # noqa: S301 - our own bytes
+        stamp, compiled = pickle.loads(file.read())  # noqa: S301 - as above
+    assert len(compiled) == 1
+    assert stamp == jit.sources_stamp()
 
 
 @pytest.mark.parametrize(

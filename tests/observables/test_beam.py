@@ -375,13 +375,14 @@ def test_the_game_finds_counters_of_private_data(tmp_path: Path) -> None:
 
 
 def test_the_game_finds_a_job_that_one_sum_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    combine = ss.Sketch._combine
+    add = ss.Sketch.__add__
 
-    def refusing(sketch: ss.Sketch, other: ss.Sketch, sign: int, **how: Any) -> None:
-        combine(sketch, other, sign, **how)
-        if sketch.mass == MAX_MASS:
+    def refusing(sketch: ss.Sketch, other: ss.Sketch) -> ss.Sketch:
+        total = add(sketch, other)
+        if total.mass == MAX_MASS:
             raise ss.errors.SketchOverflowError("the sum leaves 63 bits")
+        return total
 
-    monkeypatch.setattr(ss.Sketch, "_combine", refusing)
+    monkeypatch.setattr(ss.Sketch, "__add__", refusing)
     seen = [play(public_keys, events, tmp_path / str(number)) for number, events in enumerate(WORLDS)]
     assert "end" in differences(seen)

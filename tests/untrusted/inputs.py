@@ -22,7 +22,7 @@ from streamsketch.data.readers.formats import batches, parts_of
 from streamsketch.features import Category, Embedding, Features, Number
 from streamsketch.intake import BadLines, Intake
 from streamsketch.intake.lines import LineFormat, Lines
-from streamsketch.once.root_keys import key_in as root_key_of
+from streamsketch.once.root_keys import fetch_root_key
 from streamsketch.streams import Stream
 from streamsketch.streams.job import Job
 from streamsketch.streams.policy import StreamPolicy
@@ -251,7 +251,7 @@ def input_readers() -> dict[str, Reader]:
         "root key": Reader(
             [bytes(range(32)), bytes(range(32)).hex().encode()],
             [changed_bytes],
-            lambda data: root_key_of(data, "key"),
+            from_file(fetch_root_key),
             invalid,
         ),
     }

@@ -22,11 +22,12 @@ class Reader(NamedTuple):
 
 
 def from_file(load: Callable[[Path], Any]) -> Callable[[bytes], Any]:
-    """Return what reads bytes as a file."""
+    """Return what reads bytes as a file, which only its owner can access, as that of a key."""
 
     def read(data: bytes) -> Any:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "file"
+            path.touch(mode=0o600)
             path.write_bytes(data)
             return load(path)
 
