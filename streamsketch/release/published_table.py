@@ -97,7 +97,7 @@ class PublishedTable(Published, Mapping[TableKey, Row]):
                 )
         _check_draws(rows.values(), first.guarantee.neighbours)
         names = list(rows)
-        ordered = keys_in_order(names)
+        ordered = sorted_keys(names)
         self._keys = None  # Arrow loads where a table is written
         if ordered is None:
             column = key_column(names, "key")
@@ -208,8 +208,14 @@ def stated_apart(release: Row) -> Row:
     return copy_with(release, _guarantee=with_conditions(guarantee, apart_in_tables(guarantee.neighbours.unit)))
 
 
-def keys_in_order(names: list[Any]) -> list[Any] | None:
-    """Return keys in ascending order, as Arrow sorts them; None for keys whose order only Arrow knows."""
+def sorted_keys(names: list[Any]) -> list[Any] | None:
+    """Return keys in ascending order, as Arrow sorts them, without Arrow; None for keys whose order only Arrow knows.
+
+    Examples
+    --------
+    >>> sorted_keys(["b", "Ä", "a"]), sorted_keys([True, False])
+    (['a', 'b', 'Ä'], None)
+    """
     kinds = set(map(type, names))
     if kinds == {str} and all(name.isascii() or name.isprintable() for name in names):
         return sorted(names, key=lambda name: name.encode())

@@ -206,7 +206,7 @@ def test_nothing_but_the_noise_tells_one_event(name: str, tmp_path: Path, monkey
 def in_order_of_events(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ss.SketchTable, "__iter__", lambda secret: iter(secret._slots))
     patch.setattr("streamsketch.release.published_table.pc.sort_indices", lambda keys: pa.array(range(len(keys))))
-    patch.setattr("streamsketch.release.published_table.keys_in_order", list)
+    patch.setattr("streamsketch.release.published_table.sorted_keys", list)
 
 
 def refusing_sums(patch: pytest.MonkeyPatch) -> None:

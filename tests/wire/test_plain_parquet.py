@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamsketch.errors import WireFormatError
-from streamsketch.release.published_table import keys_in_order
+from streamsketch.release.published_table import sorted_keys
 from streamsketch.wire import tables
 
 KIT = {
@@ -124,4 +124,4 @@ def test_changed_bytes_are_refused_or_read_as_arrow_reads_them(plainly: Read) ->
 
 @pytest.mark.parametrize("keys", [["b", "Ä", "a\x00", "a"], [b"\xff", b""], [7, -1, 2**60], [dt.date(2026, 1, 2)]])
 def test_order_of_keys_is_arrows(keys: list[Any]) -> None:
-    assert keys_in_order(keys) == pa.array(keys).take(pc.sort_indices(pa.array(keys))).to_pylist()
+    assert sorted_keys(keys) == pa.array(keys).take(pc.sort_indices(pa.array(keys))).to_pylist()

@@ -14,7 +14,9 @@ from streamsketch.privacy.noise import Noise
 FALSE_ALARMS = 1e-6
 """At most this share of releases with the stated noise has a squared norm below `least_squared_norm`."""
 
-_RATES = np.geomspace(1e-4, 100.0, 80)  # λ, in units of one over a cell's variance
+RATES = np.geomspace(1e-4, 100.0, 80)
+"""λ of the bounds of which the largest is taken, in units of one over a cell's variance."""
+
 _REACH = 10.0  # of the quadrature, in standard deviations
 _BEYOND = 1e-22  # more than the normal distribution has beyond that
 _STEP = 0.1  # of the quadrature, in units of one over a cell's standard deviation
@@ -67,15 +69,13 @@ def least_squared_norm(noises: tuple[CellNoise, ...], cells: int) -> float:
     >>> round(bound / (1024 * DiscreteLaplace(Fraction(4)).cumulants.k2), 2)
     0.69
     """
-    variance = sum(part.draws * part.factor**2 * part.noise.cumulants.k2 for part in noises)
-    if variance == 0:  # below the least float: nothing is impossible
+    if _variance(noises) == 0:  # below the least float: nothing is impossible
         return 0.0
-    deviation = math.sqrt(variance)
 
     def bound(place: int) -> float:
-        return _bound(noises, cells, float(_RATES[place]) / variance, deviation)
+        return chernoff_bound(noises, cells, float(RATES[place]))
 
-    low, high = 0, len(_RATES) - 1  # the largest bound is not outside
+    low, high = 0, len(RATES) - 1  # the largest bound is not outside
     while low < high:
         middle = (low + high) // 2
         low, high = (middle + 1, high) if bound(middle) < bound(middle + 1) else (low, middle)
@@ -87,16 +87,31 @@ def has_known_characteristic(noise: Noise) -> bool:
     return noise.log_characteristic(np.zeros(1)) is not None
 
 
-def _bound(noises: Sequence[CellNoise], cells: int, rate: float, deviation: float) -> float:
-    spread = math.sqrt(2 * rate)  # of T
-    step = min(0.5, _STEP / (deviation * spread))
+def chernoff_bound(noises: Sequence[CellNoise], cells: int, rate: float) -> float:
+    """Return the bound of `least_squared_norm` that one λ gives: r = (log `FALSE_ALARMS` - k log M(λ)) / λ.
+
+    Parameters
+    ----------
+    noises, cells
+        As in `least_squared_norm`.
+    rate
+        λ > 0, in units of one over a cell's variance.
+    """
+    variance = _variance(noises)
+    scale = rate / variance
+    spread = math.sqrt(2 * scale)  # of T
+    step = min(0.5, _STEP / (math.sqrt(variance) * spread))
     places = step * np.arange(math.ceil(_REACH / step) + 1, dtype=np.float64)
     log_phi: NDArray[np.float64] = np.zeros(places.size)
     for part in noises:
         log_phi += part.draws * _log_characteristic(part.noise, places * (part.factor * spread))
     terms = np.exp(log_phi - places**2 / 2)
     expectation = step * (2 * terms.sum() - terms[0]) / math.sqrt(2 * math.pi) + _BEYOND
-    return (math.log(FALSE_ALARMS) - cells * math.log(min(expectation, 1.0))) / rate
+    return (math.log(FALSE_ALARMS) - cells * math.log(min(expectation, 1.0))) / scale
+
+
+def _variance(noises: Sequence[CellNoise]) -> float:
+    return sum(part.draws * part.factor**2 * part.noise.cumulants.k2 for part in noises)
 
 
 def _log_characteristic(noise: Noise, angles: NDArray[np.float64]) -> NDArray[np.float64]:

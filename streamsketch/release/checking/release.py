@@ -28,7 +28,8 @@ Composition: TypeAlias = Literal["overlapping", "disjoint", "mixed"]
 _FIRMNESS = {"asserted": 0, None: 1, "enforced": 2}
 _MOST_PARTS = 1024  # different ones of a sum: each may take a millisecond
 _REPEATED = 32  # how much less it takes to solve for a range than to list the blocks of a schedule
-_MOST_NOISES = 8  # different ones in a cell, to be integrated over: about 5 ms each
+MOST_NOISES = 8
+"""How many different noises in a cell are integrated over, about 5 ms each; of more, those with the most noise."""
 _SUMS = 1e-9  # what sums of floats are off
 _TOLERANCE = 1e-6  # the calibration's own margins
 
@@ -258,7 +259,7 @@ def _least_norm(stated: StatedNoise) -> float:
             factor = float(Fraction(part.multiplier) / abs(stated.multiplier))
             noises.append(CellNoise(step.noise, factor, float(step.draws * part.count)))
     noises.sort(key=lambda cell: cell.draws * cell.factor**2 * cell.noise.cumulants.k2, reverse=True)
-    return least_squared_norm(tuple(noises[:_MOST_NOISES]), stated.projection.sketch_dim) if noises else 0.0
+    return least_squared_norm(tuple(noises[:MOST_NOISES]), stated.projection.sketch_dim) if noises else 0.0
 
 
 def _in_steps(part: NoisePart, multiplier: Fraction) -> NoiseMoments:

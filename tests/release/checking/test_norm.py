@@ -10,8 +10,7 @@ import streamsketch as ss
 from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.laplace import DiscreteLaplace
 from streamsketch.privacy.noise import Noise
-from streamsketch.release.checking import norm
-from streamsketch.release.checking.norm import FALSE_ALARMS, CellNoise, least_squared_norm
+from streamsketch.release.checking.norm import FALSE_ALARMS, RATES, CellNoise, chernoff_bound, least_squared_norm
 from streamsketch.release.checking.release import check_release, impossible_norm
 
 NOISES: dict[str, list[CellNoise]] = {
@@ -53,8 +52,8 @@ def test_no_signal_makes_the_bound_wrong(name: str) -> None:
     variance = float(probabilities @ SUPPORT**2)
     assert variance == pytest.approx(sum(part.draws * part.factor**2 * part.noise.cumulants.k2 for part in noises))
     cells = 100
-    for rate in norm._RATES[::8] / variance:
-        bound = norm._bound(noises, cells, float(rate), variance**0.5)
+    for relative in RATES[::8]:
+        bound, rate = chernoff_bound(noises, cells, float(relative)), relative / variance
         moment = np.exp((np.log(FALSE_ALARMS) - rate * bound) / cells)  # M(λ), as the bound has it
         direct = [float(probabilities @ np.exp(-rate * (SUPPORT + s) ** 2)) for s in (0, 0.5, 1, 2, 3, 5, 8, 30)]
         assert direct[0] == pytest.approx(moment, rel=1e-6)
@@ -74,8 +73,7 @@ def test_the_bound_is_below_the_exact_quantile_and_near_it(cells: int) -> None:
 def test_the_bound_is_the_largest_of_the_list(name: str, cells: int) -> None:
     """The search by halving rests on bounds that rise and then fall along the list."""
     noises = tuple(NOISES[name])
-    variance = sum(part.draws * part.factor**2 * part.noise.cumulants.k2 for part in noises)
-    each = [norm._bound(noises, cells, float(rate) / variance, variance**0.5) for rate in norm._RATES]
+    each = [chernoff_bound(noises, cells, float(rate)) for rate in RATES]
     assert least_squared_norm(noises, cells) == max(each)
 
 

@@ -154,7 +154,7 @@ def test_cells_without_noise_are_found_out_in_sums_of_many_parts() -> None:
         total = total.combine(released(1.0 + number / 8), populations="disjoint")
     unknown = total.combine(tampered(released(), mechanism="a mechanism that no check knows"), populations="disjoint")
     for one in (total, unknown):
-        assert len(one.parts) > checking._MOST_NOISES
+        assert len(one.parts) > checking.MOST_NOISES
         assert checking.impossible_norm(one) is None
         assert checking.impossible_norm(changed(one, values=SJLT.sketch().state())) == 0
 
