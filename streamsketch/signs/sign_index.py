@@ -120,7 +120,7 @@ class SignIndex:
                     if keys and part.keys.type != keys[0].type:
                         raise InvalidInputError(f"keys have one type, got {keys[0].type} and {part.keys.type}")
                     keys.append(part.keys)
-        return cls._of(members.content(_joined(keys) if keys else None))
+        return cls._of(members.content(joined_keys(keys) if keys else None))
 
     @property
     def first(self) -> Signs:
@@ -273,10 +273,23 @@ def _naming(path: str | os.PathLike[str]) -> Iterator[None]:
         raise type(error)(f"{os.fspath(path)}: {error}") from None
 
 
-def _joined(parts: "list[pa.Array]") -> "pa.Array":
-    """Return the keys of several files as one column; raise `InvalidInputError` if one is there twice."""
+def joined_keys(parts: "list[pa.Array]", most_small: int = _MOST_SMALL) -> "pa.Array":
+    """Return the keys of several files as one column.
+
+    Parameters
+    ----------
+    parts
+        The keys of each file, of one type.
+    most_small
+        Up to how many bytes offsets have 32 bits; those of more text or bytes have 64.
+
+    Raises
+    ------
+    InvalidInputError
+        If a key is there twice.
+    """
     larger = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
-    if sum(part.nbytes for part in parts) > _MOST_SMALL and parts[0].type in larger:
+    if sum(part.nbytes for part in parts) > most_small and parts[0].type in larger:
         parts = [part.cast(larger[part.type]) for part in parts]
     keys: pa.Array = pa.concat_arrays(parts)
     if pc.count_distinct(keys).as_py() < len(keys):

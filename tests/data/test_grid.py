@@ -12,9 +12,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from streamsketch import InvalidInputError
-from streamsketch.data import grid
 from streamsketch.data.grid import NO_LOSS, quantise, quantise_and_tell, quantise_one
 from tests.data.shared import LARGEST, floats, grids, resolutions
+from tests.observables.steps import Steps
 from tests.oracles import naive
 
 
@@ -181,12 +181,20 @@ def test_decimals_are_quantised_as_their_fractions(
         assert quantise(column, resolution).tolist() == exact
 
 
-def test_decimals_are_not_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    column = pa.array([Decimal("0.29"), Decimal("-12345678901.25"), Decimal("7.5")], pa.decimal128(38, 12))
-    monkeypatch.setattr(grid, "_quantise_exactly", None)
-    for resolution in ("1", "1/100", "1/4", "3/100"):
-        steps = [int(Fraction(value) / Fraction(resolution)) for value in column.to_pylist()]
-        assert quantise(column, resolution).tolist() == steps
+@pytest.mark.parametrize("resolution", ["1", "1/100", "1/4", "3/100"])
+def test_decimals_are_not_read_one_by_one(resolution: str) -> None:
+    """A hundred times as many rows take the same lines of the library."""
+    values = [Decimal("0.29"), Decimal("-12345678901.25"), Decimal("7.5")]
+    steps = [int(Fraction(value) / Fraction(resolution)) for value in values]
+    lines = []
+    for times in (1, 100):
+        column, taken = pa.array(times * values, pa.decimal128(38, 12)), Steps()
+        with taken.counted():
+            found = quantise(column, resolution)
+        assert found.tolist() == times * steps
+        lines.append(taken.lines)
+    assert lines[0] == lines[1]
+    assert lines[0]
 
 
 losing = st.sampled_from([Fraction(1), Fraction(1, 100), Fraction(1, 8), Fraction(3), Fraction(10**18)])

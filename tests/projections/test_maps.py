@@ -126,9 +126,10 @@ def test_copies_share_what_is_costly_to_rebuild(
 def test_a_long_look_shows_its_progress(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     ss.projections.UniformProjection(dim=30, sketch_dim=4, seed=4321).l1_sensitivity  # noqa: B018
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(explicit, "_SHOW_PROGRESS", 0)
     monkeypatch.setenv("FORCE_COLOR", "1")
-    ss.projections.UniformProjection(dim=30, sketch_dim=4, seed=4322).l1_sensitivity  # noqa: B018
+    # of 2^29 entries, which would take seconds
+    monkeypatch.setattr(ss.projections.UniformProjection, "block", lambda *_: np.ones((1, 1), dtype=np.int64))
+    assert ss.projections.UniformProjection(dim=1 << 17, sketch_dim=1 << 12, seed=4322).column_norms() == (1, 1)
     shown = capsys.readouterr()
     assert "sensitivity of UniformProjection" in shown.err
     assert shown.out == ""

@@ -74,10 +74,12 @@ def test_averages_are_compared_where_all_units_were_counted() -> None:
     assert estimates == pytest.approx(pair.table["estimate"].to_numpy(), rel=1e-6)
 
 
-def test_pages_of_many_streams_have_no_differences_of_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamsketch.report.differences._MOST_PAIRED", 3)
-    found = {str(place): release(900 + place, 300) for place in range(4)}
-    assert json.loads(Page(page_of(found, title="t", why=Dictionary(NAMES))).scripts[0])["differing"] is None
+def test_a_report_draws_no_more_than_forty_streams_and_no_pairs_of_more() -> None:
+    found = {str(place): release(1000 * place, 700) for place in range(1, 43)}
+    page = page_of(found, title="t", why=Dictionary(NAMES))
+    assert section_of(page).count("<svg") == 40
+    assert "Shown are the 40 streams with the most that are separated; 2 others are left out." in text_of(page)
+    assert json.loads(Page(page).scripts[0])["differing"] is None
 
 
 def test_names_of_items_and_streams_are_text() -> None:
@@ -87,14 +89,6 @@ def test_names_of_items_and_streams_are_text() -> None:
     assert "<script" not in section
     assert "\u202e" not in section
     assert "&lt;script&gt;" in section
-
-
-def test_a_report_draws_no_more_than_forty_streams(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamsketch.report.differences._MOST_CHARTS", 2)
-    found = {str(place): release(1000 * place, 700) for place in range(1, 5)}
-    page = page_of(found, title="t", why=Dictionary(NAMES))
-    assert section_of(page).count("<svg") == 2
-    assert "Shown are the 2 streams with the most that are separated; 2 others are left out." in text_of(page)
 
 
 def test_bars_begin_at_zero_and_stay_in_the_picture() -> None:

@@ -17,8 +17,10 @@ from streamsketch import errors, signs
 from streamsketch.parties import Key, sign
 from streamsketch.privacy import Mechanism
 from streamsketch.signs import SignIndex, hamming
+from streamsketch.signs.index_file import write_index
 from streamsketch.signs.index_members import Members
 from streamsketch.signs.sign_changes import FlipLaw
+from streamsketch.signs.sign_index import joined_keys
 from streamsketch.signs.sketch import pack_signs
 from streamsketch.wire.releases import frame
 from tests.noise import salted_rng
@@ -175,22 +177,23 @@ def same(first: SignIndex, second: SignIndex) -> bool:
 def keyed_table(keys: Sequence[object], k: int) -> signs.SignTable:
     """Return signs of the keys of a table, which publish ids of their data."""
     table = ss.projections.Rademacher(dim=99, sketch_dim=k, seed=1).table()
-    table.update(list(keys), np.arange(len(keys)), np.arange(len(keys)) + 100)
+    table.update(list(keys), np.arange(len(keys)) % 99, np.arange(len(keys)) + 100)
     return signs.DPSignLogistic(epsilon=4.0, neighbours=ss.L1(1)).release_table(table, keys_are_public=True)
 
 
 @pytest.mark.parametrize("k", [64, 70, 130])
-@pytest.mark.parametrize("rows", [1, 4, 1024])
+@pytest.mark.parametrize(("members", "files"), [(9, 1), (9, 2), (9, 99), (1030, 99)])
 def test_a_table_that_is_read_in_parts_is_the_one_that_is_loaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, k: int, rows: int
+    tmp_path: Path, k: int, members: int, files: int
 ) -> None:
-    monkeypatch.setattr("streamsketch.wire.tables._BATCH_ROWS", rows)
-    with_ids, path = keyed_table([f"key {i}" for i in range(9)], k), tmp_path / "table"
-    others = [one for first in (0, 99) for one in random_releases(9, k, first, first)]
+    """Of 1,024 rows, or of the few that fit in the memory of so many files."""
+    with_ids, path = keyed_table([f"key {i}" for i in range(members)], k), tmp_path / "table"
+    others = [one for first in (0, 9999) for one in random_releases(members, k, first, first)]
     plain = signs.SignTable(dict(enumerate(others)))
     for table in (with_ids, plain):
         table.save(path, overwrite=True)
-        assert same(SignIndex.from_files(path), SignIndex(table))
+        with ss.limits.reading_limits(max_table_bytes=files * path.stat().st_size):
+            assert same(SignIndex.from_files(path), SignIndex(table))
 
 
 def test_rows_that_differ_otherwise_are_read_one_by_one(tmp_path: Path) -> None:
@@ -201,14 +204,16 @@ def test_rows_that_differ_otherwise_are_read_one_by_one(tmp_path: Path) -> None:
     assert same(SignIndex.from_files(tmp_path / "table"), SignIndex(mixed))
 
 
-def test_much_text_gets_larger_offsets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamsketch.signs.sign_index._MOST_SMALL", 1)
-    signs.SignTable(dict(zip("abcd", random_releases(4, 64, 1), strict=True))).save(tmp_path / "table")
-    index = SignIndex.from_files(tmp_path / "table")
-    assert index.keys.cast(pa.string()).to_pylist() == list("abcd")  # type: ignore[union-attr]
-    index.save(tmp_path / "index")
-    assert SignIndex.load(tmp_path / "index").keys == index.keys
-    assert index.keys.type == pa.large_string()  # type: ignore[union-attr]
+def test_much_text_gets_larger_offsets(tmp_path: Path) -> None:
+    parts, members = [pa.array(["a", "b"]), pa.array(["c", "d"])], Members()
+    assert joined_keys(parts, most_small=sum(part.nbytes for part in parts)).type == pa.string()
+    keys = joined_keys(parts, most_small=1)
+    assert keys.type == pa.large_string()
+    assert keys.to_pylist() == list("abcd")
+    for release in random_releases(4, 64, 1):
+        members.add(release)
+    write_index(tmp_path / "index", members.content(keys))
+    assert SignIndex.load(tmp_path / "index").keys == keys
 
 
 def test_several_files_are_one_collection(tmp_path: Path) -> None:
@@ -262,7 +267,7 @@ def damages(image: bytes, k: int) -> dict[str, bytes]:
     return found | {"checksum": image[:-1] + bytes([image[-1] ^ 1]), "length": image[:-1], "nothing": b""}
 
 
-def test_a_table_is_refused_as_it_is_where_it_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_is_refused_as_it_is_where_it_is_loaded(tmp_path: Path) -> None:
     path, table = tmp_path / "table", keyed_table([f"key {i}" for i in range(9)], 70).to_arrow()
     images = table.column("signs").to_pylist()
 
@@ -281,18 +286,29 @@ def test_a_table_is_refused_as_it_is_where_it_is_loaded(tmp_path: Path, monkeypa
         assert first == second, name
         assert first.startswith("row 6"), name
     assert refusals([*images[:3], None, *images[4:]]) == ["row 3 has no signs"] * 2
+    assert all("key" in each for each in refusals(images, ["a", "a", *"bcdefgh"]))
+    assert all("at least one" in each or "without a row" in each for each in refusals([], pa.array([], pa.string())))
     one = signs.SignSketch.from_bytes(images[0])
     twice = signs.SignSketch(
         one.projection, one.packed, one.law, one.guarantee, release_id=bytes(8), data_ids=one.data_ids
     )
     bare = signs.SignSketch(one.projection, one.packed, one.law, one.guarantee, release_id=bytes([1] * 8))
-    monkeypatch.setattr("streamsketch.wire.tables._BATCH_ROWS", 3)
     for beside in (images[7], bare.to_bytes()):  # read as rows alike, and one by one
         first, second = refusals([*images[:6], twice.to_bytes(), beside, images[8]])
         assert first == second
         assert "some of the same data" in first
-    assert all("key" in each for each in refusals(images, ["a", "a", *"bcdefgh"]))
-    assert all("at least one" in each or "without a row" in each for each in refusals([], pa.array([], pa.string())))
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_data_in_two_parts_of_a_table_are_found(tmp_path: Path, *, alike: bool) -> None:
+    table = keyed_table([f"key {i:04}" for i in range(1030)], 70)
+    first, last = (list(table.values())[place] for place in (0, -1))
+    ids = {"release_id": bytes(8), "data_ids": first.data_ids if alike else [*first.data_ids, bytes([255] * 8)]}
+    changed = signs.SignSketch(last.projection, last.packed, last.law, last.guarantee, **ids)
+    images = [*table.to_arrow().column("signs").to_pylist()[:-1], changed.to_bytes()]
+    pq.write_table(pa.table({"key": list(table), "signs": pa.array(images, pa.binary())}), tmp_path / "table")
+    with pytest.raises(ss.StreamsketchError, match="some of the same data"):
+        SignIndex.from_files(tmp_path / "table")
 
 
 def test_angles_are_those_of_pairs_with_intervals_for_the_pair_or_for_all_members() -> None:
