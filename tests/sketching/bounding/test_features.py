@@ -1,7 +1,9 @@
 """Rows of features, summed by unit and clipped as rows: the bits of their twin, and of one event for each feature."""
 
 import dataclasses
+import functools
 import math
+import operator
 import os
 import types
 from collections import Counter, defaultdict
@@ -17,7 +19,6 @@ from hypothesis import strategies as st
 
 import streamsketch as ss
 from streamsketch.features import Category, Features, Number
-from streamsketch.intake import rows as intake_rows
 from streamsketch.projections import Identity
 from streamsketch.sketching.bounding import cells, units
 from streamsketch.sketching.bounding.cells import bounded_cells
@@ -266,14 +267,17 @@ def test_a_feature_of_a_whole_row_keeps_its_sign_in_files(monkeypatch: pytest.Mo
     assert found.state()[features.blocks[-1].first] == 6 << 15
 
 
-def test_rows_that_are_read_some_at_a_time_keep_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = rows_of_patients()
-    missing = rows["patient"].to_pylist()
-    first = 1 + min(i for i, name in enumerate(missing) if not name)
-    agreement = ss.Agreement(features=FEATURES, unit="patient", missing="drop")
-    whole = ss.sketch(rows, agreement)
-    monkeypatch.setattr(intake_rows, "_CELLS", 5 * FEATURES.dim)
+def test_rows_that_are_read_some_at_a_time_keep_their_numbers() -> None:
+    """Of 16,379 features, 256 rows are read at a time."""
+    wide = Features({"age": Number(0, 110), "ward": Category(["A", "B"]), "code": Category(hashed=16_370)}, seed=7)
+    agreement, some = ss.Agreement(features=wide, unit="patient", missing="drop"), rows_of_patients(300)
+    named = [bool(name) for name in some["patient"].to_pylist()]
+    rows = pa.concat_tables([some.filter(pa.array(named)), some]).combine_chunks()
+    parts = [ss.sketch(rows.slice(start, 100), agreement) for start in range(0, rows.num_rows, 100)]
+    whole = functools.reduce(operator.add, parts)
     assert ss.sketch(rows, agreement) == whole
+    first = 1 + sum(named) + named.index(False)
+    assert first > 256
     with pytest.raises(ss.InvalidInputError, match=f"row {first},"):
         ss.sketch(rows, agreement.replace(missing="refuse"))
 
