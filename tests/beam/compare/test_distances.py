@@ -1,6 +1,7 @@
 """Queries through Beam give what a comparison by hand gives."""
 
 import functools
+import itertools
 import math
 import tempfile
 from collections import Counter
@@ -41,15 +42,15 @@ def release(number: int) -> ss.PrivateSketch:
     return sketch.release(**PRIVACY)
 
 
-KEYED = [(f"key {number:02}", release(number)) for number in range(MANY)]
-REFERENCES = {f"reference {number}": release(number) for number in range(REFERENCED)}
+def in_few_blocks(name: str, count: int) -> list[str]:
+    """Return keys that are gathered in the first four blocks of 32, so that few keys fill several."""
+    keys = (f"{name} {number:03}" for number in itertools.count())
+    return list(itertools.islice((key for key in keys if shard_of(key) < BLOCKS), count))
+
+
+KEYED = [(key, release(number)) for number, key in enumerate(in_few_blocks("key", MANY))]
+REFERENCES = {key: release(number) for number, key in enumerate(in_few_blocks("reference", REFERENCED))}
 BY_KEY = dict(KEYED) | REFERENCES
-
-
-@pytest.fixture(autouse=True)
-def blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gather keys in few blocks, so that few keys fill several."""
-    monkeypatch.setattr("streamsketch.beam.compare.blocks._SHARDS", BLOCKS)
 
 
 def test_keys_are_in_more_than_one_block_and_blocks_hold_more_than_one_key() -> None:
@@ -188,11 +189,12 @@ def empty_release() -> ss.PrivateSketch:
     return found
 
 
-SHAPES: list[tuple[str, ss.PrivateSketch]] = [("empty", empty_release())]
-for place, (apples, pears) in enumerate([(900, 100), (9000, 1100), (100, 900), (5000, 5000)]):
+(EMPTY,), SHAPE = in_few_blocks("empty", 1), in_few_blocks("shape", 4)
+SHAPES: list[tuple[str, ss.PrivateSketch]] = [(EMPTY, empty_release())]
+for name, (apples, pears) in zip(SHAPE, [(900, 100), (9000, 1100), (100, 900), (5000, 5000)], strict=True):
     shape = PROJECTION.sketch()
     shape.update([1, 2], [apples, pears])
-    SHAPES.append((f"shape {place}", shape.release(**PRIVACY)))
+    SHAPES.append((name, shape.release(**PRIVACY)))
 
 
 @pytest.mark.parametrize(("by", "one"), [("cosine", ss.cosine), ("profile", ss.profile_distance)])
@@ -208,21 +210,21 @@ def test_streams_are_compared_by_shape(by: Any, one: Any, tmp_path: Path) -> Non
     ]
     pairs, rows, neighbours, ranked, ranked_columns = queried_at_once(asked, tmp_path, SHAPES)
     for (first, second), estimate in pairs:
-        if first == "empty":
+        if first == EMPTY:
             assert math.isnan(estimate.value)
             continue
         expected = one(found[first], found[second])
         assert estimate.value == pytest.approx(expected.value, abs=1e-9)
         assert estimate.interval() == pytest.approx(expected.interval(), abs=1e-9)
     assert list(rows[0]) == ["first", "second", name, "standard_error", "low_95", "high_95"]
-    assert all((row[name] is None) == (row["low_95"] is None) == (row["first"] == "empty") for row in rows)
+    assert all((row[name] is None) == (row["low_95"] is None) == (row["first"] == EMPTY) for row in rows)
     batches = queried(DistancesTo(found, by=by, results="columns"), tmp_path, [("new", release(3))])
     assert {batch.schema for batch in batches} == {comparison_schema(pa.string(), by=by)}
     nearest = dict(neighbours)
-    assert nearest["empty"] == []
-    assert nearest["shape 0"][0][0] == "shape 1", "by distance it would be shape 2, the small one"
+    assert nearest[EMPTY] == []
+    assert nearest[SHAPE[0]][0][0] == SHAPE[1], "by distance it would be the third, the small one"
     if by == "cosine":
-        assert dict(queried(NearestNeighbours(1), tmp_path, SHAPES[1:]))["shape 0"][0][0] == "shape 2"
+        assert dict(queried(NearestNeighbours(1), tmp_path, SHAPES[1:]))[SHAPE[0]][0][0] == SHAPE[2]
     assert len(ranked) == len(SHAPES[1:]) * len(SHAPES[2:])
     for row in ranked:
         ends = one(found[row["first"]], found[row["second"]]).selected_interval(len(SHAPES) - 1)

@@ -13,7 +13,9 @@ from streamsketch.beam import Frequencies, frequency_schema
 from tests.beam.running import run
 
 PROJECTION = ss.SJLT(sketch_dim=320, sparsity=5, seed=11)
-WORDS = pa.array([f"word {number}" for number in range(10)])
+TILE = 1 << 16
+MANY = pa.array([f"word {number}" for number in range(TILE + 10)])
+WORDS = MANY.slice(0, 10)
 AGREED = ss.Agreement(PROJECTION, index=[("shop", "text"), ("week", "integer")], value="sold")
 VISITS = pa.table({"week": ["1", "2", "1"], "shop": ["x", "x", "y"]})
 
@@ -33,18 +35,22 @@ def visits() -> ss.PrivateSketch:
 KEYED = [("a", words(3000)), ("b", words(900))]
 
 
-@pytest.fixture(autouse=True)
-def tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cut small dictionaries into several tiles."""
-    monkeypatch.setattr("streamsketch.beam.compare.frequencies._TILE", 4)
-
-
 def asked(build: Any, tmp_path: Path, keyed: list[Any] = KEYED) -> list[Any]:
     return run(lambda pipeline: build(pipeline, pipeline | beam.Create(keyed)), tmp_path)[0]
 
 
 def expected(keyed: list[Any], items: Any, **how: Any) -> list[dict[str, Any]]:
     return [{"key": key} | row for key, release in keyed for row in ss.frequency(release, items, **how).to_pylist()]
+
+
+def columns(keyed: list[Any], items: Any, **how: Any) -> pa.Table:
+    return in_columns([
+        ss.frequency(release, items, **how).add_column(0, "key", pa.array(len(items) * [key])) for key, release in keyed
+    ])  # fmt: skip
+
+
+def in_columns(tables: list[pa.Table]) -> pa.Table:
+    return pa.concat_tables(tables).sort_by([("key", "ascending"), ("item", "ascending")])
 
 
 def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -57,23 +63,29 @@ def test_a_dictionary_in_memory_gives_the_library_s_rows(tmp_path: Path) -> None
     assert in_order(found) == in_order(expected(KEYED, WORDS, **how))
 
 
+def test_a_large_dictionary_in_memory_is_cut_into_tiles(tmp_path: Path) -> None:
+    found = asked(lambda _, releases: releases | Frequencies(MANY, results="columns"), tmp_path)
+    assert sorted(table.num_rows for table in found) == [10, 10, TILE, TILE]
+    assert in_columns(found) == columns(KEYED, MANY)
+
+
 def test_a_collection_gives_the_same_as_tables(tmp_path: Path) -> None:
     def build(pipeline: beam.Pipeline, releases: beam.PCollection) -> beam.PCollection:
-        batches = [pa.record_batch({"word": WORDS.slice(0, 6)}), pa.table({"word": WORDS.slice(6)})]
+        batches = [pa.record_batch({"word": MANY}), pa.table({"word": WORDS})]
         dictionary = pipeline | "Words" >> beam.Create([*batches, batches[1]])
         return releases | Frequencies(dictionary, results="columns")
 
     found = asked(build, tmp_path)
     assert {table.schema for table in found} == {frequency_schema(pa.string(), pa.string())}
-    assert max(table.num_rows for table in found) == 4
-    twice = [*WORDS.to_pylist(), *WORDS.slice(6).to_pylist()]
-    assert in_order(pa.concat_tables(found).to_pylist()) == in_order(expected(KEYED, twice))
+    assert max(table.num_rows for table in found) == TILE
+    assert in_columns(found) == columns(KEYED, pa.concat_arrays([MANY, WORDS, WORDS]))
 
 
 @pytest.mark.parametrize("collected", [False, True])
 def test_the_largest_are_those_of_top(tmp_path: Path, *, collected: bool) -> None:
     def build(pipeline: beam.Pipeline, releases: beam.PCollection) -> beam.PCollection:
-        dictionary = pipeline | "Words" >> beam.Create([pa.table({"word": WORDS})]) if collected else WORDS
+        parts = [pa.table({"word": part}) for part in (WORDS.slice(0, 6), WORDS.slice(6))]
+        dictionary = pipeline | "Words" >> beam.Create(parts) if collected else WORDS
         return releases | Frequencies(dictionary, n=3)
 
     found = asked(build, tmp_path)
