@@ -90,9 +90,10 @@ class Squares(Law):
         place = self._place(value)
         if self.exact:
             return self._tail_from(math.ceil(place - _ROUNDING * max(place, 1.0)))
-        below = math.floor(place + 0.5)  # from its lower half-step on
+        place = _in_half_steps(place)
+        below = math.floor(place)
         first, second = self._tail_from(below), self._tail_from(below + 1)
-        return first * math.pow(second / first, place + 0.5 - below)
+        return first * math.pow(second / first, place - below)
 
     def _place(self, value: float) -> float:
         """Return where a value of T is on the grid."""
@@ -103,8 +104,10 @@ class Squares(Law):
         start, tails = self._untilted
         place, last = self._place(value), tails.size - 1
         if self.exact and math.isfinite(place):
-            place = math.ceil(place - _ROUNDING * max(place, 1.0)) - 0.5
-        place = place + 0.5 - start
+            place = math.ceil(place - _ROUNDING * max(place, 1.0))
+        elif not self.exact:
+            place = _in_half_steps(place)
+        place -= start
         if place < 0 or place > last:
             return float(place < 0)
         before = int(place)
@@ -116,8 +119,10 @@ class Squares(Law):
         start, tails = self._untilted
         places = (values - self.shift) / self.step - self.offset
         if self.exact:
-            places = np.ceil(places - _ROUNDING * np.maximum(places, 1.0)) - 0.5
-        probabilities: Floats = np.interp(places + 0.5 - start, np.arange(tails.size), tails, left=1.0, right=0.0)
+            places = np.ceil(places - _ROUNDING * np.maximum(places, 1.0))
+        else:
+            places = np.minimum(places + 0.5, 2 * places)  # as `_in_half_steps`
+        probabilities: Floats = np.interp(places - start, np.arange(tails.size), tails, left=1.0, right=0.0)
         return probabilities
 
     def line(self, level: float) -> float:
@@ -130,8 +135,8 @@ class Squares(Law):
         if self.exact or place == 0 or place >= tails.size:
             return self.shift + (self.offset + start + place) * self.step
         above, below = math.log(tails[place - 1]), math.log(max(tails[place], _NEGLIGIBLE))
-        between = start + place - (math.log(level) - below) / (above - below) - 0.5  # no square is less than 0
-        return self.shift + (self.offset + max(between, 0.0)) * self.step
+        between = start + place - (math.log(level) - below) / (above - below)
+        return self.shift + (self.offset + max(between - 0.5, between / 2)) * self.step
 
     @property
     def moments(self) -> tuple[float, float]:
@@ -266,6 +271,11 @@ class Squares(Law):
             relative = _power(block / block[0], self.hits.blocks)
         product[kept] = np.nan_to_num(relative * _power(parts[0], self.counts[0]))
         return np.fft.irfft(product / product[0], size)
+
+
+def _in_half_steps(place: float) -> float:
+    """Return a place on a grid, counted from the lower half-step of each point; no square is less than 0."""
+    return min(place + 0.5, 2 * place)
 
 
 def _clipped(law: Floats, place: int) -> Floats:

@@ -17,6 +17,7 @@ from streamsketch.errors import InvalidInputError
 from streamsketch.estimation import GapLaw, NoiseTerm
 from streamsketch.estimation.noise_law import lattice_of
 from streamsketch.estimation.signal_squares import of_blocks, of_entries, of_even
+from streamsketch.estimation.square_sums import Squares
 from streamsketch.privacy.gaussian import DiscreteGaussian
 from streamsketch.privacy.laplace import DiscreteLaplace
 from streamsketch.privacy.mechanism import NoisePlace
@@ -63,6 +64,20 @@ def squares(law: Law, shift: float = 0.0) -> Law:
 
 def tail(law: Law, value: float) -> float:
     return math.fsum(p for x, p in law.items() if x >= value - 1e-7)
+
+
+def test_squares_on_a_grid_are_never_below_0() -> None:
+    """Where squares are no whole steps of a grid, the least of two cells is all that is at 0."""
+    terms = [NoiseTerm(DiscreteGaussian(Fraction(size**2)), step / size) for size, step in ((100, 1.0), (133, 0.8))]
+    law, variance = GapLaw(Identity(dim=2), tuple(terms)), 1 + 0.8**2
+    (squares_of,) = [each for each in law.laws if isinstance(each, Squares)]
+    assert not squares_of.exact
+    for value in (1e-12, *(squares_of.step * np.array([0.1, 0.25, 0.5, 0.75, 1, 2, 7]))):
+        exact = math.exp(-value / (2 * variance))
+        found = squares_of.tail(value), squares_of.rough_tail(value), float(squares_of.rough_tails(np.array(value)))
+        assert found == pytest.approx((exact,) * 3, abs=1e-3)
+    for miss in (1e-3, 1e-2):
+        assert squares_of.tail(squares_of.line(1 - miss)) == pytest.approx(1 - miss, abs=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, t
 
 import streamsketch as ss
 from streamsketch.core.numbers import Floats, Ints
@@ -262,22 +262,19 @@ def test_joint_estimates_are_never_much_worse_and_their_intervals_hold(setting: 
     assert found.together.all(axis=1).sum() >= binom.ppf(FALSE_REJECTS, draws, 0.93)
 
 
-@pytest.mark.parametrize("draws", [6, pytest.param(60, marks=pytest.mark.long)])
+@pytest.mark.parametrize("draws", [8, pytest.param(60, marks=pytest.mark.long)])
 def test_months_that_drift_err_by_six_tenths_of_the_best_of_pairs_alone(draws: int) -> None:
-    """Each over the sketch dimensions, where noise is loud.
-
-    Six draws are too few for their own deviation to judge them: over 40 salts, squared errors were at most 0.66 times
-    those of pairs alone.
-    """
+    """Each over the sketch dimensions, where noise is loud; in 93 % of draws joint estimates err less."""
     found = [trials(Setting("months", "loud", cells), draws) for cells in (16, 128)]
     joint, alone = (
         min((getattr(one, field).mean(axis=1) for one in found), key=np.mean) for field in ("joint", "alone")
     )
-    if draws < 12:
-        assert joint.mean() <= 0.9 * alone.mean()
-        return
     gain = joint - 0.6**2 * alone
-    assert gain.mean() <= SURE * gain.std() / draws**0.5
+    if draws < 30:
+        assert gain.mean() <= t.isf(FALSE_REJECTS, draws - 1) * gain.std(ddof=1) / draws**0.5
+    else:
+        assert gain.mean() <= SURE * gain.std() / draws**0.5
+    assert (joint < alone).sum() >= binom.ppf(FALSE_REJECTS, draws, 0.9)
 
 
 def test_seasons_are_a_target() -> None:
