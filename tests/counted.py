@@ -49,5 +49,5 @@ def hidden(draw: Callable[[], ss.PrivateSketch]) -> ss.PrivateSketch:
 
 def shops() -> dict[str, ss.PrivateSketch]:
     """Return four: the first two sell alike, the third sells other things, the last is said to have no customers."""
-    shops = {"north": (300, (1, 2)), "south": (900, (1, 2)), "east": (250, (3,))}
-    return {name: counted(*shop) for name, shop in shops.items()} | {"kiosk": hidden(lambda: counted(2, (3,)))}
+    sizes = {"north": (300, (1, 2)), "south": (900, (1, 2)), "east": (250, (3,))}
+    return {name: counted(*shop) for name, shop in sizes.items()} | {"kiosk": hidden(lambda: counted(2, (3,)))}

@@ -121,7 +121,7 @@ def test_a_claim_is_judged_by_its_own_tests() -> None:
     for margin, problem in [(-1e-60, ""), (0.0, ""), (-1e-9, "the margin is below zero")]:
         row = judged_by_tests(claim, {"tests/a.py::one": {"outcome": "passed", "margin": margin}})
         assert row.problem == problem
-        assert ("Holds: 1 cases, the smallest margin is 0 of ε." in table_of([row])) == (problem == "")
+        assert ("Holds: 1 case, the smallest margin is 0 of ε." in table_of([row])) == (problem == "")
     assert judged_by_tests(claim_of("tests/b/c.py::two"), found).problem == "no test ran"
 
 

@@ -163,7 +163,7 @@ def table_of(rows: Sequence[Row]) -> str:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    claim, cases = row.claim, f"{row.cases:,} cases"
+    claim, cases = row.claim, f"{row.cases:,} case{'' if row.cases == 1 else 's'}"
     if row.margin is not None:
         cases += f", the smallest margin is {0 if abs(row.margin) < ROUNDING else row.margin:.3g} {claim.margin}"
     state = f"Holds: {cases}." if not row.problem else f"{'' if row.not_run else 'DOES NOT HOLD: '}{row.problem}."

@@ -93,7 +93,7 @@ def test_categories_are_a_column_of_the_dictionary(folder: Path, forks: Forks) -
     assert "2 of 2 categories are separated" in done.stderr
 
 
-def test_where_nothing_is_separated_the_narrowest_interval_is_told(folder: Path, forks: Forks) -> None:
+def test_where_nothing_is_separated_the_narrowest_interval_is_printed(folder: Path, forks: Forks) -> None:
     """As where noise hides everything: a reader learns how large a difference may still be."""
     x, y = (ss.load(folder / f"{name}.sketch") for name in ("north", "east"))
     (folder / "rare.csv").write_text("word\nnobody buys this\nnor this\n")
