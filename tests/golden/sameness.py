@@ -399,7 +399,7 @@ def _tail(
     step = _step(noise, signals)
     size = math.ceil(value / step) + 2
     law = _law_below(noise, signals, counts, step, size, hits)
-    shares = np.clip(value / step - np.arange(size) + 0.5, 0, 1)
+    shares = np.clip(min(value / step + 0.5, 2 * value / step) - np.arange(size), 0, 1)  # no square is less than 0
     return 1 - float(law @ shares)
 
 

@@ -533,8 +533,9 @@ function tail(noise: Noise, signals: readonly Signal[], counts: readonly number[
   if (step === 0) return value <= signals.reduce((sum, signal, i) => sum + (counts[i] ?? 0) * signal.sizes[0] ** 2, 0) * (1 + 1e-12) ? 1 : 0;
   const size = Math.ceil(value / step) + 2;
   const law = lawBelow(noise, signals, counts, step, size, hits);
+  const place = Math.min(value / step + 0.5, (2 * value) / step); // from the lower half-step of each point; no square is less than 0
   let below = 0;
-  for (let i = 0; i < size; i++) below += law[i] * Math.min(Math.max(value / step - i + 0.5, 0), 1);
+  for (let i = 0; i < size; i++) below += law[i] * Math.min(Math.max(place - i, 0), 1);
   return 1 - below;
 }
 

@@ -37,6 +37,15 @@ test("a small square of one cell has the p-value of its root", () => {
   }
 });
 
+test("squares of two cells on a grid are never below 0", () => {
+  const ofTwoCells = (cells: readonly bigint[], place: number): ss.Release => {
+    const { message } = ofOneCell(0, place);
+    return new ss.Release({ ...message, projection: { ...message.projection, dim: 2n, sketchDim: 2 }, values: ss.Integers.of([...cells]).toMessage() });
+  };
+  const p = ss.sameness(ofTwoCells([0n, 0n], 1), ofTwoCells([1n, 0n], 2));
+  assert.ok(p > 0.9999 && p <= 1, `${p}: all but one pair in a million is as far apart`);
+});
+
 test("a tolerance far beyond the noise of one cell leaves the law of the noise", () => {
   const near = ss.sameness(ofOneCell(0, 1), ofOneCell(1_000_400, 2), 1_000_000);
   const far = ss.sameness(ofOneCell(0, 1), ofOneCell(1_000_000_400, 2), 1_000_000_000);
